@@ -1,0 +1,32 @@
+# Every target sets up .venv by itself; when it is there and current that takes no time.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: run test lint bench docs clean
+
+run: $(READY)
+	$(BIN)/python examples/dual_averaging.py
+
+test: $(READY)
+	$(BIN)/pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python benchmarks/vocabulary.py
+
+docs: $(READY)
+	$(BIN)/python -m forel.argmin docs/argmin.md
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

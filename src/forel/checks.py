@@ -1,0 +1,143 @@
+"""What forel accepts as numbers, and the sentences it answers with otherwise.
+
+Every check takes the argument's name first and returns the value in the form the library computes with, or raises
+a ``ValueError`` that names the argument, the value and what is allowed.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class Unsupported(ValueError):
+    """A combination of parts that cannot work; the message says why, and what to use instead."""
+
+
+class Infeasible(ValueError):
+    """A feasible set with no point in it."""
+
+
+class Unbounded(ValueError):
+    """An objective without a minimum."""
+
+
+def refuse(name: str, value: object, expected: str) -> ValueError:
+    """Return the error every check raises: name, value, what is allowed."""
+    return ValueError(f"{name}: got {value!r}, expected {expected}")
+
+
+def number(
+    name: str, value: Any, expected: str = "a finite number", low: float = -math.inf, high: float = math.inf
+) -> float:
+    """Return ``value`` as a finite float in [low, high].
+
+    >>> number("radius", 2)
+    2.0
+    """
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise refuse(name, value, expected) from None
+    if not (math.isfinite(result) and low <= result <= high):
+        raise refuse(name, value, expected)
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above zero.
+
+    >>> positive("radius", -1)
+    Traceback (most recent call last):
+    ValueError: radius: got -1, expected a positive number
+    """
+    return number(name, value, "a positive number", low=math.ulp(0.0))
+
+
+def non_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float of at least zero."""
+    return number(name, value, "a number of at least 0", low=0.0)
+
+
+def whole(name: str, value: Any, low: int = 0) -> int:
+    """Return ``value`` as an int of at least ``low``."""
+    expected = f"a whole number of at least {low}"
+    if isinstance(value, bool) or number(name, value, expected, low=low) != int(value):
+        raise refuse(name, value, expected)
+    return int(value)
+
+
+def _array(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise refuse(name, value, expected) from None
+
+
+def finite(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``array`` when it has neither NaN nor infinity, and name the first such entry otherwise."""
+    good = np.isfinite(array)
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0])
+        index = where[0] if len(where) == 1 else where
+        raise ValueError(f"{name}: got {array[where]} at index {index}, expected finite numbers")
+    return array
+
+
+def vector(name: str, value: ArrayLike, n: int | None = None) -> Vector:
+    """Return ``value`` as a finite vector, of length ``n`` where that is known.
+
+    >>> vector("g", [1, float("nan")])
+    Traceback (most recent call last):
+    ValueError: g: got nan at index 1, expected finite numbers
+    """
+    array = _array(name, value, "a vector of numbers")
+    if array.ndim != 1 or array.size == 0 or (n is not None and array.size != n):
+        expected = "a vector" if n is None else f"a vector of length {n}"
+        raise ValueError(f"{name}: got shape {array.shape}, expected {expected}")
+    return finite(name, array)
+
+
+def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Matrix:
+    """Return ``value`` as a finite matrix, with ``columns`` columns where that is known."""
+    array = _array(name, value, "a matrix of numbers")
+    if array.ndim != 2 or array.size == 0 or (columns is not None and array.shape[1] != columns):
+        expected = "a matrix" if columns is None else f"a matrix with {columns} columns"
+        raise ValueError(f"{name}: got shape {array.shape}, expected {expected}")
+    return finite(name, array)
+
+
+def same_length(**vectors: Vector) -> int:
+    """Return the common length of the named vectors."""
+    sizes = {name: v.shape for name, v in vectors.items()}
+    if len(set(sizes.values())) != 1:
+        raise ValueError(f"{' and '.join(sizes)}: got shapes {list(sizes.values())}, expected the same length")
+    return next(iter(vectors.values())).size
+
+
+def constants(
+    name: str, value: ArrayLike, expected: str = "finite numbers", low: float = -math.inf, infinite: bool = False
+) -> float | Vector:
+    """Return ``value`` as a float or a read-only vector of its own, each entry at least ``low``.
+
+    What a frozen object keeps must not change when the caller's array does.
+    """
+    array = _array(name, value, expected)
+    if array.ndim > 1 or array.size == 0:
+        raise ValueError(f"{name}: got shape {array.shape}, expected one number or a vector")
+    bad = np.isnan(array) | (array < low) | (~np.isfinite(array) & (not infinite))
+    if bad.any():
+        at = "" if array.ndim == 0 else f" at index {int(np.argmax(bad))}"
+        raise ValueError(f"{name}: got {array[bad].flat[0]}{at}, expected {expected}")
+    return float(array) if array.ndim == 0 else frozen(array)
+
+
+def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a read-only copy."""
+    copy = array.copy()
+    copy.setflags(write=False)
+    return copy

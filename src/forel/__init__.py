@@ -13,7 +13,18 @@ from types import ModuleType
 
 __version__ = importlib.metadata.version("forel")
 
-_MODULES = ("argmin", "convex", "geometries", "losses", "norms", "penalties", "rates", "regularizers", "sets", "weights")
+_MODULES = (
+    "argmin",
+    "convex",
+    "geometries",
+    "losses",
+    "norms",
+    "penalties",
+    "rates",
+    "regularizers",
+    "sets",
+    "weights",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -131,7 +131,7 @@ class DiagonalNorm:
 
 @dataclass(frozen=True, eq=False)
 class MatrixNorm:
-    r"""The quadratic norm of a positive semi-definite matrix, $\|x\| = \sqrt{x^\top Q x}$; its dual is that of $Q^{-1}$.
+    r"""The quadratic norm of a matrix $Q \succeq 0$, $\|x\| = \sqrt{x^\top Q x}$; its dual is that of $Q^{-1}$.
 
     Kept as Q = V diag(q) Vᵀ, a :class:`DiagonalNorm` in the eigenbasis.
 

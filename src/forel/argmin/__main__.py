@@ -1,0 +1,9 @@
+"""Write the table of methods: ``python -m forel.argmin docs/argmin.md``."""
+
+import pathlib
+import sys
+
+from forel.argmin.table import markdown
+
+if __name__ == "__main__":
+    pathlib.Path(sys.argv[1]).write_text(markdown())

@@ -1,0 +1,48 @@
+"""Geometries that know the gradient of their conjugate: softmax for the entropy, the dual exponent for p-norms."""
+
+import numpy as np
+
+from forel.argmin.problem import Problem, Solve, shrink
+from forel.checks import Vector
+from forel.geometries import SquaredPNorm
+from forel.sets import Reals, Simplex
+
+
+def softmax(problem: Problem) -> Solve | None:
+    r"""Plan $x_i = s\,e^{-(z_i + \alpha\lambda_{1,i})/\sigma} / \sum_j e^{-(z_j + \alpha\lambda_{1,j})/\sigma}$.
+
+    Survey: section 3.6
+    """
+    feasible, geometry = problem.feasible, problem.geometry
+    if not (geometry.on_simplex and isinstance(feasible, Simplex)):
+        return None
+    if problem.groups or problem.others or np.any(problem.l2):
+        return None
+    l1, total = problem.l1, feasible.total
+
+    def solve(z: Vector, strength: float, weight: float) -> Vector:
+        x = geometry.conjugate_gradient(strength, -z - weight * l1)
+        x *= total
+        return x
+
+    return solve
+
+
+def dual_exponent(problem: Problem) -> Solve | None:
+    r"""Plan $x = \nabla\phi_\sigma^\star(-S_{\alpha\lambda_1}(z))$ for half the squared p-norm.
+
+    Thresholding the slope first is exact because this gradient keeps signs and zeros.
+
+    Survey: Lemma 15
+    """
+    geometry = problem.geometry
+    if not (isinstance(geometry, SquaredPNorm) and isinstance(problem.feasible, Reals)):
+        return None
+    if problem.groups or problem.others or np.any(problem.l2):
+        return None
+    l1 = problem.l1
+
+    def solve(z: Vector, strength: float, weight: float) -> Vector:
+        return geometry.conjugate_gradient(strength, shrink(z, weight * l1))
+
+    return solve

@@ -1,0 +1,155 @@
+"""Choosing how to solve: the first closed form that fits, otherwise the solver."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.argmin.ball import ball
+from forel.argmin.coordinate import coordinate
+from forel.argmin.group import group
+from forel.argmin.linear import affine, half_space
+from forel.argmin.mirror import dual_exponent, softmax
+from forel.argmin.problem import Problem, Solve
+from forel.argmin.rotation import rotation
+from forel.argmin.simplex import l1_ball, simplex
+from forel.argmin.solver import solver
+from forel.checks import Unbounded, Vector, non_negative, vector
+from forel.geometries import Diagonal, Euclidean, FullMatrix, Geometry, Strength
+from forel.penalties import NONE, Penalty
+from forel.regularizers import Regularizer
+from forel.sets import FeasibleSet, Reals
+
+CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {
+    "coordinate-wise": coordinate,
+    "threshold, then scale or root": ball,
+    "sort": simplex,
+    "sort of absolute values": l1_ball,
+    "one multiplier": half_space,
+    "linear system": affine,
+    "group shrinkage": group,
+    "softmax": softmax,
+    "dual exponent": dual_exponent,
+    "eigenbasis": rotation,
+}
+SOLVER = "solver"
+EVERYWHERE = Reals()
+
+
+@dataclass(frozen=True, eq=False)
+class Argmin:
+    r"""The map $(z, \sigma, \alpha) \mapsto \arg\min_{x \in X}\ z \cdot x + \alpha\Psi(x) + \phi_\sigma(x)$.
+
+    How it is solved is decided once, at construction, which is also where a combination that cannot be solved is
+    refused. Calls then cost no more than the formula.
+
+    Parameters
+    ----------
+    geometry : φ, with the shape of strength it takes
+    penalty : Ψ
+    feasible : X
+
+    >>> from forel.penalties import l1
+    >>> from forel.sets import Box
+    >>> play = Argmin(Euclidean(), l1(1.0), Box(-1, 1))
+    >>> play.method, play(np.array([0.5, -3.0, 9.0]), strength=4.0)
+    ('coordinate-wise', array([ 0. ,  0.5, -1. ]))
+
+    Survey: Algorithm 2 and section 5
+    """
+
+    geometry: Geometry
+    penalty: Penalty = NONE
+    feasible: FeasibleSet = EVERYWHERE
+    method: str = field(init=False)
+    dimension: int | None = field(init=False)
+    _solve: Solve = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        problem = Problem.of(self.geometry, self.penalty, self.feasible)
+        found = ((name, plan(problem)) for name, plan in CLOSED_FORMS.items())
+        method, solve = next(((name, s) for name, s in found if s is not None), (SOLVER, None))
+        object.__setattr__(self, "dimension", problem.dimension)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "_solve", solve or solver(problem))
+
+    def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
+        """Return the minimiser."""
+        z = vector("z", z, self.dimension)
+        x = self._solve(z, self.geometry.check(strength, z.size), non_negative("weight", weight))
+        if not np.isfinite(x).all():
+            index = int(np.argmin(np.isfinite(x)))
+            raise Unbounded(
+                f"strength: got 0 at index {index} where z is {z[index]}, so the objective has no minimum; expected a "
+                "positive strength or a bounded feasible set"
+            )
+        return x
+
+    def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:
+        """Return z·x + αΨ(x) + φ_σ(x), infinite outside X."""
+        if not self.feasible.contains(x):
+            return float("inf")
+        charge = weight * self.penalty(x) if weight > 0 else 0.0
+        return float(z @ x) + charge + self.geometry.value(strength, x)
+
+    def conjugate(self, g: Vector, strength: Strength, weight: float = 1.0) -> float:
+        """Return the conjugate of αΨ + φ_σ + I_X at g."""
+        x = self(-g, strength, weight)
+        return -self.objective(x, -g, strength, weight)
+
+
+def argmin(
+    z: ArrayLike,
+    regularizer: Regularizer,
+    penalty: Penalty = NONE,
+    weight: float = 1.0,
+    feasible: FeasibleSet = EVERYWHERE,
+) -> Vector:
+    r"""Return $\arg\min_{x \in X}\ z \cdot x + \alpha\Psi(x) + r(x)$.
+
+    For many rounds with the same parts, keep an :class:`Argmin` instead.
+
+    >>> from forel.penalties import l1
+    >>> proximal = Regularizer.around(Euclidean(), 2.0, np.array([1.0, 1.0]))
+    >>> argmin([0.0, 4.0], proximal, l1(0.5))
+    array([ 0.75, -0.75])
+
+    Survey: equation (genhupdate), section 5
+    """
+    slope = vector("z", z, regularizer.linear.size) - regularizer.linear
+    return Argmin(regularizer.geometry, penalty, feasible)(slope, regularizer.strength, weight)
+
+
+def project(u: ArrayLike, feasible: FeasibleSet, metric: Any = 1.0) -> Vector:
+    r"""Return the projection $\Pi_X(u) = \arg\min_{x \in X}\ \frac12(x - u)^\top Q (x - u)$.
+
+    Parameters
+    ----------
+    u : the point to project
+    feasible : X
+    metric : Q, as a number (the Euclidean projection), a vector (its diagonal) or a matrix
+
+    >>> from forel.sets import Simplex
+    >>> project([1.0, 1.0, -9.0], Simplex())
+    array([0.5, 0.5, 0. ])
+
+    Survey: section 3.1
+    """
+    geometry: Geometry = (Euclidean(), Diagonal(), FullMatrix())[np.ndim(metric)]
+    return bregman_project(u, feasible, geometry, metric)
+
+
+def bregman_project(u: ArrayLike, feasible: FeasibleSet, geometry: Geometry, strength: Strength = 1.0) -> Vector:
+    r"""Return the Bregman projection $\Pi^r_X(u) = \arg\min_{x \in X} B_r(x, u)$ for $r = \phi_\sigma$.
+
+    >>> from forel.geometries import Entropy
+    >>> from forel.sets import Simplex
+    >>> bregman_project([1.0, 3.0], Simplex(), Entropy())
+    array([0.25, 0.75])
+
+    Survey: appendix C.2
+    """
+    point = vector("u", u)
+    return argmin(np.zeros_like(point), Regularizer.around(geometry, strength, point), feasible=feasible)

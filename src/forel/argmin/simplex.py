@@ -1,0 +1,105 @@
+"""The simplex and the L1 ball: sort once, read off the threshold."""
+
+import math
+
+import numpy as np
+
+from forel.argmin.problem import Problem, Solve, shrink
+from forel.checks import Vector
+from forel.geometries import over
+from forel.norms import L1
+from forel.sets import Ball, Simplex
+
+
+def simplex(problem: Problem) -> Solve | None:
+    r"""Plan $x_i = \max(0, -z_i - \alpha\lambda_{1,i} - \tau)/(\sigma_i + \alpha\lambda_{2,i})$ with $\sum_i x_i = s$.
+
+    On the simplex |x_i| = x_i, so an L1 penalty is linear (and without effect when it is the same for all).
+
+    Survey: section 3.6
+    """
+    feasible = problem.feasible
+    if not (problem.separable_quadratic and isinstance(feasible, Simplex)):
+        return None
+    l1, l2, total = problem.l1, problem.l2, feasible.total
+
+    def solve(z: Vector, strength: float | Vector, weight: float) -> Vector:
+        return fill(-z - weight * l1, strength + weight * l2, total)
+
+    return solve
+
+
+def l1_ball(problem: Problem) -> Solve | None:
+    r"""Plan the simplex's solution for absolute values: the ball's multiplier only raises the L1 threshold.
+
+    $x_i = -\mathrm{sign}(z_i)\max(0, |z_i| - \alpha\lambda_{1,i} - \tau)/(\sigma_i + \alpha\lambda_{2,i})$, with τ = 0
+    inside the ball. Around a center c the problem is shifted, which an L1 penalty around 0 does not allow.
+
+    Survey: section 2.4
+    """
+    feasible = problem.feasible
+    if not (problem.separable_quadratic and isinstance(feasible, Ball) and feasible.norm == L1):
+        return None
+    l1, l2, radius, center = problem.l1, problem.l2, feasible.radius, feasible.center
+    shifted = bool(np.any(center))
+    if shifted and np.any(l1):
+        return None
+
+    def solve(z: Vector, strength: float | Vector, weight: float) -> Vector:
+        curvature = strength + weight * l2
+        slope = shrink(z + strength * center + weight * l2 * center if shifted else z, weight * l1)
+        x = over(slope.copy(), curvature)
+        if not np.abs(x).sum() <= radius:
+            x = np.copysign(fill(np.abs(slope), curvature, radius), slope)
+        return x + center if shifted else x
+
+    return solve
+
+
+def fill(height: Vector, curvature: float | Vector, total: float) -> Vector:
+    """Maximise height·x − ½Σ curvature_i x_i² over the simplex of that total, as water fills a vessel.
+
+    x_i = max(0, height_i − level)/curvature_i, and the level is the one at which the x_i have the right sum.
+    """
+    height = height - height.max()
+    x = _even(height, curvature, total) if isinstance(curvature, float) else _uneven(height, curvature, total)
+    x *= total / x.sum()
+    return x
+
+
+def _even(height: Vector, curvature: float, total: float) -> Vector:
+    """Fill with one curvature for all; the highest height is 0."""
+    if curvature == 0:
+        return np.where(height == 0, 1.0, 0.0)
+    total *= curvature
+    # The highest coordinate alone would bring the level to −total, so whatever is lower than that stays dry.
+    heights = np.sort(height[height > -total])[::-1]
+    level = _level(heights, np.cumsum(heights), np.arange(1.0, heights.size + 1), total)
+    x: Vector = np.maximum(height - level, 0.0)
+    x /= curvature
+    return x
+
+
+def _uneven(height: Vector, curvature: Vector, total: float) -> Vector:
+    """Fill with a curvature per coordinate; those with none take all there is above them, in equal parts."""
+    flat = curvature == 0
+    ceiling = float(np.max(height, where=flat, initial=-math.inf))
+    x = np.zeros_like(height)
+    np.divide(np.maximum(height - ceiling, 0.0), curvature, out=x, where=~flat & (height > ceiling))
+    rest = total - float(x.sum())
+    if rest > 0:
+        best = flat & (height == ceiling)
+        x[best] = rest / np.count_nonzero(best)
+        return x
+    order = np.argsort(-height, kind="stable")
+    order = order[~flat[order]]
+    heights, inverse = height[order], 1 / curvature[order]
+    level = _level(heights, np.cumsum(heights * inverse), np.cumsum(inverse), total)
+    x[order] = np.maximum(heights - level, 0.0) * inverse
+    return x
+
+
+def _level(heights: Vector, volumes: Vector, widths: Vector, total: float) -> float:
+    """Return the level, given sorted heights and their running sums: the last coordinate that gets wet decides."""
+    last = int(np.flatnonzero(volumes - heights * widths < total)[-1])
+    return float((volumes[last] - total) / widths[last])

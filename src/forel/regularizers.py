@@ -1,0 +1,97 @@
+r"""Regularizers $r_t$: part of the algorithm, each the Bregman divergence of a geometry around a point.
+
+Around $x_1$ a regularizer is *centered*, around $x_t$ it is *proximal*; both are divergences
+$B_{\phi_\sigma}(x, c) = \phi_\sigma(x) - \phi_\sigma(c) - \nabla\phi_\sigma(c) \cdot (x - c)$, non-negative and 0 at c.
+For quadratics that is $\frac{\sigma}{2}\|x - c\|^2$; for the entropy around the uniform distribution it is
+$\sigma(\log n + \sum_i x_i \log x_i)$. A penalty, which is part of the objective, is something else: see ``penalties``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import Vector, refuse, vector, whole
+from forel.geometries import Geometry, Strength
+from forel.norms import Norm
+
+__all__ = ["Regularizer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Regularizer:
+    r"""A regularizer or a running sum $r_{0:t}(x) = \phi_\sigma(x) - a \cdot x + c$.
+
+    Sums stay in this form: strengths add, linear parts add. The linear part is what FTRL subtracts from $g_{1:t}$ to
+    get the dual state z; the strength is $1/\eta_t$.
+
+    >>> from forel.geometries import Euclidean
+    >>> proximal = Regularizer.around(Euclidean(), 2.0, np.array([1.0, 0.0]))
+    >>> proximal(np.array([1.0, 3.0])), proximal(np.array([1.0, 0.0]))
+    (9.0, 0.0)
+    >>> total = proximal + Regularizer.around(Euclidean(), 2.0, np.array([0.0, 1.0]))
+    >>> total.minimizer
+    array([0.5, 0.5])
+    >>> total.norm(np.array([3.0, 4.0])), total.dual_norm(np.array([3.0, 4.0]))
+    (10.0, 2.5)
+
+    Survey: section 2.2
+    """
+
+    geometry: Geometry
+    strength: Strength
+    linear: Vector
+    constant: float
+
+    @classmethod
+    def around(cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike) -> "Regularizer":
+        """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t."""
+        point = vector("point", point)
+        strength = geometry.check(strength, point.size)
+        linear = geometry.gradient(strength, point)
+        return cls(geometry, strength, linear, float(linear @ point) - geometry.value(strength, point))
+
+    @classmethod
+    def zero(cls, geometry: Geometry, n: int) -> "Regularizer":
+        """Return r = 0, what a round adds that adds no strength."""
+        n = whole("n", n, low=1)
+        strength = 0.0 if geometry.shape == "scalar" else np.zeros(n if geometry.shape == "diagonal" else (n, n))
+        return cls(geometry, strength, np.zeros(n), 0.0)
+
+    def __call__(self, x: Vector) -> float:
+        """Return r(x)."""
+        return self.geometry.value(self.strength, x) - float(self.linear @ x) + self.constant
+
+    def gradient(self, x: Vector) -> Vector:
+        """Return ∇r(x)."""
+        return self.geometry.gradient(self.strength, x) - self.linear
+
+    def conjugate_gradient(self, g: Vector) -> Vector:
+        """Return the x that maximises g·x − r(x)."""
+        return self.geometry.conjugate_gradient(self.strength, g + self.linear)
+
+    @property
+    def minimizer(self) -> Vector:
+        """The point at which r is smallest."""
+        return self.conjugate_gradient(np.zeros_like(self.linear))
+
+    @property
+    def norm(self) -> Norm:
+        """The norm in which r is 1-strongly convex."""
+        return self.geometry.norm(self.strength)
+
+    @property
+    def dual_norm(self) -> Norm:
+        """The norm in which bounds measure gradients."""
+        return self.norm.dual
+
+    def __add__(self, other: "Regularizer") -> "Regularizer":
+        """Return the sum; only like geometries add up."""
+        if self.geometry != other.geometry:
+            raise refuse("other", other.geometry, f"the same geometry, {self.geometry}")
+        return Regularizer(
+            self.geometry,
+            self.strength + other.strength,
+            self.linear + other.linear,
+            self.constant + other.constant,
+        )

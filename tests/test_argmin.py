@@ -1,14 +1,21 @@
 """Every argmin against its numerical twin, and against its neighbours."""
 
+import math
+import pathlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forel import cvx
-from forel.argmin import SOLVER, Argmin
-from forel.argmin.table import GEOMETRIES, REFUSED, method, penalties, sets
-from forel.checks import Unsupported
-from forel.penalties import Indicator
+from forel.argmin import CLOSED_FORMS, SOLVER, Argmin, argmin, bregman_project, project
+from forel.argmin.table import GEOMETRIES, REFUSED, markdown, method, penalties, sets
+from forel.checks import Infeasible, Unbounded, Unsupported
+from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix
+from forel.penalties import NONE, ElasticNet, GroupL2, Indicator, l1, l2, squared_l2
+from forel.regularizers import Regularizer
+from forel.sets import Affine, Box, HalfSpace, Polyhedron, Reals, Simplex, intersect, l1_ball, l2_ball
 
 N = 5
 NAMES = [pytest.param(g, p, s, id=f"{g}, {p}, {s}") for g in GEOMETRIES for p in penalties(N) for s in sets(N)]
@@ -87,3 +94,193 @@ def test_every_combination_equals_its_twin_or_refuses(geometry, penalty, feasibl
             for y in points.values():  # all feasible, so none on the way to them may be better
                 for step in (1.0, 0.1, 1e-3):
                     assert objective(x + step * (y - x)) >= objective(x) - 1e-7 * step * scale, (name, n, step)
+
+
+RADII = {
+    "box": lambda r: Box(-r, r),
+    "L2": l2_ball,
+    "L2, center": lambda r: l2_ball(r, [0.1, 0.2, -0.3, 0.0, 0.4]),
+    "L1": l1_ball,
+    "L1, center": lambda r: l1_ball(r, [0.1, 0.2, -0.3, 0.0, 0.4]),
+    "simplex": Simplex,
+}
+
+
+@pytest.mark.parametrize("radius", [1e-8, 1e-3, 1e3, 1e8])
+@pytest.mark.parametrize("kind", RADII)
+@pytest.mark.parametrize("geometry", ["Euclidean", "Diagonal"])
+def test_tiny_and_huge_radii(geometry, kind, radius):
+    """Scaling radius and slope together scales the solution; the twin is solved at radius 1, where it is accurate."""
+    rng = np.random.default_rng(11)
+    phi, z = GEOMETRIES[geometry], 5 * rng.normal(size=N)
+    strength = strengths(phi.shape, N, rng)
+    small, unit = RADII[kind](radius), RADII[kind](1.0)
+    if "center" in kind:  # centers do not scale along: shift the problem to the origin instead
+        center = np.asarray(small.center)
+        x = Argmin(phi, feasible=small)(z - strength * center, strength)
+        expected = center + Argmin(phi, feasible=type(small)(small.norm, radius))(z, strength)
+    else:
+        x = Argmin(phi, feasible=small)(z, strength)
+        expected = radius * Twin(phi, NONE, unit, N)(z / radius, strength, 0.0) if radius >= 1 else None
+        if expected is None:
+            expected = radius * Argmin(phi, feasible=unit)(z / radius, strength)
+    assert small.contains(x, 1e-12)
+    assert np.allclose(x, expected, atol=1e-6 * min(radius, np.abs(x).max()) + 1e-15)
+
+
+@given(
+    z=st.lists(st.floats(-100, 100), min_size=1, max_size=30).map(np.array),
+    total=st.floats(1e-3, 1e3),
+    seed=st.integers(0, 99),
+)
+def test_the_simplex_satisfies_its_optimality_conditions(z, total, seed):
+    """Where x_i > 0 the slope z_i + σ_i x_i is the same, and nowhere is it smaller."""
+    strength = strengths("diagonal", z.size, np.random.default_rng(seed), spread=3.0)
+    x = Argmin(Diagonal(), feasible=Simplex(total))(z, strength)
+    slope = z + strength * x
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(total, rel=1e-12)
+    scale = 1e-9 * (1 + np.abs(z).max() + np.abs(slope).max())
+    assert np.ptp(slope[x > 0]) <= scale
+    assert slope.min() >= slope[x > 0].min() - scale
+
+
+@given(z=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30).map(np.array), seed=st.integers(0, 99))
+def test_l1_gives_exact_zeros_exactly_where_the_slope_is_within_it(z, seed):
+    rng = np.random.default_rng(seed)
+    strength = strengths("diagonal", z.size, rng, spread=6.0)
+    x = Argmin(Diagonal(), l1(1.0))(z, strength, weight=3.0)
+    assert ((x == 0) == (np.abs(z) <= 3.0)).all()
+    residual = z + strength * x + 3.0 * np.sign(x)
+    assert np.allclose(residual[x != 0], 0, atol=1e-9 * (1 + np.abs(z).max()))
+    ball = Argmin(Diagonal(), l1(1.0), l2_ball(0.1))(z, strength, weight=3.0)
+    assert ((ball == 0) == (np.abs(z) <= 3.0)).all()
+
+
+@pytest.mark.parametrize("feasible", [Box(-1, 1), l2_ball(1.0), l1_ball(1.0)], ids=str)
+def test_a_coordinate_that_has_seen_nothing_stays_at_zero(feasible):
+    """AdaGrad without an offset starts every coordinate with neither slope nor strength."""
+    x = Argmin(Diagonal(), feasible=feasible)(np.array([0.3, 0.0, 0.0]), np.array([2.0, 0.0, 5.0]))
+    assert np.allclose(x, [-0.15, 0, 0])
+    pulled = Argmin(Diagonal(), feasible=feasible)(np.array([0.3, -4.0, 0.0]), np.array([2.0, 0.0, 5.0]))
+    assert pulled in feasible
+    assert pulled[1] > 0.9
+
+
+def test_the_simplex_shares_what_is_left_among_coordinates_without_strength():
+    play = Argmin(Diagonal(), feasible=Simplex())
+    assert np.allclose(play(np.zeros(4), np.zeros(4)), 0.25)
+    assert np.allclose(play(np.array([-1.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0])), [0.5, 0.25, 0.25])
+    assert np.allclose(play(np.array([-9.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0])), [1.0, 0.0, 0.0])
+    assert np.allclose(Argmin(Euclidean(), feasible=Simplex())(np.array([1.0, 0.0, 0.0]), 0.0), [0, 0.5, 0.5])
+
+
+def test_projections_in_three_metrics_and_for_the_entropy():
+    u, rng = np.array([1.0, 2.0, -1.0]), np.random.default_rng(0)
+    matrix = strengths("matrix", 3, rng)
+    for metric in (1.0, np.array([1.0, 4.0, 0.5]), matrix):
+        x = project(u, l2_ball(1.0), metric)
+        square = np.asarray(metric) if np.ndim(metric) == 2 else np.diag(np.broadcast_to(metric, 3))
+        for angle in np.random.default_rng(1).normal(size=(50, 3)):
+            y = angle / np.linalg.norm(angle)
+            assert (y - u) @ square @ (y - u) >= (x - u) @ square @ (x - u) - 1e-12
+    positive = np.array([0.2, 0.6, 1.2])
+    assert np.allclose(bregman_project(positive, Simplex(), Entropy()), positive / 2)
+    assert np.allclose(bregman_project(positive, Simplex(4.0), Entropy()), positive * 2)
+
+
+def test_argmin_of_a_running_sum_is_the_surveys_ftrl_proximal_update():
+    points, g = np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([0.5, -2.0])
+    total = sum((Regularizer.around(Diagonal(), [1.0, 2.0], p) for p in points), Regularizer.zero(Diagonal(), 2))
+    x = argmin(g, total, l1(0.1), weight=2.0, feasible=Box(-9, 9))
+    assert np.allclose(x, [(1 - 0.5 + 0.2) / 2 * 0 + (1.0 - 0.5 - 0.2) / 2, (-2.0 + 2.0 + 0) / 4])
+
+
+class Smallness:
+    """A penalty that forel does not know: Σ x_i⁴."""
+
+    separable, smooth, strong_convexity = True, True, 0.0
+
+    def __call__(self, x):
+        return float(np.sum(x**4))
+
+    def expression(self, x):
+        return cvx.cvxpy().sum(cvx.cvxpy().power(x, 4))
+
+
+def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
+    play = Argmin(Euclidean(), l1(0.5) + Smallness())
+    assert play.method == SOLVER
+    x = play(np.array([2.0, 0.1]), 1.0)
+    assert x[0] + 4 * x[0] ** 3 == pytest.approx(-1.5, abs=1e-5)
+    assert x[1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Argmin(Euclidean())([math.nan, 1.0], 1.0), ValueError, "z: got nan at index 0, expected finite"),
+        (lambda: Argmin(Euclidean())([1.0, math.inf], 1.0), ValueError, "z: got inf at index 1, expected finite"),
+        (lambda: Argmin(Euclidean())([[1.0]], 1.0), ValueError, r"z: got shape \(1, 1\), expected a vector"),
+        (lambda: Argmin(Euclidean())([1.0], -1.0), ValueError, "strength: got -1.0, expected a number of at least 0"),
+        (lambda: Argmin(Euclidean())([1.0], math.nan), ValueError, "strength: got nan"),
+        (lambda: Argmin(Euclidean())([1.0], 1.0, -2), ValueError, "weight: got -2, expected a number of at least 0"),
+        (lambda: Argmin(Euclidean())([0.0, 1.0], 0.0), Unbounded, "got 0 at index 1 where z is 1.0.*bounded feasible"),
+        (
+            lambda: Argmin(Diagonal())([1.0], [1.0, 2.0]),
+            ValueError,
+            r"strength: got shape \(2,\), expected a vector of",
+        ),
+        (lambda: Argmin(Diagonal())([1.0], [-1.0]), ValueError, "strength: got -1.0 at index 0"),
+        (lambda: Argmin(FullMatrix())([1.0], [[-1.0]]), ValueError, "strength: got the eigenvalue -1"),
+        (lambda: Argmin(FullMatrix())([1.0, 0], np.zeros((2, 2))), Unbounded, "no minimum"),
+        (lambda: Argmin(Entropy(), feasible=Simplex())([1.0], 0), ValueError, "strength: got 0, expected a positive"),
+        (lambda: Argmin(Entropy()), Unsupported, r"lives on the simplex.*use feasible=Simplex\(\)"),
+        (lambda: Argmin(Euclidean(), l1([1.0, 2.0]), Box(0, [1, 1, 1])), ValueError, r"dimensions \[2, 3\]"),
+        (lambda: Argmin(Euclidean(), l1([1.0, 2.0]))([1.0], 1.0), ValueError, "z: got shape.*length 2"),
+        (
+            lambda: Argmin(Diagonal(), feasible=HalfSpace([1.0], 0))([1.0], [0.0]),
+            Unsupported,
+            "give the rate an offset",
+        ),
+        (lambda: Argmin(Diagonal(), l2(1.0))(np.array([9.0, 0]), [0.0, 1.0]), Unbounded, "group penalty"),
+        (lambda: project([0.0, 0.0], Polyhedron(A=[[1.0]], b=[1.0])), ValueError, "z: got shape"),
+        (lambda: ElasticNet(l1=-1), ValueError, "l1: got -1.0, expected numbers of at least 0"),
+        (lambda: squared_l2([0, math.nan]), ValueError, "l2: got nan at index 1"),
+        (lambda: GroupL2(1.0, [0.5]), ValueError, "groups: got .*one whole number"),
+        (lambda: GroupL2(1.0, [-2]), ValueError, "at least -1"),
+        (lambda: GroupL2([1.0, 2.0], [0, 0]), ValueError, "one for each of the 1 groups"),
+        (lambda: GroupL2([1.0, 2.0]), ValueError, "one number when all coordinates are one group"),
+        (lambda: Regularizer.zero(Euclidean(), 0), ValueError, "n: got 0, expected a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_a_sentence(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_penalties_add_up():
+    x = np.array([1.0, -2.0, 0.0, 3.0])
+    terms = [l1(0.5), squared_l2([1.0, 2, 3, 4]), l2(2.0), GroupL2([1.0, 3.0], [0, 1, 1, -1]), Indicator(Box(-5, 5))]
+    total = sum(terms[1:], terms[0])
+    assert total(x) == pytest.approx(sum(t(x) for t in terms))
+    assert not total.smooth
+    assert not total.separable
+    assert total.strong_convexity == 1.0
+    assert (l1(1.0) + squared_l2(2.0)).separable
+    assert squared_l2(2.0).smooth
+    assert Indicator(Simplex())(x) == math.inf
+
+
+def test_the_table_in_the_docs_is_current():
+    page = pathlib.Path(__file__).parents[1] / "docs" / "argmin.md"
+    assert page.read_text() == markdown(), "run `make docs`"
+    assert all(name in page.read_text() for name in (*CLOSED_FORMS, SOLVER, REFUSED))
+
+
+def test_an_empty_polyhedron_or_system_is_refused_at_construction():
+    with pytest.raises(Infeasible):
+        Polyhedron(A=[[1.0], [-1.0]], b=[0.0, -1.0])
+    with pytest.raises(Infeasible):
+        Affine([[1.0], [1.0]], [0.0, 1.0])
+    assert Argmin(Euclidean(), feasible=intersect(Reals())).method == "coordinate-wise"

@@ -8,10 +8,7 @@ True
 """
 
 import importlib
-import importlib.metadata
-from types import ModuleType
-
-__version__ = importlib.metadata.version("forel")
+from typing import Any
 
 _MODULES = (
     "argmin",
@@ -27,9 +24,11 @@ _MODULES = (
 )
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"forel.{name}")
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("forel")
     raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(_MODULES)}")
 
 

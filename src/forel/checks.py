@@ -41,7 +41,7 @@ def number(
     """
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refuse(name, value, expected) from None
     if not (math.isfinite(result) and low <= result <= high):
         raise refuse(name, value, expected)
@@ -71,10 +71,14 @@ def whole(name: str, value: Any, low: int = 0) -> int:
     return int(value)
 
 
-def _array(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
+def floats(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
+    """Return ``value`` as an array of float64, of any shape."""
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        raw = np.asarray(value)
+        if raw.dtype.kind == "c":
+            raise ValueError("complex")
+        return raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
         raise refuse(name, value, expected) from None
 
 
@@ -95,7 +99,7 @@ def vector(name: str, value: ArrayLike, n: int | None = None) -> Vector:
     Traceback (most recent call last):
     ValueError: g: got nan at index 1, expected finite numbers
     """
-    array = _array(name, value, "a vector of numbers")
+    array = floats(name, value, "a vector of numbers")
     if array.ndim != 1 or array.size == 0 or (n is not None and array.size != n):
         expected = "a vector" if n is None else f"a vector of length {n}"
         raise ValueError(f"{name}: got shape {array.shape}, expected {expected}")
@@ -104,7 +108,7 @@ def vector(name: str, value: ArrayLike, n: int | None = None) -> Vector:
 
 def matrix(name: str, value: ArrayLike, columns: int | None = None) -> Matrix:
     """Return ``value`` as a finite matrix, with ``columns`` columns where that is known."""
-    array = _array(name, value, "a matrix of numbers")
+    array = floats(name, value, "a matrix of numbers")
     if array.ndim != 2 or array.size == 0 or (columns is not None and array.shape[1] != columns):
         expected = "a matrix" if columns is None else f"a matrix with {columns} columns"
         raise ValueError(f"{name}: got shape {array.shape}, expected {expected}")
@@ -126,7 +130,7 @@ def constants(
 
     What a frozen object keeps must not change when the caller's array does.
     """
-    array = _array(name, value, expected)
+    array = floats(name, value, expected)
     if array.ndim > 1 or array.size == 0:
         raise ValueError(f"{name}: got shape {array.shape}, expected one number or a vector")
     bad = np.isnan(array) | (array < low) | (~np.isfinite(array) & (not infinite))

@@ -1,0 +1,63 @@
+"""Losses: of a margin and a label, of a point, and the lower bounds that stand in for them.
+
+A *margin loss* ℓ(m, y) compares the margin m = a·x of an example with its label. An :class:`Example` turns it into a
+:class:`Loss`, a function f of the point x, which is what algorithms see.
+
+===============================  =========================================  ==============  ====================
+margin loss                      ℓ(m, y)                                    labels          prediction
+===============================  =========================================  ==============  ====================
+``Squared()``                    ½(m − y)²                                  any number      m
+``Absolute()``                   |m − y|                                    any number      m
+``EpsilonInsensitive(epsilon)``  max(0, |m − y| − ε)                        any number      m
+``Huber(delta)``                 ½d² up to d = |m − y| = δ, then δ(d − ½δ)  any number      m
+``Quantile(q)``                  max(q(y − m), (1 − q)(m − y))              any number      m
+``Logistic()``                   log(1 + eᵐ) − ym                           from 0 to 1     1/(1 + e⁻ᵐ)
+``Hinge()``                      max(0, 1 − ym)                             −1 or 1         sign of m
+``SquaredHinge()``               ½ max(0, 1 − ym)²                          −1 or 1         sign of m
+``Poisson()``                    eᵐ − ym                                    at least 0      eᵐ
+``Softmax(classes)``             log Σₖ exp(mₖ) − m_y                       0, 1, …, K − 1  exp(mₖ) / Σⱼ exp(mⱼ)
+===============================  =========================================  ==============  ====================
+
+One convention at kinks: of all subgradients, the smallest in absolute value. Where 0 is one, the slope is 0, and an
+example without loss never moves a model.
+
+>>> float(Hinge().slope(1.0, 1)), float(Absolute().slope(2.0, 2.0))
+(0.0, 0.0)
+"""
+
+from forel.losses.bounds import linear_bound, quadratic_bound
+from forel.losses.classification import Hinge, Logistic, SquaredHinge
+from forel.losses.counts import Poisson
+from forel.losses.examples import Example, MulticlassExample
+from forel.losses.functions import Convex, Linear, Loss, Quadratic
+from forel.losses.margin import Choice, Classes, Constants, Interval, Labels, MarginLoss
+from forel.losses.quantile import Absolute, Quantile
+from forel.losses.regression import EpsilonInsensitive, Huber, Squared
+from forel.losses.softmax import Softmax
+
+__all__ = [
+    "Absolute",
+    "Choice",
+    "Classes",
+    "Constants",
+    "Convex",
+    "EpsilonInsensitive",
+    "Example",
+    "Hinge",
+    "Huber",
+    "Interval",
+    "Labels",
+    "Linear",
+    "Logistic",
+    "Loss",
+    "MarginLoss",
+    "MulticlassExample",
+    "Poisson",
+    "Quadratic",
+    "Quantile",
+    "Softmax",
+    "Squared",
+    "SquaredHinge",
+    "linear_bound",
+    "quadratic_bound",
+]

@@ -1,0 +1,137 @@
+"""Margin losses for two classes."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from forel.cvx import cvxpy
+from forel.losses.margin import Array, Choice, Constants, Interval, inverse_square, reach
+
+__all__ = ["Hinge", "Logistic", "SquaredHinge"]
+
+
+@dataclass(frozen=True)
+class Logistic:
+    r"""The negative log-likelihood of a probability $p = 1/(1 + e^{-m})$, $\log(1 + e^m) - ym$.
+
+    Labels are 0 and 1, or anything between: a share of ones among several examples.
+
+    >>> Logistic()([0.0, -40.0], [1, 0])
+    array([6.93147181e-01, 4.24835426e-18])
+    >>> float(Logistic().link(0.0)), Logistic().constants().lipschitz
+    (0.5, 1.0)
+
+    Survey: section 1
+    """
+
+    labels: ClassVar[Interval] = Interval(0, 1)
+    smooth: ClassVar[bool] = True
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return y log(1 + e⁻ᵐ) + (1 − y) log(1 + eᵐ), in which nothing cancels."""
+        m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        return np.asarray(y * np.logaddexp(0.0, -m) + (1 - y) * np.logaddexp(0.0, m))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return p − y as (1 − y)p − y(1 − p), exact to rounding for labels 0 and 1."""
+        m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        return np.asarray((1 - y) * expit(m) - y * expit(-m))
+
+    def link(self, margin: ArrayLike) -> Array:
+        """Return the probability of a one."""
+        return np.asarray(expit(np.asarray(margin, dtype=np.float64)))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; labels 0 and 1 are the worst, so that their range does not matter."""
+        largest = reach("margin", margin)
+        p = float(expit(largest))
+        return Constants(p, 0.25, p * float(expit(-largest)), math.exp(-largest))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return log(1 + eᵐ) − ym in cvxpy's words."""
+        cp = cvxpy()
+        return cp.logistic(margin) - cp.multiply(y, margin)
+
+
+@dataclass(frozen=True)
+class Hinge:
+    r"""The loss of support vector machines, $\max(0, 1 - ym)$, for labels −1 and 1.
+
+    >>> Hinge().slope([0.0, 1.0, 2.0], 1), Hinge().link([-0.5, 3.0])
+    (array([-1.,  0.,  0.]), array([-1.,  1.]))
+
+    Survey: sections 1 and 2.1
+    """
+
+    labels: ClassVar[Choice] = Choice((-1, 1))
+    smooth: ClassVar[bool] = False
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return max(0, 1 − ym)."""
+        return _shortfall(margin, y)
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return −y where ym < 1, and 0 elsewhere."""
+        return np.where(_shortfall(margin, y) > 0, np.negative(y, dtype=np.float64), 0.0)
+
+    def link(self, margin: ArrayLike) -> Array:
+        """Return the class, 1 for positive margins and −1 for others."""
+        return _class(margin)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants, the same for every range."""
+        return Constants(lipschitz=1.0)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return max(0, 1 − ym) in cvxpy's words."""
+        cp = cvxpy()
+        return cp.pos(1 - cp.multiply(y, margin))
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    r"""Half the hinge loss squared, $\frac12 \max(0, 1 - ym)^2$, for labels −1 and 1.
+
+    >>> SquaredHinge()([-1.0, 0.0, 2.0], 1)
+    array([2. , 0.5, 0. ])
+
+    Survey: sections 1 and 2.1
+    """
+
+    labels: ClassVar[Choice] = Choice((-1, 1))
+    smooth: ClassVar[bool] = True
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return ½ max(0, 1 − ym)²."""
+        return 0.5 * _shortfall(margin, y) ** 2
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return −y max(0, 1 − ym)."""
+        # Subtracted from zero, so that a flat part has the slope 0.0 and not −0.0.
+        return np.asarray(0.0 - np.asarray(y, dtype=np.float64) * _shortfall(margin, y))
+
+    def link(self, margin: ArrayLike) -> Array:
+        """Return the class, 1 for positive margins and −1 for others."""
+        return _class(margin)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; the flat part ends strong convexity, but not exp-concavity."""
+        largest = 1 + reach("margin", margin)
+        return Constants(largest, 1.0, 1.0 if largest <= 2 else 0.0, inverse_square(largest))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return ½ max(0, 1 − ym)² in cvxpy's words."""
+        cp = cvxpy()
+        return 0.5 * cp.square(cp.pos(1 - cp.multiply(y, margin)))
+
+
+def _shortfall(margin: ArrayLike, y: ArrayLike) -> Array:
+    return np.asarray(np.maximum(0.0, 1 - np.multiply(y, margin, dtype=np.float64)))
+
+
+def _class(margin: ArrayLike) -> Array:
+    return np.where(np.greater(margin, 0), 1.0, -1.0)

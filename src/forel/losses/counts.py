@@ -1,0 +1,67 @@
+"""A margin loss for counts."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import number
+from forel.cvx import cvxpy
+from forel.losses.margin import Array, Constants, Interval, reach
+
+__all__ = ["Poisson"]
+
+
+@dataclass(frozen=True)
+class Poisson:
+    r"""The negative log-likelihood of a count of mean $e^m$, $e^m - ym$, without the terms that depend on y alone.
+
+    Beyond the cap the exponential goes on as its tangent, $e^c(1 + m - c)$: still convex, still differentiable, and
+    finite for margins up to 1e80, so that one wild example cannot end a run.
+
+    Parameters
+    ----------
+    cap : the margin c where the tangent takes over, from 50 to 500; far beyond any mean worth predicting
+
+    >>> Poisson()([0.0, 1.0], 2), float(Poisson().slope(1e80, 2)) == math.exp(500.0)
+    (array([1.        , 0.71828183]), True)
+
+    Survey: section 1
+    """
+
+    cap: float = 500.0
+    labels: ClassVar[Interval] = Interval(0)
+    smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return eᵐ − ym, with the tangent beyond the cap."""
+        m = np.asarray(margin, dtype=np.float64)
+        excess = np.maximum(0.0, m - self.cap)
+        return np.asarray(self.link(m) * (1 + excess) - np.multiply(y, m, dtype=np.float64))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return eᵐ − y, with the tangent beyond the cap."""
+        return np.asarray(np.subtract(self.link(margin), y, dtype=np.float64))
+
+    def link(self, margin: ArrayLike) -> Array:
+        """Return the mean, eᵐ up to the cap."""
+        return np.asarray(np.exp(np.minimum(margin, self.cap, dtype=np.float64)))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; beyond the cap the tangent ends strong convexity and exp-concavity."""
+        m, y = reach("margin", margin), reach("label", label)
+        largest, smallest = math.exp(min(m, self.cap)), math.exp(-m)
+        below = max(0.0, y - smallest)
+        if m > self.cap:
+            return Constants(max(largest, below), largest)
+        return Constants(max(largest, below), largest, smallest, smallest / max(1.0, below) / max(1.0, below))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return eᵐ − ym in cvxpy's words, without the tangent: no solver gets as far as the cap."""
+        cp = cvxpy()
+        return cp.exp(margin) - cp.multiply(y, margin)

@@ -1,0 +1,130 @@
+"""Margin losses for real labels that are functions of the residual m − y; the link is the identity."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import non_negative, positive
+from forel.cvx import cvxpy
+from forel.losses.margin import Array, Constants, Interval, identity, inverse_square, reach, residual
+
+__all__ = ["EpsilonInsensitive", "Huber", "Squared"]
+
+
+@dataclass(frozen=True)
+class Squared:
+    r"""The squared loss, $\frac12 (m - y)^2$.
+
+    >>> float(Squared()(3.0, 1.0)), float(Squared().slope(3.0, 1.0)), Squared().constants(margin=1, label=1)[3]
+    (2.0, 2.0, 0.25)
+
+    Survey: section 1
+    """
+
+    labels: ClassVar[Interval] = Interval()
+    smooth: ClassVar[bool] = True
+    link = staticmethod(identity)
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return ½(m − y)²."""
+        return 0.5 * residual(margin, y) ** 2
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return m − y."""
+        return residual(margin, y)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants; the residual is at most the sum of both ranges."""
+        largest = reach("margin", margin) + reach("label", label)
+        return Constants(largest, 1.0, 1.0, inverse_square(largest))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return ½(m − y)² in cvxpy's words."""
+        return 0.5 * cvxpy().square(margin - y)
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive:
+    r"""The absolute loss beyond a tolerance, $\max(0, |m - y| - \epsilon)$.
+
+    Parameters
+    ----------
+    epsilon : the tolerance, at least 0
+
+    >>> EpsilonInsensitive(0.5)([0.75, 1.5, 3.0], 1.0)
+    array([0. , 0. , 1.5])
+
+    Survey: section 1
+    """
+
+    epsilon: float
+    labels: ClassVar[Interval] = Interval()
+    smooth: ClassVar[bool] = False
+    link = staticmethod(identity)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return max(0, |m − y| − ε)."""
+        return np.asarray(np.maximum(0.0, np.abs(residual(margin, y)) - self.epsilon))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the sign of m − y outside the tolerance and 0 inside."""
+        d = residual(margin, y)
+        return np.where(np.abs(d) > self.epsilon, np.sign(d), 0.0)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants, the same for every range."""
+        return Constants(lipschitz=1.0)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return max(0, |m − y| − ε) in cvxpy's words."""
+        return cvxpy().pos(cvxpy().abs(margin - y) - self.epsilon)
+
+
+@dataclass(frozen=True)
+class Huber:
+    r"""The squared loss with linear tails: $\frac12 d^2$ if $d = |m - y| \le \delta$, else $\delta(d - \frac12\delta)$.
+
+    Parameters
+    ----------
+    delta : where the tails begin, and their slope
+
+    >>> Huber(1.0)([1.5, 4.0], 1.0)
+    array([0.125, 2.5  ])
+
+    Survey: section 1
+    """
+
+    delta: float
+    labels: ClassVar[Interval] = Interval()
+    smooth: ClassVar[bool] = True
+    link = staticmethod(identity)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", positive("delta", self.delta))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return both pieces at once: c(d − ½c) with c = min(d, δ)."""
+        distance = np.abs(residual(margin, y))
+        inner = np.minimum(distance, self.delta)
+        return np.asarray(inner * (distance - 0.5 * inner))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return m − y clipped to [−δ, δ]."""
+        return np.clip(residual(margin, y), -self.delta, self.delta)
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return the constants: those of the squared loss where the range stays between the tails."""
+        largest = reach("margin", margin) + reach("label", label)
+        if largest > self.delta:
+            return Constants(self.delta, 1.0)
+        return Constants(largest, 1.0, 1.0, inverse_square(largest))
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return the Huber loss in cvxpy's words, where it is twice as large."""
+        return 0.5 * cvxpy().huber(margin - y, self.delta)

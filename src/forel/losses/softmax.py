@@ -1,0 +1,84 @@
+"""A margin loss for several classes."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forel.checks import whole
+from forel.cvx import cvxpy
+from forel.losses.margin import Array, Classes, Constants, reach
+
+__all__ = ["Softmax"]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    r"""The negative log-likelihood of the probabilities $p_k \propto e^{m_k}$, $\log \sum_k e^{m_k} - m_y$.
+
+    The last axis of the margins has one entry a class, labels are classes 0, 1, …; slopes have the margins' shape, and
+    the constants are those of a function of the whole vector of margins, in the Euclidean norm.
+
+    Parameters
+    ----------
+    classes : how many, at least 2
+
+    >>> loss = Softmax(3)
+    >>> loss([0.0, 0.0, math.log(2)], 2), loss.slope([0.0, 0.0, math.log(2)], 2)
+    (array(0.69314718), array([ 0.25,  0.25, -0.5 ]))
+
+    Survey: section 1
+    """
+
+    classes: int
+    smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", whole("classes", self.classes, low=2))
+
+    @property
+    def labels(self) -> Classes:
+        """The classes."""
+        return Classes(self.classes)
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return log Σ exp(m) − m_y as (max m − m_y) + log(1 + the rest), two terms that cannot cancel."""
+        m, hit = self._align(margin, y)
+        top = np.arange(self.classes) == np.argmax(m, axis=-1, keepdims=True)
+        largest = np.max(m, axis=-1, keepdims=True)
+        rest = np.sum(np.exp(m - largest), axis=-1, where=~top)
+        return np.asarray(np.sum(largest - m, axis=-1, where=hit) + np.log1p(rest))
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return p − e_y, where p_y − 1 is minus the sum of the others, exact to rounding."""
+        m, hit = self._align(margin, y)
+        p = self.link(m)
+        return np.where(hit, -np.sum(p, axis=-1, where=~hit, keepdims=True), p)
+
+    def link(self, margin: ArrayLike) -> Array:
+        """Return the probabilities of the classes."""
+        m = np.asarray(margin, dtype=np.float64)
+        weights = np.exp(m - np.max(m, axis=-1, keepdims=True))
+        return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True))
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        r"""Return the constants for $|m_k| \le$ ``margin``; the first two hold for every range.
+
+        The Hessian $H = \mathrm{diag}(p) - pp^\top$ vanishes along the vector of ones, so there is no strong convexity;
+        $e^{-\alpha\ell}$ is concave where $H \succeq \alpha gg^\top$, which is where $\alpha \le p_y/(1 - p_y)$.
+        """
+        rarest = math.exp(-2 * reach("margin", margin)) / (self.classes - 1)
+        return Constants(math.sqrt(2), 0.5, 0.0, rarest)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Return log Σ exp(m) − m_y in cvxpy's words."""
+        cp, axis = cvxpy(), len(margin.shape) - 1
+        hit = np.arange(self.classes) == np.asarray(y)[..., np.newaxis]
+        return cp.log_sum_exp(margin, axis=axis) - cp.sum(cp.multiply(hit, margin), axis=axis)
+
+    def _align(self, margin: ArrayLike, y: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
+        hit = np.arange(self.classes) == np.asarray(y)[..., np.newaxis]
+        m, hit = np.broadcast_arrays(np.asarray(margin, dtype=np.float64), hit)
+        return m, hit

@@ -16,20 +16,17 @@ SquaredPNorm   σ > 0                 σ/(2(p−1)) ‖x‖_p², 1 < p ≤ 2    
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax, xlogy
 
-from forel.checks import Matrix, Vector, matrix, non_negative, positive, refuse, vector
+from forel.checks import Matrix, Shape, Strength, Vector, matrix, non_negative, positive, refuse, vector
 from forel.cvx import cvxpy
 from forel.norms import L1, L2, DiagonalNorm, MatrixNorm, Norm, PNorm, ScaledNorm, eigen, rotate
 
-__all__ = ["Diagonal", "Entropy", "Euclidean", "FullMatrix", "Geometry", "SquaredPNorm", "Strength"]
-
-Shape = Literal["scalar", "diagonal", "matrix"]
-Strength = Any  # a float, a vector or a matrix, as the geometry's `shape` says
+__all__ = ["Diagonal", "Entropy", "Euclidean", "FullMatrix", "Geometry", "SquaredPNorm"]
 
 
 class Geometry(Protocol):

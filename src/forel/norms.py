@@ -51,6 +51,8 @@ class PNorm:
 
     def __call__(self, x: Vector) -> float:
         """Return ‖x‖_p, scaled so that no power overflows."""
+        if self.p == 2 and 1e-280 < (square := float(np.vdot(x, x))) < 1e280:
+            return math.sqrt(square)
         largest = float(np.max(np.abs(x), initial=0.0))
         if self.p == math.inf or largest in (0.0, math.inf):
             return largest

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, refuse, vector, whole
-from forel.geometries import Geometry, Strength
+from forel.checks import Strength, Vector, refuse, vector, whole
+from forel.geometries import Geometry
 from forel.norms import Norm
 
 __all__ = ["Regularizer"]

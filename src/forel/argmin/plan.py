@@ -16,8 +16,8 @@ from forel.argmin.problem import Problem, Solve
 from forel.argmin.rotation import rotation
 from forel.argmin.simplex import l1_ball, simplex
 from forel.argmin.solver import solver
-from forel.checks import Unbounded, Vector, non_negative, vector
-from forel.geometries import Diagonal, Euclidean, FullMatrix, Geometry, Strength
+from forel.checks import Strength, Unbounded, Vector, non_negative, vector
+from forel.geometries import Diagonal, Euclidean, FullMatrix, Geometry
 from forel.penalties import NONE, Penalty
 from forel.regularizers import Regularizer
 from forel.sets import FeasibleSet, Reals

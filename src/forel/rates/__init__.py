@@ -1,0 +1,59 @@
+r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t}$ of the regularizer.
+
+========================================  ==============================================================
+``Constant``, ``InverseSqrt``,            look at the round only
+``InverseTime``
+``ScalarAdaGrad``, ``DiagonalAdaGrad``,   look at the gradients: one number, one a coordinate, a matrix
+``MatrixAdaGrad``
+``ScaleFree``                             looks at the features as well, and forgets their units
+``AsNeeded``                              looks at the curvature of the losses, and adds what they lack
+``Doubling``                              restarts a constant rate, tuned for 1, 2, 4, … rounds
+========================================  ==============================================================
+
+The survey's own choices are functions with its constants: ``tuned``, ``dual_averaging_rate``, ``proximal_rate``,
+``adagrad_proximal``, ``adagrad_dual_averaging``, ``entropic_rate``.
+
+>>> import numpy as np
+>>> rate = adagrad_proximal(radius=np.sqrt(2))
+>>> before = rate.init(2)
+>>> after = rate.update(before, np.array([2.0, 0.0]))
+>>> rate.strength(after), increment(rate, before, after)
+(array([1., 0.]), array([1., 0.]))
+"""
+
+from forel.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad
+from forel.rates.curvature import AsNeeded
+from forel.rates.doubling import Doubling
+from forel.rates.lemma import sum_over_roots
+from forel.rates.named import (
+    adagrad_dual_averaging,
+    adagrad_proximal,
+    dual_averaging_rate,
+    entropic_rate,
+    proximal_rate,
+    tuned,
+)
+from forel.rates.rate import Rate, increment
+from forel.rates.scale_free import ScaleFree
+from forel.rates.schedule import Constant, InverseSqrt, InverseTime
+
+__all__ = [
+    "AsNeeded",
+    "Constant",
+    "DiagonalAdaGrad",
+    "Doubling",
+    "InverseSqrt",
+    "InverseTime",
+    "MatrixAdaGrad",
+    "Rate",
+    "ScalarAdaGrad",
+    "ScaleFree",
+    "adagrad_dual_averaging",
+    "adagrad_proximal",
+    "dual_averaging_rate",
+    "entropic_rate",
+    "increment",
+    "proximal_rate",
+    "sum_over_roots",
+    "tuned",
+]

@@ -47,10 +47,8 @@ def main():
     print(f"{'argmin':36} {'ms':>7}   {'peer':8} {'ms':>7}   {'ratio':>6}   goal")
     for name, work, peer_name, peer, goal in rows:
         mine, theirs = ratio(work, peer)
-        verdict = "met" if mine / theirs <= goal else "MISSED"
-        print(
-            f"{name:36} {1e3 * mine:7.2f}   {peer_name:8} {1e3 * theirs:7.2f}   {mine / theirs:6.2f}   ≤ {goal} {verdict}"
-        )
+        verdict = f"≤ {goal} {'met' if mine / theirs <= goal else 'MISSED'}"
+        print(f"{name:36} {1e3 * mine:7.2f}   {peer_name:8} {1e3 * theirs:7.2f}   {mine / theirs:6.2f}   {verdict}")
 
 
 if __name__ == "__main__":

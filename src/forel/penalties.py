@@ -28,7 +28,7 @@ from forel.checks import Vector, constants, refuse
 from forel.cvx import cvxpy
 from forel.sets import FeasibleSet, Reals, intersect
 
-__all__ = ["NONE", "ElasticNet", "GroupL2", "Indicator", "Parts", "Penalty", "Sum", "l1", "l2", "parts", "squared_l2"]
+__all__ = ["NONE", "ElasticNet", "GroupL2", "Indicator", "Penalty", "Sum", "l1", "l2", "parts", "squared_l2"]
 
 
 class Penalty(Protocol):

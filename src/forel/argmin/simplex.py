@@ -59,47 +59,52 @@ def l1_ball(problem: Problem) -> Solve | None:
 def fill(height: Vector, curvature: float | Vector, total: float) -> Vector:
     """Maximise height·x − ½Σ curvature_i x_i² over the simplex of that total, as water fills a vessel.
 
-    x_i = max(0, height_i − level)/curvature_i, and the level is the one at which the x_i have the right sum.
+    x_i = max(0, level − depth_i)/curvature_i with the depth counted down from the highest coordinate, and the level the
+    one at which the x_i have the right sum.
     """
-    height = height - height.max()
-    x = _even(height, curvature, total) if isinstance(curvature, float) else _uneven(height, curvature, total)
+    depth: Vector = height.max() - height
+    x = _even(depth, curvature, total) if isinstance(curvature, float) else _uneven(depth, curvature, total)
     x *= total / x.sum()
     return x
 
 
-def _even(height: Vector, curvature: float, total: float) -> Vector:
-    """Fill with one curvature for all; the highest height is 0."""
+def _even(depth: Vector, curvature: float, total: float) -> Vector:
+    """Fill with one curvature for all."""
     if curvature == 0:
-        return np.where(height == 0, 1.0, 0.0)
+        return np.where(depth == 0, 1.0, 0.0)
     total *= curvature
-    # The highest coordinate alone would bring the level to −total, so whatever is lower than that stays dry.
-    heights = np.sort(height[height > -total])[::-1]
-    level = _level(heights, np.cumsum(heights), np.arange(1.0, heights.size + 1), total)
-    x: Vector = np.maximum(height - level, 0.0)
-    x /= curvature
-    return x
+    # The highest coordinate alone would bring the level to total, so whatever is deeper than that stays dry.
+    depths = depth[depth < total]
+    depths.sort()
+    level = _level(depths, np.arange(1.0, depths.size + 1), np.cumsum(depths), total)
+    np.subtract(level, depth, out=depth)
+    np.maximum(depth, 0.0, out=depth)
+    depth /= curvature
+    return depth
 
 
-def _uneven(height: Vector, curvature: Vector, total: float) -> Vector:
+def _uneven(depth: Vector, curvature: Vector, total: float) -> Vector:
     """Fill with a curvature per coordinate; those with none take all there is above them, in equal parts."""
     flat = curvature == 0
-    ceiling = float(np.max(height, where=flat, initial=-math.inf))
-    x = np.zeros_like(height)
-    np.divide(np.maximum(height - ceiling, 0.0), curvature, out=x, where=~flat & (height > ceiling))
+    floor = float(np.min(depth, where=flat, initial=math.inf))
+    x = np.zeros_like(depth)
+    np.divide(floor - depth, curvature, out=x, where=~flat & (depth < floor))
     rest = total - float(x.sum())
     if rest > 0:
-        best = flat & (height == ceiling)
+        best = flat & (depth == floor)
         x[best] = rest / np.count_nonzero(best)
         return x
-    order = np.argsort(-height, kind="stable")
+    order = np.argsort(depth, kind="stable")
     order = order[~flat[order]]
-    heights, inverse = height[order], 1 / curvature[order]
-    level = _level(heights, np.cumsum(heights * inverse), np.cumsum(inverse), total)
-    x[order] = np.maximum(heights - level, 0.0) * inverse
+    depths, widths = depth[order], 1 / curvature[order]
+    level = _level(depths, np.cumsum(widths), np.cumsum(depths * widths), total)
+    x[order] = np.maximum(level - depths, 0.0) * widths
     return x
 
 
-def _level(heights: Vector, volumes: Vector, widths: Vector, total: float) -> float:
-    """Return the level, given sorted heights and their running sums: the last coordinate that gets wet decides."""
-    last = int(np.flatnonzero(volumes - heights * widths < total)[-1])
-    return float((volumes[last] - total) / widths[last])
+def _level(depths: Vector, widths: Vector, volumes: Vector, total: float) -> float:
+    """Return the level, given sorted depths and running sums of 1/curvature and depth/curvature."""
+    needed = depths * widths  # what it takes to bring the level up to each coordinate, which grows along the way
+    needed -= volumes
+    last = max(0, int(np.searchsorted(needed, total)) - 1)
+    return float((total + volumes[last]) / widths[last])

@@ -89,6 +89,8 @@ class Interval:
     >>> Interval(0, 1).check("label", [0.5, 2])
     Traceback (most recent call last):
     ValueError: label: got 2.0 at index 1, expected a finite number of at least 0 and at most 1
+
+    Survey: section 1
     """
 
     low: float = -math.inf
@@ -114,6 +116,8 @@ class Choice:
     >>> Choice((-1, 1)).check("label", 0)
     Traceback (most recent call last):
     ValueError: label: got 0.0, expected -1 or 1
+
+    Survey: section 1
     """
 
     values: tuple[float, ...]
@@ -131,6 +135,8 @@ class Classes:
 
     >>> Classes(3).check("label", [0, 2])
     array([0., 2.])
+
+    Survey: section 1
     """
 
     count: int

@@ -1,0 +1,5 @@
+"""``python -m forel`` is the command."""
+
+from forel.cli import main
+
+main()

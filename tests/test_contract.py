@@ -1,0 +1,99 @@
+"""What every public thing promises, whatever it is; exceptions are said by the object, never by name here."""
+
+import dataclasses
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import forel
+from catalogue import CATALOGUE, MODULES, N
+
+EVERYTHING = [pytest.param(thing, id=f"{kind}: {thing}"[:60]) for kind, things in CATALOGUE.items() for thing in things]
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
+
+
+def of(kind):
+    return pytest.mark.parametrize("thing", [pytest.param(t, id=str(t)[:60]) for t in CATALOGUE[kind]])
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC, ids=lambda p: p if isinstance(p, str) else p.__name__)
+def test_public_names_are_documented_and_catalogued(module, name):
+    thing = getattr(module, name)
+    if not callable(thing) or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return
+    assert inspect.getdoc(thing), name
+    if getattr(thing, "_is_protocol", False):
+        return
+    doc = inspect.getdoc(thing)
+    assert "Survey: " in doc, f"{name} names no part of the survey"
+    assert ">>> " in doc, f"{name} has no example"
+    if inspect.isclass(thing):
+        known = {type(t) for things in CATALOGUE.values() for t in things}
+        nested = {type(t) for things in CATALOGUE.values() for s in things for t in getattr(s, "terms", ())}
+        assert thing in known | nested, f"list {name} in tests/catalogue.py"
+
+
+@pytest.mark.parametrize("thing", EVERYTHING)
+def test_everything_is_frozen_and_says_what_it_is(thing):
+    assert type(thing).__name__.lower() in repr(thing).lower().replace("_", "")
+    names = [f.name for f in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else thing._fields
+    for name in names:
+        with pytest.raises(AttributeError):
+            setattr(thing, name, 1)
+
+
+@pytest.mark.parametrize("thing", [p for p in EVERYTHING if "Convex" not in p.id])
+def test_everything_without_functions_of_the_user_survives_a_pickle(thing):
+    copy = pickle.loads(pickle.dumps(thing))
+    assert repr(copy) == repr(thing)
+
+
+@of("penalty")
+def test_penalties_are_convex_non_negative_and_zero_at_the_origin(thing):
+    rng = np.random.default_rng(0)
+    assert thing(np.zeros(N)) == 0
+    for x, y in rng.normal(size=(20, 2, N)):
+        middle = (x + y) / 2
+        assert thing(x) >= 0
+        bound = (thing(x) + thing(y)) / 2 - thing.strong_convexity / 8 * (x - y) @ (x - y)
+        assert thing(middle) <= bound + 1e-12
+        if thing.separable:
+            assert thing(x) == pytest.approx(sum(thing(x * e) for e in np.eye(N)))
+
+
+@of("loss")
+def test_losses_lie_above_their_tangents_as_strongly_as_they_say(thing):
+    rng = np.random.default_rng(1)
+    for x, y in rng.normal(size=(20, 2, N)):
+        g = thing.subgradient(x)
+        assert g.shape == (N,)
+        assert thing(y) >= thing(x) + g @ (y - x) + thing.strong_convexity / 2 * (y - x) @ (y - x) - 1e-12
+
+
+@of("rate")
+def test_rates_start_from_init_and_their_strength_has_the_shape_they_say(thing):
+    state = thing.init(N)
+    if hasattr(thing, "see"):
+        state = thing.see(state, np.ones(N))
+    after = thing.update(state, np.ones(N))
+    shape = {"scalar": (), "diagonal": (N,), "matrix": (N, N)}[thing.shape]
+    assert np.shape(thing.strength(state)) == np.shape(thing.strength(after)) == shape
+    assert thing.promised > 0
+    assert thing.promised_norm(np.ones(N)) > 0
+
+
+@of("weights")
+def test_weights_add_up(thing):
+    assert thing.total(0) == 0
+    for t in range(1, 8):
+        assert thing.total(t) == pytest.approx(sum(thing(s) for s in range(1, t + 1)))
+    assert thing.non_increasing
+
+
+def test_the_package_loads_modules_when_asked_and_names_them_otherwise():
+    assert forel.losses.Logistic in {type(t) for t in CATALOGUE["margin loss"]}
+    assert "argmin" in dir(forel)
+    with pytest.raises(AttributeError, match="it has argmin, convex"):
+        forel.nothing  # noqa: B018

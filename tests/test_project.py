@@ -1,0 +1,53 @@
+"""The project as a newcomer meets it: commands as real processes, examples, the promises of the README."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOREL = [sys.executable, "-m", "forel"]
+
+
+def run(*command, **environment):
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=120, env={**os.environ, **environment}, check=False
+    )
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_run(example):
+    done = run(sys.executable, str(example))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_help_lists_the_commands_and_version_is_the_packages():
+    assert "methods" in run(*FOREL, "--help").stdout
+    assert run(*FOREL, "--version").stdout.startswith("forel 0.")
+
+
+def test_methods_shows_how_a_combination_is_solved():
+    done = run(*FOREL, "methods", "entropy", COLUMNS="100")
+    assert "softmax" in done.stdout
+    assert "dual exponent" not in done.stdout
+
+
+def test_a_wrong_name_is_a_sentence_on_stderr_and_exit_code_1():
+    done = run(*FOREL, "methods", "nosuch")
+    assert done.returncode == 1
+    assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, forel.cli; print(sorted({'numpy', 'scipy', 'cvxpy', 'numba', 'pyarrow'} & set(sys.modules)))"
+    assert run(sys.executable, "-c", code).stdout.strip() == "[]"
+
+
+def test_no_file_names_a_package_registry():
+    places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
+    needles = ["py" + "pi.org", "python" + "hosted", "files.python"]
+    assert not [p for p in places if any(n in (ROOT / p).read_text(errors="ignore") for n in needles)]

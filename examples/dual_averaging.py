@@ -20,9 +20,8 @@ def main() -> None:
     rate, feasible = dual_averaging_rate(RADIUS, LIPSCHITZ), l2_ball(RADIUS)
     play = Argmin(Euclidean(), feasible=feasible)
     state, total, suffered = rate.init(N), np.zeros(N), 0.0
-    print(
-        f"{'round':>6} {'regret':>9} {'bound':>9}   against the best point with ‖x‖ ≤ {RADIUS:g}, gradients ≤ {LIPSCHITZ:g}"
-    )
+    print(f"Regret against the best point with ‖x‖ ≤ {RADIUS:g}, gradients of norm {LIPSCHITZ:g}\n")
+    print(f"{'round':>6} {'regret':>9} {'bound':>9}")
     for t in range(1, ROUNDS + 1):
         x = play(total, rate.strength(state))
         g = rng.normal(size=N) + 0.3 * drift

@@ -10,12 +10,19 @@ import pytest
 import forel
 from catalogue import CATALOGUE, MODULES, N
 
-EVERYTHING = [pytest.param(thing, id=f"{kind}: {thing}"[:60]) for kind, things in CATALOGUE.items() for thing in things]
-PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
+
+def instances(*kinds):
+    """Catalogued things as test parameters, with names that are the same in every process."""
+    things = [(kind, i, thing) for kind in kinds for i, thing in enumerate(CATALOGUE[kind])]
+    return [pytest.param(thing, id=f"{kind} {i}: {type(thing).__name__}") for kind, i, thing in things]
 
 
 def of(kind):
-    return pytest.mark.parametrize("thing", [pytest.param(t, id=str(t)[:60]) for t in CATALOGUE[kind]])
+    return pytest.mark.parametrize("thing", instances(kind))
+
+
+EVERYTHING = instances(*CATALOGUE)
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=lambda p: p if isinstance(p, str) else p.__name__)

@@ -11,6 +11,8 @@ import importlib
 from typing import Any
 
 _MODULES = (
+    "algorithms",
+    "analysis",
     "argmin",
     "convex",
     "geometries",

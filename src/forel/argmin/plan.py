@@ -1,5 +1,6 @@
 """Choosing how to solve: the first closed form that fits, otherwise the solver."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +79,12 @@ class Argmin:
     def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
         """Return the minimiser."""
         z = vector("z", z, self.dimension)
-        x = self._solve(z, self.geometry.check(strength, z.size), non_negative("weight", weight))
-        if not np.isfinite(x).all():
+        return self.solve(z, self.geometry.check(strength, z.size), non_negative("weight", weight))
+
+    def solve(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
+        """Return the minimiser for arguments that are known to be valid: what algorithms call every round."""
+        x = self._solve(z, strength, weight)
+        if not math.isfinite(np.vdot(x, x)) and not np.isfinite(x).all():
             index = int(np.argmin(np.isfinite(x)))
             raise Unbounded(
                 f"strength: got 0 at index {index} where z is {z[index]}, so the objective has no minimum; expected a "

@@ -34,6 +34,7 @@ from forel.losses.margin import Choice, Classes, Constants, Interval, Labels, Ma
 from forel.losses.quantile import Absolute, Quantile
 from forel.losses.regression import EpsilonInsensitive, Huber, Squared
 from forel.losses.softmax import Softmax
+from forel.losses.total import Total
 
 __all__ = [
     "Absolute",
@@ -58,6 +59,7 @@ __all__ = [
     "Softmax",
     "Squared",
     "SquaredHinge",
+    "Total",
     "linear_bound",
     "quadratic_bound",
 ]

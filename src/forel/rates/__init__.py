@@ -2,7 +2,7 @@ r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t
 
 ========================================  ==============================================================
 ``Constant``, ``InverseSqrt``,            look at the round only
-``InverseTime``
+``InverseTime``, ``Unregularized``
 ``ScalarAdaGrad``, ``DiagonalAdaGrad``,   look at the gradients: one number, one a coordinate, a matrix
 ``MatrixAdaGrad``
 ``ScaleFree``                             looks at the features as well, and forgets their units
@@ -35,7 +35,7 @@ from forel.rates.named import (
 )
 from forel.rates.rate import Rate, increment
 from forel.rates.scale_free import ScaleFree
-from forel.rates.schedule import Constant, InverseSqrt, InverseTime
+from forel.rates.schedule import Constant, InverseSqrt, InverseTime, Unregularized
 
 __all__ = [
     "AsNeeded",
@@ -48,6 +48,7 @@ __all__ = [
     "Rate",
     "ScalarAdaGrad",
     "ScaleFree",
+    "Unregularized",
     "adagrad_dual_averaging",
     "adagrad_proximal",
     "dual_averaging_rate",

@@ -8,7 +8,7 @@ from forel.checks import Shape, Vector, non_negative, positive, vector, whole
 from forel.norms import L2, Norm
 from forel.rates.rate import check_promise
 
-__all__ = ["Constant", "InverseSqrt", "InverseTime", "Rounds"]
+__all__ = ["Constant", "InverseSqrt", "InverseTime", "Rounds", "Unregularized"]
 
 
 class Rounds(NamedTuple):
@@ -25,6 +25,34 @@ def _begin(n: int) -> Rounds:
 def _next(state: Rounds, g: Vector) -> Rounds:
     vector("g", g, state.n)
     return Rounds(state.n, state.t + 1)
+
+
+@dataclass(frozen=True)
+class Unregularized:
+    r"""No strength in any round, $\eta_t = \infty$: Follow-The-Leader, which lives on the curvature of its losses.
+
+    >>> rate = Unregularized()
+    >>> rate.strength(rate.init(3))
+    0.0
+
+    Survey: section 3.7
+    """
+
+    shape: ClassVar[Shape] = "scalar"
+    promised: ClassVar[float] = math.inf
+    promised_norm: ClassVar[Norm] = L2
+
+    def init(self, n: int) -> Rounds:
+        """Return round 0."""
+        return _begin(n)
+
+    def update(self, state: Rounds, g: Vector, curvature: float = 0.0) -> Rounds:
+        """Count the round."""
+        return _next(state, g)
+
+    def strength(self, state: Rounds) -> float:
+        """Return 0."""
+        return 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+r"""What an algorithm is: three pure functions over an explicit state.
+
+    state = algorithm.init(n)              # before round 1
+    x = algorithm.play(state)              # x_t
+    state = algorithm.update(state, loss)  # observe f_t, choose r_t
+
+What a round added to the objective, $h_t = f_t + \alpha_t\Psi + r_t$, can be asked for afterwards, with ``added``: that
+is all the analysis needs to know of an algorithm.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from forel.checks import Unsupported, Vector
+from forel.geometries import Geometry
+from forel.losses import Loss
+from forel.penalties import Penalty
+from forel.rates import Rate
+from forel.regularizers import Regularizer
+from forel.sets import FeasibleSet
+from forel.weights import Weights
+
+__all__ = ["Algorithm", "Round", "check_shapes"]
+
+
+class Round(NamedTuple):
+    """What one round added to the objective, h_t = loss + weight·penalty + regularizer.
+
+    The loss is the one the algorithm ran on, which may be a lower bound of the true one; the penalty is Ψ itself, or
+    its tangent (with weight 1) where the algorithm keeps only that.
+    """
+
+    g: Vector
+    loss: Loss
+    weight: float
+    penalty: Penalty | Loss
+    regularizer: Regularizer
+
+
+class Algorithm(Protocol):
+    """A way to choose x_1, x_2, … from f_1, f_2, …"""
+
+    @property
+    def rate(self) -> Rate[Any]:
+        """η_t."""
+        ...
+
+    @property
+    def penalty(self) -> Penalty:
+        """Ψ."""
+        ...
+
+    @property
+    def weights(self) -> Weights:
+        """α_t."""
+        ...
+
+    @property
+    def feasible(self) -> FeasibleSet:
+        """X."""
+        ...
+
+    @property
+    def proximal(self) -> bool:
+        """Whether each r_t is smallest at x_t."""
+        ...
+
+    def init(self, n: int) -> Any:
+        """Return the state before round 1."""
+        ...
+
+    def play(self, state: Any) -> Vector:
+        """Return the point to play next."""
+        ...
+
+    def update(self, state: Any, loss: Loss) -> Any:
+        """Return the state after observing a loss."""
+        ...
+
+    def initial(self, state: Any) -> Regularizer:
+        """Return r_0, from the state before round 1."""
+        ...
+
+    def added(self, before: Any, loss: Loss, after: Any) -> Round:
+        """Return what the round between two states added to the objective."""
+        ...
+
+
+def check_shapes(rate: Rate[Any], geometry: Geometry) -> None:
+    """Refuse a rate whose strength the geometry cannot take."""
+    if rate.shape != geometry.shape:
+        fitting = {"scalar": "Euclidean()", "diagonal": "Diagonal()", "matrix": "FullMatrix()"}[rate.shape]
+        raise Unsupported(
+            f"rate, geometry: {rate} gives a {rate.shape} strength, {geometry} takes a {geometry.shape} one; "
+            f"use geometry={fitting}, or a {geometry.shape} rate"
+        )

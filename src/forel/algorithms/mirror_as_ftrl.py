@@ -1,0 +1,121 @@
+"""Mirror Descent as the FTRL-Proximal algorithm that it is."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forel.algorithms.algorithm import Round
+from forel.algorithms.mirror_descent import MirrorDescent
+from forel.checks import Strength, Vector
+from forel.losses import Linear, Loss, linear_bound
+from forel.penalties import Penalty
+from forel.rates import Rate, increment
+from forel.regularizers import Regularizer
+from forel.sets import FeasibleSet
+from forel.weights import Weights
+
+__all__ = ["MirrorAsFTRL", "MirrorAsFTRLState", "as_ftrl_proximal"]
+
+
+class MirrorAsFTRLState(NamedTuple):
+    """Sums of g_s and of g^(Ψ)_s, and the strength and linear part of r^B_{0:t}."""
+
+    t: int
+    g: Vector
+    slopes: Vector
+    rate: Any
+    strength: Strength
+    linear: Vector
+    x: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorAsFTRL:
+    r"""$x_{t+1} = \arg\min_{x \in X}\ (g_{1:t} + g^{(\Psi)}_{1:t-1}) \cdot x + \alpha_t\Psi(x) + r^B_{0:t}(x)$.
+
+    Here $r^B_t(x) = B_{r_t}(x, x_t)$, and $g^{(\Psi)}_t \in \partial(\alpha_t\Psi + I_X)(x_{t+1})$ is the subgradient
+    for which $g_{1:t} + g^{(\Psi)}_{1:t} + \nabla r^B_{0:t}(x_{t+1}) = 0$. Nothing is taken from the point but through
+    these sums, so that it selects Mirror Descent's points is a theorem, not a definition.
+
+    >>> from forel.geometries import Euclidean
+    >>> from forel.penalties import l1
+    >>> from forel.rates import Constant
+    >>> form = as_ftrl_proximal(MirrorDescent(Constant(0.5), Euclidean(), l1(1.0)))
+    >>> state = form.update(form.init(2), Linear([0.5, -3.0]))
+    >>> form.play(state), state.slopes
+    (array([0., 1.]), array([-0.5,  1. ]))
+
+    Survey: Theorem 11
+    """
+
+    mirror: MirrorDescent
+    proximal: bool = field(init=False, default=True)
+
+    @property
+    def rate(self) -> Rate[Any]:
+        """That of Mirror Descent, as is all else."""
+        return self.mirror.rate
+
+    @property
+    def penalty(self) -> Penalty:
+        """Ψ."""
+        return self.mirror.penalty
+
+    @property
+    def weights(self) -> Weights:
+        """α_t."""
+        return self.mirror.weights
+
+    @property
+    def feasible(self) -> FeasibleSet:
+        """X."""
+        return self.mirror.feasible
+
+    def init(self, n: int) -> MirrorAsFTRLState:
+        """Return the state before round 1."""
+        start = self.mirror.init(n)
+        linear = self.mirror.geometry.gradient(start.strength, start.x)
+        return MirrorAsFTRLState(0, np.zeros(n), np.zeros(n), start.rate, start.strength, linear, start.x)
+
+    def play(self, state: MirrorAsFTRLState) -> Vector:
+        """Return x_{t+1}."""
+        return state.x
+
+    def update(self, state: MirrorAsFTRLState, loss: Loss) -> MirrorAsFTRLState:
+        """Add g_t and r^B_t, find x_{t+1}, and read g^(Ψ)_t off its optimality."""
+        geometry, t = self.mirror.geometry, state.t + 1
+        gradient = loss.subgradient(state.x)
+        g = state.g + gradient
+        rate = self.rate.update(state.rate, gradient, loss.strong_convexity)
+        strength = self.rate.strength(rate)
+        linear = state.linear + geometry.gradient(strength - state.strength, state.x)
+        x = self.mirror.argmin.solve(g + state.slopes - linear, strength, self.weights(t))
+        slopes = linear - geometry.gradient(strength, x) - g
+        return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x)
+
+    def initial(self, state: MirrorAsFTRLState) -> Regularizer:
+        """Return r_0, around x_1."""
+        return Regularizer.around(self.mirror.geometry, state.strength, state.x)
+
+    def added(self, before: MirrorAsFTRLState, loss: Loss, after: MirrorAsFTRLState) -> Round:
+        """Return the round, with Ψ as its tangent at x_{t+1}."""
+        bound, weight = linear_bound(loss, before.x), self.weights(after.t)
+        slope = after.slopes - before.slopes
+        value = weight * self.penalty(after.x) if weight > 0 else 0.0
+        tangent = Linear(slope, value - float(slope @ after.x))
+        strength = increment(self.rate, before.rate, after.rate)
+        return Round(bound.g, bound, 1.0, tangent, Regularizer.around(self.mirror.geometry, strength, before.x))
+
+
+def as_ftrl_proximal(mirror: MirrorDescent) -> MirrorAsFTRL:
+    """Return the FTRL-Proximal algorithm that selects the same points as a Mirror Descent algorithm.
+
+    >>> from forel.geometries import Euclidean
+    >>> from forel.rates import Constant
+    >>> as_ftrl_proximal(MirrorDescent(Constant(1.0), Euclidean())).proximal
+    True
+
+    Survey: Theorem 11
+    """
+    return MirrorAsFTRL(mirror)

@@ -1,0 +1,69 @@
+"""How FTRL treats a loss: as its tangent, as a quadratic below it, or as it is."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from forel.checks import Vector
+from forel.losses import Loss, Total, linear_bound, quadratic_bound
+
+__all__ = ["Exact", "Linearized", "QuadraticBound", "Treatment"]
+
+
+class Treatment(Protocol):
+    """What stands for f_t in the sum that FTRL minimises."""
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the function that stands for the loss, equal to it at x and nowhere above it."""
+        ...
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Return the sum with that function added, up to a constant."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linearized:
+    r"""The tangent, $\bar f_t(x) = f_t(x_t) + g_t \cdot (x - x_t)$.
+
+    Survey: section 2.1
+    """
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the tangent at x."""
+        return linear_bound(loss, x)
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add g."""
+        return total._replace(g=total.g + g)
+
+
+@dataclass(frozen=True)
+class QuadraticBound:
+    r"""The quadratic below a strongly convex loss, $f_t(x_t) + g_t \cdot (x - x_t) + \frac\sigma2\|x - x_t\|_2^2$.
+
+    Survey: section 3.7
+    """
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the quadratic that touches at x."""
+        return quadratic_bound(loss, x)
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add the quadratic."""
+        return total.plus(quadratic_bound(loss, x))
+
+
+@dataclass(frozen=True)
+class Exact:
+    r"""The loss as it is, $\bar f_t = f_t$.
+
+    Survey: Algorithm 1
+    """
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the loss."""
+        return loss
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add the loss."""
+        return total.plus(loss)

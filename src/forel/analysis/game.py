@@ -1,0 +1,157 @@
+"""The game: an algorithm against losses, round by round, kept as a trace."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from forel.algorithms import Algorithm, Round
+from forel.checks import Matrix, Vector, refuse, vector, whole
+from forel.cvx import minimize
+from forel.losses import Loss, Total
+from forel.regularizers import Regularizer
+from forel.sets import FeasibleSet
+
+__all__ = ["Adversary", "Trace", "play"]
+
+Adversary = Callable[[int, Vector], Loss]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """All that happened: the losses, and the algorithm's state before each round and after the last.
+
+    Survey: section 1
+    """
+
+    algorithm: Algorithm
+    states: tuple[Any, ...]
+    losses: tuple[Loss, ...]
+
+    def __repr__(self) -> str:
+        return f"Trace of {self.rounds} rounds of {type(self.algorithm).__name__} in dimension {self.points.shape[1]}"
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.losses)
+
+    @cached_property
+    def points(self) -> Matrix:
+        """x_1, …, x_{T+1}, a row each."""
+        return np.array([self.algorithm.play(state) for state in self.states])
+
+    @cached_property
+    def gradients(self) -> Matrix:
+        """g_1, …, g_T, a row each."""
+        return np.array([loss.subgradient(x) for loss, x in zip(self.losses, self.points, strict=False)])
+
+    @cached_property
+    def values(self) -> Vector:
+        """f_t(x_t) for every round."""
+        return np.array([loss(x) for loss, x in zip(self.losses, self.points, strict=False)])
+
+    @cached_property
+    def initial(self) -> Regularizer:
+        """r_0."""
+        return self.algorithm.initial(self.states[0])
+
+    @cached_property
+    def added(self) -> tuple[Round, ...]:
+        """What each round added to the objective."""
+        between = zip(self.states, self.losses, self.states[1:], strict=False)
+        return tuple(self.algorithm.added(before, loss, after) for before, loss, after in between)
+
+    def regrets(self, x: Vector, linearized: bool = False) -> Vector:
+        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t, or $\sum_{s \le t} g_s \cdot (x_s - x)$ linearized."""
+        x = vector("x", x, self.points.shape[1])
+        if linearized:
+            return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))
+        return np.cumsum(self.values - [loss(x) for loss in self.losses])
+
+    def regret(self, x: Vector, linearized: bool = False) -> float:
+        """Return the regret against x after all rounds."""
+        return float(self.regrets(x, linearized)[-1])
+
+    def best(self, feasible: FeasibleSet) -> Vector:
+        """Return the point of a set with the smallest sum of losses, by the solver: the comparator in hindsight."""
+        total = self._total()
+        return minimize(total.g.size, total.expression, feasible.constraints)
+
+    def worst_regret(self, feasible: FeasibleSet, linearized: bool = False) -> float:
+        """Return the largest regret against a point of a set; in closed form where losses are linear."""
+        total = self._total()
+        if linearized or (total.quadratic and total.curvature == 0):
+            played = float(np.einsum("ti,ti->", self.gradients, self.points[:-1]))
+            return played + feasible.support(-self.gradients.sum(axis=0))
+        return self.regret(self.best(feasible))
+
+    def _total(self) -> Total:
+        total = Total.zero(self.points.shape[1])
+        for loss in self.losses:
+            total = total.plus(loss)
+        return total
+
+
+def play(
+    algorithm: Algorithm,
+    losses: Iterable[Loss] | Adversary,
+    rounds: int | None = None,
+    n: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """Play rounds of the game and return the trace.
+
+    Parameters
+    ----------
+    algorithm : who plays x_t
+    losses : the losses in order, or an adversary, a function of the round t = 1, 2, … and of x_t that returns f_t
+    rounds : how many; an adversary needs it, a sequence of losses ends by itself
+    n : the dimension; an adversary needs it, otherwise it is taken from the first loss
+    progress : called with t after each round
+
+    >>> from forel.algorithms import FTRL
+    >>> from forel.geometries import Euclidean
+    >>> from forel.losses import Linear
+    >>> from forel.rates import Constant
+    >>> trace = play(FTRL(Constant(1.0), Euclidean()), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.points.ravel(), trace.regret(np.array([0.0]))
+    (array([ 0., -1.,  0.]), 1.0)
+
+    Survey: section 1
+    """
+    limit = None if rounds is None else whole("rounds", rounds, low=1)
+    if callable(losses):
+        if limit is None or n is None:
+            raise refuse("rounds, n", (rounds, n), "both, because an adversary goes on for ever and in any dimension")
+        adversary: Adversary = losses
+        return _against(algorithm, adversary, limit, whole("n", n, low=1), progress)
+    sequence = tuple(losses)[:limit]
+    if not sequence:
+        raise refuse("losses", sequence, "at least one loss")
+    return _against(algorithm, lambda t, x: sequence[t - 1], len(sequence), n or _dimension(sequence[0]), progress)
+
+
+def _against(
+    algorithm: Algorithm, adversary: Adversary, rounds: int, n: int, progress: Callable[[int], None] | None
+) -> Trace:
+    state = algorithm.init(n)
+    states, losses = [state], []
+    for t in range(1, rounds + 1):
+        loss = adversary(t, algorithm.play(state))
+        state = algorithm.update(state, loss)
+        states.append(state)
+        losses.append(loss)
+        if progress is not None:
+            progress(t)
+    return Trace(algorithm, tuple(states), tuple(losses))
+
+
+def _dimension(loss: Loss) -> int:
+    for name in ("g", "features", "center"):
+        held = getattr(loss, name, None)
+        if held is not None:
+            return int(np.size(held)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
+    raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not tell")

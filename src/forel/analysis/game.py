@@ -65,7 +65,7 @@ class Trace:
         return tuple(self.algorithm.added(before, loss, after) for before, loss, after in between)
 
     def regrets(self, x: Vector, linearized: bool = False) -> Vector:
-        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t, or $\sum_{s \le t} g_s \cdot (x_s - x)$ linearized."""
+        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""
         x = vector("x", x, self.points.shape[1])
         if linearized:
             return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))

@@ -6,7 +6,7 @@ not. A kind is an entry of ``CATALOGUE``, and its contract a function in ``test_
 
 import numpy as np
 
-from forel import geometries, losses, norms, penalties, rates, regularizers, sets, weights
+from forel import algorithms, geometries, losses, norms, penalties, rates, regularizers, sets, weights
 from forel.argmin.table import GEOMETRIES
 from forel.argmin.table import penalties as penalty_table
 from forel.argmin.table import sets as set_table
@@ -28,7 +28,52 @@ MARGIN_LOSSES = [
 # A quadratic whose minimum is found by hand stands for the user's own functions.
 OWN = losses.Convex(lambda x: float(x @ x), lambda x: 2 * x, 2.0)
 
+BOX = sets.Box(-1, 1)
+MIRROR = algorithms.MirrorDescent(
+    rates.DiagonalAdaGrad(0.5, 1.0), geometries.Diagonal(), penalties.l1(0.1), weights.EveryRound(), BOX
+)
+ALGORITHMS = {
+    "leader": algorithms.follow_the_leader(),
+    "leader of quadratics below": algorithms.follow_the_leader(BOX, algorithms.QuadraticBound()),
+    "gradient descent": algorithms.gradient_descent(0.3),
+    "lazy projection": algorithms.lazy_projection(0.3, sets.l2_ball(0.5)),
+    "greedy projection": algorithms.greedy_projection(0.3, sets.l2_ball(0.5)),
+    "greedy on the simplex": algorithms.greedy_projection(0.3, sets.Simplex()),
+    "dual averaging": algorithms.dual_averaging(1.0, 1.0),
+    "dual averaging, ball": algorithms.dual_averaging(1.0, 1.0, sets.l2_ball(1.0)),
+    "dual averaging, simplex": algorithms.dual_averaging(1.0, 1.0, sets.Simplex()),
+    "RDA": algorithms.regularized_dual_averaging(1.0, 1.0, 0.05, 0.1),
+    "RDA, once": algorithms.regularized_dual_averaging(1.0, 1.0, 0.3, 0.1, weights.Once()),
+    "AdaGrad dual averaging": algorithms.adagrad_dual_averaging(1.0, 1.0),
+    "matrix dual averaging": algorithms.matrix_dual_averaging(1.0, 1.0),
+    "FTRL-Proximal": algorithms.ftrl_proximal(1.0, 1.0),
+    "AdaGrad FTRL-Proximal": algorithms.adagrad_ftrl_proximal(1.0),
+    "AdaGrad FTRL-Proximal, ball": algorithms.adagrad_ftrl_proximal(1.0, feasible=sets.l2_ball(1.0)),
+    "AdaGrad FTRL-Proximal, simplex": algorithms.adagrad_ftrl_proximal(1.0, feasible=sets.Simplex()),
+    "AdaGrad FTRL-Proximal, L1": algorithms.adagrad_ftrl_proximal(1.0, penalties.l1(0.02), weights.EveryRound()),
+    "matrix FTRL-Proximal": algorithms.matrix_ftrl_proximal(1.0),
+    "ad click": algorithms.ad_click(0.5, 1.0, 0.3, 0.1),
+    "as needed": algorithms.as_needed(2.0),
+    "hedge": algorithms.hedge(N, 1.0),
+    "exponentiated gradient": algorithms.exponentiated_gradient(0.3),
+    "strongly convex descent": algorithms.strongly_convex_descent(),
+    "FOBOS": algorithms.fobos(rates.Constant(0.3), geometries.Euclidean(), penalties.l1(0.1)),
+    "Mirror Descent": MIRROR,
+    "Mirror Descent, elastic net": algorithms.MirrorDescent(
+        rates.InverseSqrt(0.5, 1), geometries.Euclidean(), penalties.ElasticNet(0.05, 0.1), weights.Given([2.0, 1.0])
+    ),
+    "Mirror Descent, p-norm": algorithms.MirrorDescent(rates.ScalarAdaGrad(0.5, 1.0), geometries.SquaredPNorm(1.5)),
+    "Mirror Descent as FTRL-Proximal": algorithms.as_ftrl_proximal(MIRROR),
+    "p-norm FTRL": algorithms.FTRL(rates.InverseSqrt(0.5, 1), geometries.SquaredPNorm(1.3), proximal=True),
+    "implicit": algorithms.Implicit(rates.Constant(0.3), geometries.Euclidean()),
+    "doubling trick": algorithms.doubling_trick(1.0, 1.0),
+}
+
+ONES = losses.Linear(np.ones(N))
 CATALOGUE = {
+    "algorithm": list(ALGORITHMS.values()),
+    "treatment": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
+    "round": [MIRROR.added(MIRROR.init(N), ONES, MIRROR.update(MIRROR.init(N), ONES))],
     "norm": [
         norms.L1,
         norms.L2,
@@ -48,12 +93,14 @@ CATALOGUE = {
         losses.Quadratic(np.ones(N)),
         losses.Example(losses.Logistic(), np.ones(N), 1),
         losses.MulticlassExample(losses.Softmax(2), np.ones(N // 2), 1),
+        losses.Total.zero(N).plus(losses.Quadratic(np.ones(N))).plus(OWN),
         OWN,
     ],
     "labels": [losses.Interval(), losses.Choice((-1, 1)), losses.Classes(3)],
     "constants": [losses.Constants(1.0)],
     "parts": [penalties.parts(penalties.NONE)],
     "rate": [
+        rates.Unregularized(),
         rates.Constant(0.5),
         rates.InverseSqrt(0.5, 1),
         rates.InverseTime(2.0),
@@ -65,4 +112,4 @@ CATALOGUE = {
     ],
     "doubling": [rates.Doubling(1.0, 1.0)],
 }
-MODULES = [geometries, losses, norms, penalties, rates, regularizers, sets, weights]
+MODULES = [algorithms, geometries, losses, norms, penalties, rates, regularizers, sets, weights]

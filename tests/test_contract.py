@@ -51,7 +51,7 @@ def test_everything_is_frozen_and_says_what_it_is(thing):
             setattr(thing, name, 1)
 
 
-@pytest.mark.parametrize("thing", [p for p in EVERYTHING if "Convex" not in p.id])
+@pytest.mark.parametrize("thing", [p for p in EVERYTHING if "Convex" not in p.id and "Total" not in p.id])
 def test_everything_without_functions_of_the_user_survives_a_pickle(thing):
     copy = pickle.loads(pickle.dumps(thing))
     assert repr(copy) == repr(thing)

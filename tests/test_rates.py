@@ -18,8 +18,8 @@ from forel.rates import (
     MatrixAdaGrad,
     ScalarAdaGrad,
     ScaleFree,
-    adagrad_dual_averaging,
-    adagrad_proximal,
+    adagrad_dual_averaging_rate,
+    adagrad_proximal_rate,
     dual_averaging_rate,
     entropic_rate,
     increment,
@@ -107,8 +107,8 @@ CASES = {
         DiagonalAdaGrad([1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [1.0, 0.0, 2.0]),
         slow_diagonal([1.0, 2.0, 4.0], [0.0, 1.0, 3.0], [1.0, 0.0, 2.0]),
     ),
-    "adagrad proximal": (adagrad_proximal(3.0), slow_diagonal([math.sqrt(2) * 3.0] * N)),
-    "adagrad dual averaging": (adagrad_dual_averaging(3.0, 2.0), slow_diagonal([3.0] * N, [2.0] * N)),
+    "adagrad proximal": (adagrad_proximal_rate(3.0), slow_diagonal([math.sqrt(2) * 3.0] * N)),
+    "adagrad dual averaging": (adagrad_dual_averaging_rate(3.0, 2.0), slow_diagonal([3.0] * N, [2.0] * N)),
     "scale-free": (ScaleFree(0.5, 2.0), slow_scale_free(0.5, 2.0)),
     "as needed": (AsNeeded(3.0), slow_as_needed(3.0)),
     "matrix": (MatrixAdaGrad(2.0), None),
@@ -278,8 +278,8 @@ def test_squares_neither_vanish_nor_overflow(rate, size):
         (ScalarAdaGrad(2.0, 3.0), 1.5),
         (DiagonalAdaGrad(2.0, 3.0, 1.0), [2.0, 2.0]),
         (MatrixAdaGrad(2.0, 3.0), [[1.5, 0.0], [0.0, 1.5]]),
-        (adagrad_proximal(1.0), [0.0, 0.0]),
-        (adagrad_dual_averaging([1.0, 4.0], 2.0), [2.0, 0.5]),
+        (adagrad_proximal_rate(1.0), [0.0, 0.0]),
+        (adagrad_dual_averaging_rate([1.0, 4.0], 2.0), [2.0, 0.5]),
         (entropic_rate(2, 2.0), 2 / math.sqrt(math.log(2))),
         (ScaleFree(1.0), [0.0, 0.0]),
         (AsNeeded(1.0), 0.0),
@@ -300,8 +300,8 @@ def test_strength_before_round_one(rate, expected):
         (proximal_rate(3.0, 2.0), 2.0, L2),
         (InverseTime(1.0), math.inf, L2),
         (ScalarAdaGrad(1.0), math.inf, L2),
-        (adagrad_proximal(3.0), math.inf, LINF),
-        (adagrad_dual_averaging(3.0, 2.0), 2.0, LINF),
+        (adagrad_proximal_rate(3.0), math.inf, LINF),
+        (adagrad_dual_averaging_rate(3.0, 2.0), 2.0, LINF),
         (entropic_rate(4, 2.0), 2.0, LINF),
         (MatrixAdaGrad(1.0), math.inf, L2),
         (ScaleFree(1.0), math.inf, LINF),
@@ -363,9 +363,9 @@ def test_dimensions_refused(rate, n):
         (lambda bad: dual_averaging_rate(1.0, bad), "lipschitz"),
         (lambda bad: proximal_rate(bad, 1.0), "radius"),
         (lambda bad: proximal_rate(1.0, bad), "lipschitz"),
-        (adagrad_proximal, "radius"),
-        (lambda bad: adagrad_dual_averaging(bad, 1.0), "radius"),
-        (lambda bad: adagrad_dual_averaging(1.0, bad), "lipschitz"),
+        (adagrad_proximal_rate, "radius"),
+        (lambda bad: adagrad_dual_averaging_rate(bad, 1.0), "radius"),
+        (lambda bad: adagrad_dual_averaging_rate(1.0, bad), "lipschitz"),
         (lambda bad: entropic_rate(2, bad), "lipschitz"),
     ],
 )
@@ -478,8 +478,8 @@ columns_of = st.lists(magnitudes, min_size=1, max_size=40).map(np.array)
 COLUMNS = [np.ones(50), 2.0 ** np.arange(-30, 1), np.r_[np.zeros(5), 1, 0, 1e-9, 1], (-1.0) ** np.arange(30)]
 
 
-def check_adagrad_proximal(g):
-    rate = adagrad_proximal(R)
+def check_adagrad_proximal_rate(g):
+    rate = adagrad_proximal_rate(R)
     path = [float(s[0]) for s in strengths(rate, g[:, None])]
     stability = sum(v**2 / s for v, s in zip(g, path[1:], strict=True) if v != 0) / 2
     measured = (2 * R) ** 2 * path[-1] / 2 + stability
@@ -488,8 +488,8 @@ def check_adagrad_proximal(g):
     return measured, bound
 
 
-def check_adagrad_dual_averaging(g):
-    path = [float(s[0]) for s in strengths(adagrad_dual_averaging(R, 1.0), g[:, None])]
+def check_adagrad_dual_averaging_rate(g):
+    path = [float(s[0]) for s in strengths(adagrad_dual_averaging_rate(R, 1.0), g[:, None])]
     measured = R**2 * path[-2] / 2 + sum(v**2 / s for v, s in zip(g, path[:-1], strict=True)) / 2
     assert measured <= 1.5 * R * math.sqrt(1 + float(g[:-1] @ g[:-1])) * ROUNDING
 
@@ -504,7 +504,7 @@ def check_entropic(g, n=5):
     return measured, bound
 
 
-CHECKS = [check_adagrad_proximal, check_adagrad_dual_averaging, check_entropic]
+CHECKS = [check_adagrad_proximal_rate, check_adagrad_dual_averaging_rate, check_entropic]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -519,7 +519,7 @@ def test_adaptive_sums_on_any_gradients(check, g):
     check(g)
 
 
-@pytest.mark.parametrize("check", [check_adagrad_proximal, check_entropic])
+@pytest.mark.parametrize("check", [check_adagrad_proximal_rate, check_entropic])
 def test_adaptive_sums_are_nearly_tight(check):
     measured, bound = check(np.ones(2000))
     assert measured >= 0.97 * bound

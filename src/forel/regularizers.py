@@ -47,6 +47,8 @@ class Regularizer:
     def around(cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike) -> "Regularizer":
         """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t."""
         point = vector("point", point)
+        if not np.any(strength):
+            return cls.zero(geometry, point.size)
         strength = geometry.check(strength, point.size)
         linear = geometry.gradient(strength, point)
         return cls(geometry, strength, linear, float(linear @ point) - geometry.value(strength, point))

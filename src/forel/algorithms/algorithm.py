@@ -27,6 +27,15 @@ class Round(NamedTuple):
 
     The loss is the one the algorithm ran on, which may be a lower bound of the true one; the penalty is Ψ itself, or
     its tangent (with weight 1) where the algorithm keeps only that.
+
+    >>> from forel.algorithms import gradient_descent
+    >>> from forel.losses import Linear
+    >>> descent, loss = gradient_descent(1.0), Linear([2.0])
+    >>> before = descent.init(1)
+    >>> descent.added(before, loss, descent.update(before, loss)).g
+    array([2.])
+
+    Survey: section 5
     """
 
     g: Vector

@@ -25,6 +25,11 @@ class Treatment(Protocol):
 class Linearized:
     r"""The tangent, $\bar f_t(x) = f_t(x_t) + g_t \cdot (x - x_t)$.
 
+    >>> import numpy as np
+    >>> from forel.losses import Quadratic
+    >>> Linearized().bound(Quadratic([0.0]), np.ones(1))(np.zeros(1))
+    -0.5
+
     Survey: section 2.1
     """
 
@@ -41,21 +46,34 @@ class Linearized:
 class QuadraticBound:
     r"""The quadratic below a strongly convex loss, $f_t(x_t) + g_t \cdot (x - x_t) + \frac\sigma2\|x - x_t\|_2^2$.
 
+    A loss with σ = 0 has the tangent.
+
+    >>> import numpy as np
+    >>> from forel.losses import Linear
+    >>> QuadraticBound().bound(Linear([1.0]), np.zeros(1))(np.ones(1))
+    1.0
+
     Survey: section 3.7
     """
 
     def bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the quadratic that touches at x."""
-        return quadratic_bound(loss, x)
+        return quadratic_bound(loss, x) if loss.strong_convexity > 0 else linear_bound(loss, x)
 
     def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
         """Add the quadratic."""
-        return total.plus(quadratic_bound(loss, x))
+        return total.plus(self.bound(loss, x))
 
 
 @dataclass(frozen=True)
 class Exact:
     r"""The loss as it is, $\bar f_t = f_t$.
+
+    >>> import numpy as np
+    >>> from forel.losses import Linear
+    >>> loss = Linear([1.0])
+    >>> Exact().bound(loss, np.zeros(1)) is loss
+    True
 
     Survey: Algorithm 1
     """

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -14,9 +14,22 @@ from forel.losses import Loss, Total
 from forel.regularizers import Regularizer
 from forel.sets import FeasibleSet
 
-__all__ = ["Adversary", "Trace", "play"]
+__all__ = ["Adversary", "Stage", "Trace", "play"]
 
 Adversary = Callable[[int, Vector], Loss]
+
+
+class Stage(NamedTuple):
+    """What a round added, and the running sums after it: f_{1:t}, α_{1:t}Ψ and r_{0:t}."""
+
+    added: Round
+    losses: Total
+    penalties: Total
+    regularizer: Regularizer
+
+    def objective(self, x: Vector) -> float:
+        """Return h_{0:t}(x)."""
+        return self.losses(x) + self.penalties(x) + self.regularizer(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +76,39 @@ class Trace:
         """What each round added to the objective."""
         between = zip(self.states, self.losses, self.states[1:], strict=False)
         return tuple(self.algorithm.added(before, loss, after) for before, loss, after in between)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The running sums after each round."""
+        losses = penalties = Total.zero(self.points.shape[1])
+        regularizer, found = self.initial, []
+        for added in self.added:
+            losses = losses.plus(added.loss)
+            if added.weight > 0:
+                penalties = penalties.plus(cast(Loss, added.penalty), added.weight)  # a sum only asks for values
+            regularizer = regularizer + added.regularizer
+            found.append(Stage(added, losses, penalties, regularizer))
+        return tuple(found)
+
+    @cached_property
+    def squared_norms(self) -> tuple[Vector, Vector]:
+        r"""$\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$, in norms in which the objective is strongly convex.
+
+        The first is that of $r_{0:t-1} + f_{1:t}$ (Theorem 1), the second that of $r_{0:t} + f_{1:t}$ (Theorem 2).
+        """
+        geometry, curvature, rows = self.initial.geometry, 0.0, []
+        before = self.initial.strength
+        for stage in self.stages:
+            curvature += stage.added.loss.strong_convexity
+            row = []
+            for strength in (before, stage.regularizer.strength):
+                if curvature and geometry.quadratic:
+                    strength = strength + curvature * (np.eye(len(strength)) if geometry.shape == "matrix" else 1.0)
+                row.append(geometry.norm(strength).dual(stage.added.g) ** 2)
+            rows.append(row)
+            before = stage.regularizer.strength
+        delayed, present = np.array(rows).T
+        return delayed, present
 
     def regrets(self, x: Vector, linearized: bool = False) -> Vector:
         r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""
@@ -131,7 +177,7 @@ def play(
     sequence = tuple(losses)[:limit]
     if not sequence:
         raise refuse("losses", sequence, "at least one loss")
-    return _against(algorithm, lambda t, x: sequence[t - 1], len(sequence), n or _dimension(sequence[0]), progress)
+    return _against(algorithm, lambda t, x: sequence[t - 1], len(sequence), n or dimension(sequence[0]), progress)
 
 
 def _against(
@@ -149,7 +195,8 @@ def _against(
     return Trace(algorithm, tuple(states), tuple(losses))
 
 
-def _dimension(loss: Loss) -> int:
+def dimension(loss: Loss) -> int:
+    """Return the n of the R^n on which a loss is defined, or refuse."""
     for name in ("g", "features", "center"):
         held = getattr(loss, name, None)
         if held is not None:

@@ -76,6 +76,10 @@ class Argmin:
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "_solve", solve or solver(problem))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parts; how they are solved is decided again."""
+        return Argmin, (self.geometry, self.penalty, self.feasible)
+
     def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
         """Return the minimiser."""
         z = vector("z", z, self.dimension)

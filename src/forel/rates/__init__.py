@@ -11,10 +11,10 @@ r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t
 ========================================  ==============================================================
 
 The survey's own choices are functions with its constants: ``tuned``, ``dual_averaging_rate``, ``proximal_rate``,
-``adagrad_proximal``, ``adagrad_dual_averaging``, ``entropic_rate``.
+``adagrad_proximal_rate``, ``adagrad_dual_averaging_rate``, ``entropic_rate``.
 
 >>> import numpy as np
->>> rate = adagrad_proximal(radius=np.sqrt(2))
+>>> rate = adagrad_proximal_rate(radius=np.sqrt(2))
 >>> before = rate.init(2)
 >>> after = rate.update(before, np.array([2.0, 0.0]))
 >>> rate.strength(after), increment(rate, before, after)
@@ -26,8 +26,8 @@ from forel.rates.curvature import AsNeeded
 from forel.rates.doubling import Doubling
 from forel.rates.lemma import sum_over_roots
 from forel.rates.named import (
-    adagrad_dual_averaging,
-    adagrad_proximal,
+    adagrad_dual_averaging_rate,
+    adagrad_proximal_rate,
     dual_averaging_rate,
     entropic_rate,
     proximal_rate,
@@ -49,8 +49,8 @@ __all__ = [
     "ScalarAdaGrad",
     "ScaleFree",
     "Unregularized",
-    "adagrad_dual_averaging",
-    "adagrad_proximal",
+    "adagrad_dual_averaging_rate",
+    "adagrad_proximal_rate",
     "dual_averaging_rate",
     "entropic_rate",
     "increment",

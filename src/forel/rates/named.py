@@ -11,8 +11,8 @@ from forel.rates.adagrad import DiagonalAdaGrad, ScalarAdaGrad
 from forel.rates.schedule import Constant, InverseSqrt
 
 __all__ = [
-    "adagrad_dual_averaging",
-    "adagrad_proximal",
+    "adagrad_dual_averaging_rate",
+    "adagrad_proximal_rate",
     "dual_averaging_rate",
     "entropic_rate",
     "proximal_rate",
@@ -76,7 +76,7 @@ def proximal_rate(radius: float, lipschitz: float) -> InverseSqrt:
     return InverseSqrt(scale, promised=lipschitz)
 
 
-def adagrad_proximal(radius: ArrayLike) -> DiagonalAdaGrad:
+def adagrad_proximal_rate(radius: ArrayLike) -> DiagonalAdaGrad:
     r"""Return $\eta_{t,i} = \sqrt2 R_\infty / \sqrt{\sum_{s \le t} g_{s,i}^2}$, for proximal regularizers.
 
     Regret is at most $2\sqrt2 R_\infty \sum_i \sqrt{\sum_t g_{t,i}^2}$, whatever the gradients: nothing is promised.
@@ -85,7 +85,7 @@ def adagrad_proximal(radius: ArrayLike) -> DiagonalAdaGrad:
     ----------
     radius : R∞, positive; the feasible set lies in [−R∞, R∞]ⁿ; one number or one a coordinate
 
-    >>> rate = adagrad_proximal(radius=1.0)
+    >>> rate = adagrad_proximal_rate(radius=1.0)
     >>> rate.strength(rate.init(2))
     array([0., 0.])
 
@@ -94,7 +94,7 @@ def adagrad_proximal(radius: ArrayLike) -> DiagonalAdaGrad:
     return DiagonalAdaGrad(math.sqrt(2) * np.asarray(_radius(radius)))
 
 
-def adagrad_dual_averaging(radius: ArrayLike, lipschitz: float) -> DiagonalAdaGrad:
+def adagrad_dual_averaging_rate(radius: ArrayLike, lipschitz: float) -> DiagonalAdaGrad:
     r"""Return $\eta_{t,i} = R / \sqrt{G^2 + \sum_{s \le t} g_{s,i}^2}$, for centered regularizers.
 
     A centered algorithm pays for $g_t$ at the rate $\eta_{t-1}$, which has not seen it; G² stands in.
@@ -104,7 +104,7 @@ def adagrad_dual_averaging(radius: ArrayLike, lipschitz: float) -> DiagonalAdaGr
     radius : R, positive; no coordinate of the comparator is larger; one number or one a coordinate
     lipschitz : G, positive; no coordinate of a gradient is larger
 
-    >>> rate = adagrad_dual_averaging(radius=0.5, lipschitz=1.0)
+    >>> rate = adagrad_dual_averaging_rate(radius=0.5, lipschitz=1.0)
     >>> rate.strength(rate.init(2))
     array([2., 2.])
 

@@ -1,0 +1,123 @@
+"""Implicit updates: a step that does not linearize the loss."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.optimize import brentq
+
+from forel.algorithms.algorithm import Round
+from forel.algorithms.mirror_descent import MirrorDescent, MirrorState
+from forel.checks import Strength, Unsupported, Vector
+from forel.cvx import minimize
+from forel.geometries import Geometry
+from forel.losses import Example, Loss
+from forel.penalties import NONE, Penalty
+from forel.rates import Rate
+from forel.regularizers import Regularizer
+from forel.sets import FeasibleSet, Reals
+from forel.weights import EveryRound, Weights
+
+__all__ = ["Implicit", "fobos"]
+
+EVERYWHERE = Reals()
+EVERY_ROUND = EveryRound()
+
+
+@dataclass(frozen=True, eq=False)
+class Implicit:
+    r"""$x_{t+1} = \arg\min_{x \in X}\ f_t(x) + \alpha_t\Psi(x) + B_{r_{0:t}}(x, x_t)$.
+
+    For a loss of a margin it is one number that is unknown: $x_{t+1}$ is Mirror Descent's step for the slope
+    $s \in \partial\ell(a \cdot x_{t+1}, y)$, and $s - \ell'(a \cdot x(s))$ grows with s. Other losses go to the solver.
+
+    Parameters
+    ----------
+    rate, geometry, penalty, weights, feasible : as in :class:`MirrorDescent`
+
+    >>> from forel.geometries import Euclidean
+    >>> from forel.losses import Squared
+    >>> from forel.rates import Constant
+    >>> implicit = Implicit(Constant(1e6), Euclidean())
+    >>> state = implicit.update(implicit.init(1), Example(Squared(), [2.0], 3.0))
+    >>> implicit.play(state).round(3)  # however large the rate, it never steps past the label
+    array([1.5])
+
+    Survey: section 6, equation (implicit)
+    """
+
+    rate: Rate[Any]
+    geometry: Geometry
+    penalty: Penalty = NONE
+    weights: Weights = EVERY_ROUND
+    feasible: FeasibleSet = EVERYWHERE
+    proximal: bool = field(init=False, default=True)
+    mirror: MirrorDescent = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        mirror = MirrorDescent(self.rate, self.geometry, self.penalty, self.weights, self.feasible)
+        object.__setattr__(self, "mirror", mirror)
+
+    def init(self, n: int) -> MirrorState:
+        """Return the state before round 1."""
+        return self.mirror.init(n)
+
+    def play(self, state: MirrorState) -> Vector:
+        """Return x_{t+1}."""
+        return state.x
+
+    def update(self, state: MirrorState, loss: Loss) -> MirrorState:
+        """Minimise the loss itself near x_t."""
+        t = state.t + 1
+        rate = self.rate.update(state.rate, loss.subgradient(state.x), loss.strong_convexity)
+        strength, weight = self.rate.strength(rate), self.weights(t)
+        pull = self.geometry.gradient(strength, state.x)
+        if isinstance(loss, Example):
+            x = self._margin(loss, pull, strength, weight)
+        else:
+            x = self._program(loss, pull, strength, weight)
+        return MirrorState(t, rate, strength, x)
+
+    def _margin(self, loss: Example, pull: Vector, strength: Strength, weight: float) -> Vector:
+        def point(slope: float) -> Vector:
+            return self.mirror.argmin.solve(slope * loss.features - pull, strength, weight)
+
+        def excess(slope: float) -> float:
+            return slope - float(loss.loss.slope(loss.features @ point(slope), loss.label))
+
+        # The farther it steps the flatter the loss, so the slope lies between none and the one without a step.
+        steepest = -excess(0.0)
+        if steepest == 0:
+            return point(0.0)
+        low, high = sorted((0.0, steepest))
+        return point(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=500)))
+
+    def _program(self, loss: Loss, pull: Vector, strength: Strength, weight: float) -> Vector:
+        factor = self.geometry.factor(strength)
+
+        def objective(x: Any) -> Any:
+            near = self.geometry.expression(factor, x) - pull @ x
+            return loss.expression(x) + weight * self.penalty.expression(x) + near
+
+        return minimize(pull.size, objective, self.feasible.constraints)
+
+    def initial(self, state: MirrorState) -> Regularizer:
+        """Return r_0, around x_1."""
+        return self.mirror.initial(state)
+
+    def added(self, before: MirrorState, loss: Loss, after: MirrorState) -> Round:
+        """Refuse: the survey's lemmas are about losses linearized at x_t."""
+        raise Unsupported("the survey proves no bound for implicit updates; use MirrorDescent for one that has a proof")
+
+
+def fobos(rate: Rate[Any], geometry: Geometry, penalty: Penalty, feasible: FeasibleSet = EVERYWHERE) -> MirrorDescent:
+    r"""Return FOBOS, Mirror Descent with a penalty in every round, $\arg\min g_t \cdot x + \Psi(x) + \frac{1}{2\eta_t}\|x - x_t\|^2$.
+
+    >>> from forel.geometries import Euclidean
+    >>> from forel.penalties import l1
+    >>> from forel.rates import Constant
+    >>> fobos(Constant(0.1), Euclidean(), l1(0.5)).weights
+    EveryRound()
+
+    Survey: section 6.2
+    """  # noqa: E501
+    return MirrorDescent(rate, geometry, penalty, EveryRound(), feasible)

@@ -1,0 +1,441 @@
+"""Every algorithm against adversaries: lemmas as equalities, bounds as inequalities, equivalences as equalities."""
+
+import math
+
+import numpy as np
+import pytest
+
+from catalogue import ALGORITHMS, N
+from forel.algorithms import (
+    FTRL,
+    Exact,
+    Implicit,
+    Linearized,
+    MirrorDescent,
+    QuadraticBound,
+    ad_click,
+    adagrad_ftrl_proximal,
+    as_ftrl_proximal,
+    as_needed,
+    doubling_trick,
+    dual_averaging,
+    fobos,
+    follow_the_leader,
+    ftrl_proximal,
+    gradient_descent,
+    greedy_projection,
+    hedge,
+    lazy_projection,
+    strongly_convex_descent,
+)
+from forel.analysis import (
+    bound,
+    conjugate,
+    measured,
+    play,
+    standard,
+    strong,
+    theorem_1,
+    theorem_2,
+    theorem_10,
+    theorem_12,
+    theorem_14,
+)
+from forel.argmin import project
+from forel.argmin.table import GEOMETRIES, penalties, sets
+from forel.checks import Unbounded, Unsupported
+from forel.cvx import cvxpy, minimize
+from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix
+from forel.losses import (
+    Absolute,
+    Convex,
+    Example,
+    Hinge,
+    Huber,
+    Linear,
+    Logistic,
+    Poisson,
+    Quadratic,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    Total,
+)
+from forel.penalties import l1
+from forel.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad, ScaleFree
+from forel.sets import Box, Reals, l2_ball
+from forel.weights import EveryRound, Given, Once
+from test_convex import FUNCTIONS
+
+ROUNDS = 60
+every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)
+with_proof = pytest.mark.parametrize(
+    "name", [name for name, a in ALGORITHMS.items() if not isinstance(a, Implicit) and not hasattr(a, "epochs")]
+)
+
+
+def random_gradients(t, x, rng=None):
+    g = np.random.default_rng([7, t]).normal(size=x.size)
+    return Linear(g / max(1.0, np.linalg.norm(g)))
+
+
+def follows_the_player(t, x):
+    """The gradient that hurts most: along the point itself, or a corner at the start."""
+    length = np.linalg.norm(x)
+    return Linear(x / length if length > 1e-9 else np.eye(x.size)[t % x.size])
+
+
+def alternating(t, x):
+    return Linear((-1.0) ** t * np.eye(x.size)[0])
+
+
+def spikes(t, x):
+    return Linear(np.eye(x.size)[t % x.size] * (1.0 if t % 11 == 0 else 1e-3))
+
+
+def one_coordinate(t, x):
+    return Linear(np.eye(x.size)[-1] * (1 if t % 3 else -1))
+
+
+def curved(t, x):
+    return Quadratic(np.random.default_rng([3, t]).normal(size=x.size) / 2)
+
+
+ADVERSARIES = [random_gradients, follows_the_player, alternating, spikes, one_coordinate, curved]
+every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
+
+
+def game(name, adversary, rounds=ROUNDS):
+    algorithm = ALGORITHMS[name]
+    exact = isinstance(getattr(algorithm, "treatment", None), Exact | QuadraticBound)
+    if exact and adversary is not curved and not hasattr(algorithm.rate, "diameter"):
+        adversary = curved  # the leader needs strongly convex losses
+    return play(algorithm, adversary, rounds=rounds, n=N)
+
+
+def comparators(trace):
+    """Feasible points: random ones, far ones, every corner direction, and those that were played."""
+    rng = np.random.default_rng(0)
+    candidates = [*rng.normal(size=(4, N)), *(5 * np.eye(N)), *(-5 * np.eye(N)), trace.points[-1], trace.points[3]]
+    feasible = trace.algorithm.feasible
+    inside = [u if isinstance(feasible, Reals) else project(u, feasible) for u in candidates]
+    return [x for x in inside if trace.algorithm.penalty(x) < math.inf]
+
+
+@with_proof
+@every_adversary
+def test_the_lemmas_are_equalities_with_their_remainder(name, adversary):
+    """Lemmas 5 and 13: both sides agree to rounding, and the remainder is never positive, at any comparator."""
+    trace = game(name, adversary)
+    for x in comparators(trace)[:6]:
+        for against in ("composite", "losses"):
+            for lemma in (strong, standard):
+                parts = lemma(trace, x, against)
+                assert parts.error <= 1e-9
+                assert parts.remainder <= 1e-9 * (1 + abs(parts.regret) + abs(parts.regularization))
+                assert parts.regret <= parts.bound + 1e-9 * (1 + abs(parts.regret))
+
+
+@with_proof
+@every_adversary
+def test_every_point_minimises_its_objective(name, adversary):
+    """The oracle for wrong updates: h_{0:t}(x_{t+1}) ≤ h_{0:t}(x) in every round, at every feasible x."""
+    trace = game(name, adversary, rounds=25)
+    for stage, x in zip(trace.stages, trace.points[1:], strict=True):
+        assert trace.algorithm.feasible.contains(x)
+        best = stage.objective(x)
+        for other in comparators(trace):
+            for step in (1.0, 0.01):
+                assert best <= stage.objective(x + step * (other - x)) + 1e-8 * (1 + abs(best))
+
+
+@with_proof
+@every_adversary
+def test_regret_is_below_the_bound_at_every_comparator(name, adversary):
+    trace = game(name, adversary)
+    for against in ("composite", "losses"):
+        for x in comparators(trace):
+            limit = bound(trace, x, against)
+            if limit.void:
+                assert "no strength" in limit.void or "penalty is not 0" in limit.void, limit
+                continue
+            slack = 1e-9 * (1 + abs(limit.total))
+            assert measured(trace, x, against) <= limit.total + slack, (against, x)
+            if against == "losses":
+                assert trace.regret(x) <= trace.regret(x, linearized=True) + slack
+            if trace.algorithm.proximal and not any(trace.algorithm.penalty(p) for p in trace.points):
+                assert theorem_2(trace, x).total <= theorem_14(trace, x).total
+
+
+@pytest.mark.parametrize("name", [n for n, a in ALGORITHMS.items() if isinstance(a, FTRL) and n != "leader"])
+@every_adversary
+def test_corollary_6_conjugates_give_the_same_stability(name, adversary):
+    if isinstance(ALGORITHMS[name].treatment, Exact | QuadraticBound):
+        with pytest.raises(Unsupported, match="linear losses"):
+            conjugate(play(ALGORITHMS[name], curved, rounds=3, n=N), np.full(N, 1 / N))
+        return
+    trace = game(name, adversary)
+    x = comparators(trace)[0]
+    assert np.allclose(conjugate(trace, x).stability, strong(trace, x, "losses").stability, atol=1e-9)
+
+
+def combinations():
+    return [(g, p, s) for g, p, s in FUNCTIONS if s != "Affine" or g != "FullMatrix"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", combinations(), ids=", ".join)
+def test_theorem_11_mirror_descent_is_ftrl_proximal(parts):
+    """1,000 rounds, adaptive strengths, every geometry, penalty and set with a closed form: the same points."""
+    g, p, s = parts
+    geometry, n = GEOMETRIES[g], 4
+    rate = {"scalar": ScalarAdaGrad(1.0, 1.0), "diagonal": DiagonalAdaGrad(1.0, 1.0), "matrix": MatrixAdaGrad(1.0, 1.0)}
+    mirror = MirrorDescent(rate[geometry.shape], geometry, penalties(n)[p], EveryRound(), sets(n)[s])
+    form = as_ftrl_proximal(mirror)
+    rng = np.random.default_rng(1)
+    rounds = 1000 if geometry.shape != "matrix" else 300
+    state, other = mirror.init(n), form.init(n)
+    for _ in range(rounds):
+        loss = Linear(rng.normal(size=n) + np.sign(mirror.play(state)))
+        state, other = mirror.update(state, loss), form.update(other, loss)
+        assert np.allclose(mirror.play(state), form.play(other), rtol=0, atol=1e-10)
+
+
+def test_theorem_11_through_the_solver():
+    """Where there is no closed form the two agree as far as the solver does."""
+    for geometry, region in ((FullMatrix(), Box(-0.3, 0.3)), (Euclidean(), sets(3)["Polyhedron"])):
+        rate = MatrixAdaGrad(1.0, 1.0) if geometry == FullMatrix() else ScalarAdaGrad(1.0, 1.0)
+        mirror = MirrorDescent(rate, geometry, l1(0.1), feasible=region)
+        losses = [random_gradients(t, np.zeros(3)) for t in range(1, 16)]
+        a, b = play(mirror, losses), play(as_ftrl_proximal(mirror), losses)
+        assert np.allclose(a.points, b.points, atol=1e-6)
+
+
+def test_lazy_and_greedy_projection_differ_only_through_the_set():
+    """Both are gradient descent without a set; with one, lazy remembers how far outside it was."""
+    losses = [Linear([g]) for g in (3.0, -1.0, -1.0, -1.5)]
+    lazy, greedy = (play(make(1.0, Box(-1, 1)), losses).points.ravel() for make in (lazy_projection, greedy_projection))
+    assert lazy.tolist() == [0, -1, -1, -1, 0.5]
+    assert greedy.tolist() == [0, -1, 0, 1, 1]
+    free = [play(make(1.0, Reals()), losses).points for make in (lazy_projection, greedy_projection)]
+    assert np.allclose(*free)
+    assert np.allclose(free[0], play(gradient_descent(1.0), losses).points)
+
+
+def test_four_ways_to_write_gradient_descent_for_strongly_convex_losses():
+    """Section 3.7: FTL on the quadratics below, FTRL-Proximal with σ_t = 1, Mirror Descent with η = 1/t, x − g/t."""
+    losses = [curved(t, np.zeros(N)) for t in range(1, 200)]
+    losses = [Convex(f, lambda x, f=f: f.subgradient(x) + 0.1 * np.tanh(x), 1.0) for f in losses]
+    below = play(follow_the_leader(treatment=QuadraticBound()), losses, n=N)
+    mirror = play(strongly_convex_descent(), losses, n=N)
+    assert np.allclose(below.points, mirror.points, atol=1e-10)
+    x = np.zeros(N)
+    for t, loss in enumerate(losses, start=1):
+        x = x - loss.subgradient(x) / t
+        assert np.allclose(mirror.points[t], x, atol=1e-10)
+
+
+def test_follow_the_leader_is_the_mean_for_quadratics_and_the_solvers_answer_for_others():
+    centers = np.random.default_rng(0).normal(size=(20, 2))
+    trace = play(follow_the_leader(), [Quadratic(c) for c in centers])
+    for t in range(1, 21):
+        assert np.allclose(trace.points[t], centers[:t].mean(axis=0))
+    mixed = [Quadratic([1.0, 0.0]), Example(Logistic(), [1.0, 2.0], 1), Example(Hinge(), [1.0, -1.0], -1)]
+    trace = play(follow_the_leader(Box(-1, 1)), mixed)
+    total = Total.zero(2).plus(mixed[0]).plus(mixed[1]).plus(mixed[2])
+    assert np.allclose(trace.points[-1], minimize(2, total.expression, Box(-1, 1).constraints), atol=1e-6)
+    with pytest.raises(Unbounded):
+        play(follow_the_leader(), [Linear([1.0])])
+    with pytest.raises(Unsupported, match="leader of linear losses does not exist"):
+        follow_the_leader(treatment=Linearized())
+
+
+MARGIN_LOSSES = [
+    (Squared(), 1.5),
+    (Absolute(), 0.3),
+    (Huber(0.5), -2.0),
+    (Quantile(0.2), 1.0),
+    (Hinge(), 1),
+    (SquaredHinge(), -1),
+    (Logistic(), 0),
+    (Poisson(), 3),
+]
+
+
+@pytest.mark.parametrize(("loss", "label"), MARGIN_LOSSES, ids=lambda p: str(p))
+@pytest.mark.parametrize("region", [Reals(), Box(-0.2, 0.2), l2_ball(0.3)], ids=str)
+@pytest.mark.parametrize("eta", [0.1, 100.0])
+def test_implicit_updates_minimise_the_loss_itself(loss, label, region, eta):
+    """The one-dimensional solve against a program for the solver, at a kink or not, with and without a set."""
+    implicit = Implicit(Constant(eta), Euclidean(), l1(0.05), feasible=region)
+    state = implicit.init(3)
+    for a in np.random.default_rng(2).normal(size=(3, 3)):
+        example = Example(loss, a, label)
+        x = state.x
+        state = implicit.update(state, example)
+
+        def objective(u, x=x, example=example):
+            return example(u) + 0.05 * np.abs(u).sum() + (u - x) @ (u - x) / (2 * eta)
+
+        def expression(u, x=x, example=example):
+            cp = cvxpy()
+            return example.expression(u) + 0.05 * cp.norm1(u) + cp.sum_squares(u - x) / (2 * eta)
+
+        twin = minimize(3, expression, region.constraints)
+        assert objective(state.x) <= objective(twin) + 1e-7
+        assert region.contains(state.x)
+
+
+def test_implicit_updates_of_other_losses_go_to_the_solver():
+    implicit = Implicit(Constant(1.0), Euclidean())
+    state = implicit.update(implicit.init(2), Quadratic([2.0, -4.0]))
+    assert np.allclose(state.x, [1.0, -2.0], atol=1e-6)
+    with pytest.raises(Unsupported, match="proves no bound for implicit"):
+        _ = play(implicit, [Quadratic([2.0, -4.0])]).added
+
+
+def test_composite_ftrl_keeps_all_penalties_where_mirror_descent_keeps_one():
+    """After t rounds Native FTRL thresholds at tλ, Mirror Descent at λ (Figure 3)."""
+    losses = [Linear([1.0 if t % 2 else -0.98]) for t in range(1, 40)]
+    native = play(FTRL(Constant(0.1), Euclidean(), penalty=l1(0.05), weights=EveryRound()), losses)
+    mirror = play(fobos(Constant(0.1), Euclidean(), l1(0.05)), losses)
+    assert not native.points[25:].any()
+    assert mirror.points[25:].any()
+
+
+def test_doubling_trick_restarts_and_keeps_its_bound():
+    trick = doubling_trick(2.0, 1.0)
+    trace = play(trick, follows_the_player, rounds=100, n=3)
+    starts = [t for t in range(100) if not trace.points[t].any()]
+    assert {0, 1, 3, 7, 15, 31, 63} <= set(starts)
+    worst = trace.worst_regret(l2_ball(2.0))
+    assert worst <= trick.epochs.bound(100)
+    adaptive = play(dual_averaging(2.0, 1.0), follows_the_player, rounds=100, n=3).worst_regret(l2_ball(2.0))
+    assert adaptive <= math.sqrt(2) * 2 * math.sqrt(100)
+    with pytest.raises(Unsupported, match=r"Doubling.bound"):
+        _ = trace.added
+
+
+def test_as_needed_is_logarithmic_on_curved_losses_and_root_t_on_flat_ones():
+    rounds = 400
+    flat = play(as_needed(2.0), random_gradients, rounds=rounds, n=2)
+    curvy = play(as_needed(2.0), curved, rounds=rounds, n=2)
+    feasible = l2_ball(1.0)
+    limit = {name: max(bound(t, project(u, feasible), "losses").total for u in 5 * np.eye(2)) for name, t in
+             (("flat", flat), ("curved", curvy))}  # fmt: skip
+    largest = max(np.linalg.norm(g) for g in curvy.gradients)
+    assert limit["curved"] <= 2 * (largest**2 / 2 * (1 + math.log(rounds)) + 2 * largest)
+    assert limit["flat"] <= 2 * 2 * math.sqrt(rounds)
+    for trace in (flat, curvy):
+        assert trace.worst_regret(feasible) <= max(limit.values()) + 1e-6
+
+
+def test_scale_free_ftrl_does_not_mind_units():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    margins = []
+    for units in (np.ones(3), np.array([1e-3, 1.0, 1e4])):
+        learner = FTRL(ScaleFree(0.5), Diagonal(), proximal=True)
+        state, seen = learner.init(3), []
+        for a, y in zip(rows * units, labels, strict=True):
+            state = learner.see(state, a)
+            seen.append(a @ learner.play(state))
+            state = learner.update(state, Example(Logistic(), a, int(y)))
+        margins.append(seen)
+    assert np.allclose(*margins, rtol=1e-9)
+    with pytest.raises(ValueError, match="never saw it"):
+        learner.update(learner.init(3), Linear(np.ones(3)))
+
+
+def test_ad_click_is_the_papers_closed_form():
+    alpha, beta, lambda1, lambda2 = 0.3, 1.0, 0.4, 0.2
+    learner, rng = ad_click(alpha, beta, lambda1, lambda2), np.random.default_rng(0)
+    state, z, squares = learner.init(4), np.zeros(4), np.zeros(4)
+    for _ in range(50):
+        x = np.where(
+            np.abs(z) <= lambda1,
+            0.0,
+            -(z - np.sign(z) * lambda1) / ((beta + np.sqrt(squares)) / alpha + lambda2),
+        )
+        assert np.allclose(learner.play(state), x, atol=1e-12)
+        assert ((learner.play(state) == 0) == (x == 0)).all()
+        g = rng.normal(size=4)
+        state = learner.update(state, Linear(g))
+        sigma = (np.sqrt(squares + g * g) - np.sqrt(squares)) / alpha
+        z, squares = z + g - sigma * x, squares + g * g
+
+
+@pytest.mark.parametrize(
+    ("make", "trace_of", "reason"),
+    [
+        (theorem_2, dual_averaging(1.0, 1.0), "not proximal"),
+        (theorem_14, dual_averaging(1.0, 1.0), "not proximal"),
+        (theorem_10, dual_averaging(1.0, 1.0), "not proximal"),
+        (theorem_12, dual_averaging(1.0, 1.0), "not Mirror Descent"),
+        (theorem_1, greedy_projection(1.0, Box(-1, 1)), "use theorem_12"),
+        (theorem_10, greedy_projection(1.0, Box(-1, 1)), "use theorem_12"),
+        (theorem_10, adagrad_ftrl_proximal(1.0, l1(0.1), Given([1.0, 2.0])), "weights α_t increase"),
+        (theorem_2, adagrad_ftrl_proximal(1.0, l1(0.1), Once()), "there is a penalty"),
+        (theorem_1, gradient_descent(1.0), ""),
+    ],
+)
+def test_bounds_are_void_with_a_reason(make, trace_of, reason):
+    trace = play(trace_of, random_gradients, rounds=5, n=2)
+    limit = make(trace, np.zeros(2))
+    assert reason in limit.void
+    if reason:
+        assert "void, because" in str(limit)
+        with pytest.raises(ValueError, match="has no number"):
+            _ = limit.total
+    else:
+        assert limit.total > 0
+
+
+def test_a_comparator_outside_the_set_voids_the_bound():
+    trace = play(ftrl_proximal(1.0, 1.0), random_gradients, rounds=5, n=2)
+    assert theorem_2(trace, np.array([3.0, 0.0])).void == "the comparator lies outside X"
+
+
+def test_theorem_2_is_an_equality_at_the_last_point_for_quadratics():
+    """Lemma 7 is one for quadratics, and at x* = x_{T+1} the remainder is 0."""
+    for algorithm in (
+        FTRL(DiagonalAdaGrad(0.5, beta=1.0), Diagonal(), proximal=True),
+        FTRL(InverseSqrt(0.5, 1), Euclidean(), proximal=True),
+        FTRL(MatrixAdaGrad(0.5, 1.0), FullMatrix(), proximal=True),
+    ):
+        trace = play(algorithm, random_gradients, rounds=80, n=3)
+        x = trace.points[-1]
+        assert theorem_2(trace, x).total == pytest.approx(trace.regret(x), rel=1e-8)
+
+
+def test_worst_regret_is_attained_and_exact_for_linear_losses():
+    trace = play(dual_averaging(1.0, 1.0), random_gradients, rounds=50, n=3)
+    total = trace.gradients.sum(axis=0)
+    best = -total / np.linalg.norm(total)
+    assert trace.worst_regret(l2_ball(1.0)) == pytest.approx(trace.regret(best))
+    curvy = play(strongly_convex_descent(), curved, rounds=30, n=3)
+    assert curvy.worst_regret(l2_ball(1.0)) >= max(
+        curvy.regret(u / np.linalg.norm(u)) for u in np.random.default_rng(0).normal(size=(50, 3))
+    )
+    assert np.allclose(curvy.best(Reals()), np.mean([f.center for f in curvy.losses], axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FTRL(DiagonalAdaGrad(1.0), Euclidean()), r"gives a diagonal strength.*use geometry=Diagonal\(\)"),
+        (lambda: MirrorDescent(Constant(1.0), Diagonal()), r"use geometry=Euclidean\(\)"),
+        (lambda: FTRL(Constant(1.0), Entropy()), "lives on the simplex"),
+        (lambda: gradient_descent(-1.0), "eta: got -1.0, expected a positive number"),
+        (lambda: gradient_descent(1.0).init(0), "n: got 0, expected a whole number of at least 1"),
+        (lambda: play(gradient_descent(1.0), random_gradients), "rounds, n: got"),
+        (lambda: play(gradient_descent(1.0), []), r"losses: got \(\), expected at least one loss"),
+        (lambda: play(gradient_descent(1.0), [Convex(sum, np.sign)]), "the dimension, which Convex does not tell"),
+        (lambda: play(gradient_descent(1.0), [Linear([1.0])]).regret([1.0, 2.0]), r"x: got shape \(2,\)"),
+        (lambda: play(gradient_descent(1.0), lambda t, x: Convex(sum, lambda x: x * math.nan), 1, 1), "nan"),
+        (lambda: hedge(1), "n"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_a_sentence(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint bench docs clean
+.PHONY: run test lint bench bench-sparsity docs clean
 
 run: $(READY)
-	$(BIN)/python examples/dual_averaging.py
+	$(BIN)/forel survey --plots figures
 
 test: $(READY)
-	$(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -19,9 +19,14 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/vocabulary.py
+	$(BIN)/python benchmarks/reference.py
+
+bench-sparsity: $(READY)
+	$(BIN)/python benchmarks/sparsity.py
 
 docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md
+	$(BIN)/python -m forel.survey docs/survey_map.md
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache

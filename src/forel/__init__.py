@@ -19,9 +19,11 @@ _MODULES = (
     "losses",
     "norms",
     "penalties",
+    "plot",
     "rates",
     "regularizers",
     "sets",
+    "survey",
     "weights",
 )
 

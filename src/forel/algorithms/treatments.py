@@ -30,7 +30,7 @@ class Linearized:
     >>> Linearized().bound(Quadratic([0.0]), np.ones(1))(np.zeros(1))
     -0.5
 
-    Survey: section 2.1
+    Survey: Algorithm 2 and section 2.1
     """
 
     def bound(self, loss: Loss, x: Vector) -> Loss:

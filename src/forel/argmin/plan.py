@@ -1,6 +1,5 @@
 """Choosing how to solve: the first closed form that fits, otherwise the solver."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ from forel.argmin.problem import Problem, Solve
 from forel.argmin.rotation import rotation
 from forel.argmin.simplex import l1_ball, simplex
 from forel.argmin.solver import solver
-from forel.checks import Strength, Unbounded, Vector, non_negative, vector
+from forel.checks import Strength, Unbounded, Vector, all_finite, non_negative, vector
 from forel.geometries import Diagonal, Euclidean, FullMatrix, Geometry
 from forel.penalties import NONE, Penalty
 from forel.regularizers import Regularizer
@@ -88,7 +87,7 @@ class Argmin:
     def solve(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
         """Return the minimiser for arguments that are known to be valid: what algorithms call every round."""
         x = self._solve(z, strength, weight)
-        if not math.isfinite(np.vdot(x, x)) and not np.isfinite(x).all():
+        if not all_finite(x):
             index = int(np.argmin(np.isfinite(x)))
             raise Unbounded(
                 f"strength: got 0 at index {index} where z is {z[index]}, so the objective has no minimum; expected a "

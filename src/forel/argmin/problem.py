@@ -56,7 +56,7 @@ class Problem:
 
 def shrink(z: Vector, threshold: float | Vector) -> Vector:
     """Return −sign(z)·max(|z| − threshold, 0) as a new array: the numerator of every closed form with L1."""
-    if not np.any(threshold):
+    if isinstance(threshold, float) and threshold == 0:
         negative: Vector = np.subtract(0.0, z)  # not np.negative, which would make −0.0 of 0.0
         return negative
     shrunk: Vector = z.clip(np.negative(threshold), threshold)

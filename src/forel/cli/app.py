@@ -1,5 +1,6 @@
 """The application: one function a subcommand."""
 
+import pathlib
 import sys
 from typing import Annotated
 
@@ -41,6 +42,22 @@ def methods(
     from forel.cli.methods import show
 
     show(geometry)
+
+
+@app.command()
+def survey(
+    only: Annotated[str, typer.Option(help="A number or a name: 11, 'theorem 11', figure, …")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plots: Annotated[pathlib.Path | None, typer.Option(help="Draw the figures into this folder.")] = None,
+) -> None:
+    """Recompute every numbered result, algorithm and figure of the survey, and say whether it holds.
+
+    Exit code 1 when one fails. Examples: forel survey; forel survey --only 11; forel survey --plots figures
+    """
+    from forel.cli.survey import run
+
+    if not run(only, as_json, plots):
+        raise typer.Exit(1)
 
 
 def main() -> None:

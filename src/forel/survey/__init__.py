@@ -1,0 +1,18 @@
+"""The survey, recomputed: every numbered result, both algorithms and all figures as (measured, bound)."""
+
+from forel.survey.errata import ERRATA, Erratum
+from forel.survey.lemmas import LEMMAS
+from forel.survey.pictures import PICTURES
+from forel.survey.result import Outcome, Result
+from forel.survey.theorems import THEOREMS
+
+__all__ = ["ERRATA", "RESULTS", "Erratum", "Outcome", "Result"]
+
+
+def _number(result: Result) -> tuple[bool, str, int]:
+    kind, number = result.key.split()
+    picture = kind in ("Algorithm", "Figure")
+    return picture, kind if picture else "", int(number)
+
+
+RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *PICTURES), key=_number))

@@ -6,7 +6,7 @@ not. A kind is an entry of ``CATALOGUE``, and its contract a function in ``test_
 
 import numpy as np
 
-from forel import algorithms, geometries, losses, norms, penalties, rates, regularizers, sets, weights
+from forel import algorithms, analysis, geometries, losses, norms, penalties, rates, regularizers, sets, weights
 from forel.argmin.table import GEOMETRIES
 from forel.argmin.table import penalties as penalty_table
 from forel.argmin.table import sets as set_table
@@ -70,8 +70,15 @@ ALGORITHMS = {
 }
 
 ONES = losses.Linear(np.ones(N))
+TRACE = analysis.play(algorithms.gradient_descent(1.0), [ONES])
 CATALOGUE = {
     "algorithm": list(ALGORITHMS.values()),
+    "trace": [TRACE],
+    "analysis": [
+        analysis.bound(TRACE, np.zeros(N)),
+        analysis.strong(TRACE, np.zeros(N)),
+        analysis.online_to_batch(TRACE, np.zeros(N)),
+    ],
     "treatment": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
     "round": [MIRROR.added(MIRROR.init(N), ONES, MIRROR.update(MIRROR.init(N), ONES))],
     "norm": [
@@ -112,4 +119,4 @@ CATALOGUE = {
     ],
     "doubling": [rates.Doubling(1.0, 1.0)],
 }
-MODULES = [algorithms, geometries, losses, norms, penalties, rates, regularizers, sets, weights]
+MODULES = [algorithms, analysis, geometries, losses, norms, penalties, rates, regularizers, sets, weights]

@@ -20,6 +20,7 @@ from forel.analysis import (
     dual_averaging_formula,
     entropic_formula,
     mean,
+    nonadaptive,
     online_to_batch,
     passes,
     play,
@@ -116,6 +117,14 @@ def test_the_tuned_rate_degrades_away_from_its_horizon():
     assert np.argmin(over) == 99
     assert over[99] == pytest.approx(1.0)
     assert over[-1] == pytest.approx(1.25)
+
+
+def test_the_nonadaptive_bound_is_both_theorems_at_once():
+    trace = play(lazy_projection(0.3, BALL), random_linear(N, T))
+    x = np.eye(N)[1]
+    assert nonadaptive(trace, x).total == pytest.approx(theorem_1(trace, x).total)
+    assert nonadaptive(trace, x).total == pytest.approx(0.5 / 0.3 + 0.5 * 0.3 * T)
+    assert "changes from round to round" in nonadaptive(play(dual_averaging(1.0, 1.0), random_linear(N, T)), x).void
 
 
 def test_adaptive_bounds_are_smaller_than_their_worst_case_forms():

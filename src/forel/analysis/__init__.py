@@ -1,7 +1,7 @@
 """The analysis: play the game, measure regret, evaluate the theorems."""
 
 from forel.analysis.batch import Batch, mean, online_to_batch, passes, sampled
-from forel.analysis.bounds import Bound, bound, theorem_1, theorem_2, theorem_10, theorem_12, theorem_14
+from forel.analysis.bounds import Bound, bound, nonadaptive, theorem_1, theorem_2, theorem_10, theorem_12, theorem_14
 from forel.analysis.closing import (
     adagrad_proximal_formula,
     dual_averaging_formula,
@@ -26,6 +26,7 @@ __all__ = [
     "entropic_formula",
     "mean",
     "measured",
+    "nonadaptive",
     "online_to_batch",
     "passes",
     "play",

@@ -9,7 +9,7 @@ from forel.analysis.decompose import Against
 from forel.analysis.game import Trace
 from forel.checks import Vector, vector
 
-__all__ = ["Bound", "bound", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
+__all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +162,25 @@ def theorem_14(trace: Trace, x: Vector) -> Bound:
     Survey: Theorem 14
     """
     return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal(trace) or _bare(trace))
+
+
+def nonadaptive(trace: Trace, x: Vector) -> Bound:
+    r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, what both theorems say of a regularizer that never changes.
+
+    >>> from forel.algorithms import gradient_descent
+    >>> from forel.analysis import play
+    >>> from forel.losses import Linear
+    >>> nonadaptive(play(gradient_descent(1.0), [Linear([1.0]), Linear([-1.0])]), np.array([1.0])).total
+    1.5
+
+    Survey: section 2.3, equation (nonadaptive)
+    """
+    first = trace.initial.strength
+    fixed = all(np.array_equal(stage.regularizer.strength, first) for stage in trace.stages)
+    curved = any(stage.added.loss.strong_convexity for stage in trace.stages)
+    void = "" if fixed else "the regularizer changes from round to round; use theorem_1 or theorem_2"
+    void = void or ("the losses are not linear; use theorem_1" if curved else "")
+    return _evaluate(trace, x, "equation (nonadaptive)", "losses", True, 0.5, void or _bare(trace))
 
 
 def bound(trace: Trace, x: Vector, against: Against = "composite") -> Bound:

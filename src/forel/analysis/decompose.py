@@ -24,6 +24,11 @@ class Decomposition:
     """Regret as regularization + Σ stability + remainder, the remainder being at most 0.
 
     ``regret`` is measured by playing, the other parts come from the objective; ``error`` is what rounding leaves.
+
+    >>> Decomposition("Lemma 5", 1.0, 0.5, np.array([0.5, 0.25]), -0.25).bound
+    1.25
+
+    Survey: section 4.1
     """
 
     result: str
@@ -46,6 +51,12 @@ class Decomposition:
 
 def measured(trace: Trace, x: Vector, against: Against = "losses") -> float:
     """Return the regret of the losses as the algorithm treats them, with or without α_tΨ, term by term.
+
+    >>> from forel.algorithms import gradient_descent
+    >>> from forel.analysis import play
+    >>> from forel.losses import Linear
+    >>> measured(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0]))
+    3.0
 
     Survey: section 5
     """

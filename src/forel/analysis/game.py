@@ -36,6 +36,11 @@ class Stage(NamedTuple):
 class Trace:
     """All that happened: the losses, and the algorithm's state before each round and after the last.
 
+    >>> from forel.algorithms import gradient_descent
+    >>> from forel.losses import Linear
+    >>> play(gradient_descent(1.0), [Linear([1.0, 0.0])])
+    Trace of 1 rounds of FTRL in dimension 2
+
     Survey: section 1
     """
 

@@ -20,6 +20,7 @@ from forel.analysis.game import play
 from forel.analysis.streams import random_linear, switching
 from forel.checks import Unsupported
 from forel.geometries import Euclidean
+from forel.plot.canvas import FAINT
 from forel.rates import Constant, InverseSqrt
 from forel.sets import Box, HalfSpace, Reals, Simplex, intersect, l1_ball, l2_ball
 
@@ -141,7 +142,7 @@ def test_path_in_the_plane_outlines_the_set(name):
     assert [text.get_text() for text in axes.texts] == ["$x_{1}$", "$x_{31}$"]
     drawn = [np.column_stack(line.get_data()) for line in axes.lines]
     assert any(np.array_equal(points, trace.points) for points in drawn)
-    edges = [points for line, points in zip(axes.lines, drawn, strict=True) if line.get_color() == plot.FAINT]
+    edges = [points for line, points in zip(axes.lines, drawn, strict=True) if line.get_color() == FAINT]
     assert len(edges) == (name != "all")
     for point in (p for edge in edges for p in edge):
         assert feasible.contains(point)
@@ -155,7 +156,7 @@ def test_path_in_the_plane_outlines_the_set(name):
 def test_path_cuts_off_a_set_far_larger_than_the_path():
     (axes,) = plot.path(game(feasible=l2_ball(1000.0))).axes
     assert np.ptp(axes.get_xlim()) < 20
-    assert not [line for line in axes.lines if line.get_color() == plot.FAINT]
+    assert not [line for line in axes.lines if line.get_color() == FAINT]
 
 
 def test_path_of_a_point_that_never_moves():

@@ -1,0 +1,13 @@
+"""Pictures of games: regret, its bound and their parts, paths, and the survey's figure 4. Needs the extra ``plot``.
+
+Every function draws on the axes it is given, or on a figure of its own, and returns the figure, ready to :func:`save`.
+Nothing global changes, and no window opens. Colours of text and background are those of matplotlib's current style, so
+that a dark style gives a dark picture; those of lines are such that all eyes can tell them apart.
+"""
+
+from forel.plot.canvas import save
+from forel.plot.example import l1_figure
+from forel.plot.games import compare, decomposition, regret
+from forel.plot.paths import path
+
+__all__ = ["compare", "decomposition", "l1_figure", "path", "regret", "save"]

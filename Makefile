@@ -20,6 +20,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/vocabulary.py
 	$(BIN)/python benchmarks/reference.py
+	$(BIN)/python benchmarks/learner.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

@@ -16,6 +16,7 @@ _MODULES = (
     "argmin",
     "convex",
     "geometries",
+    "linear",
     "losses",
     "norms",
     "penalties",

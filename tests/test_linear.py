@@ -1,0 +1,321 @@
+"""The fast learner against the reference engine, and what it does with bad input."""
+
+import itertools
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forel import kernels
+from forel.algorithms import FTRL, MirrorDescent
+from forel.checks import Unsupported
+from forel.geometries import Diagonal, Euclidean
+from forel.kernels import compose
+from forel.linear import LOSSES, Linear, Settings, rows_of
+from forel.losses import Absolute, Example, Hinge, Logistic, Squared, SquaredHinge
+from forel.penalties import ElasticNet
+from forel.rates import Constant, DiagonalAdaGrad, InverseSqrt, ScaleFree
+from forel.sets import Box, Reals
+from forel.weights import EveryRound, Once
+
+N, ROUNDS = 8, 200
+REFERENCE = {
+    "logistic": Logistic(),
+    "squared": Squared(),
+    "hinge": Hinge(),
+    "squared_hinge": SquaredHinge(),
+    "absolute": Absolute(),
+}
+
+
+def stream(loss, seed=0, rounds=ROUNDS, n=N):
+    """Sparse rows of which some are empty, with features of different frequency and size."""
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(rounds, n)) * (rng.random((rounds, n)) < np.linspace(0.9, 0.05, n)) * np.linspace(1, 3, n)
+    labels = rng.integers(0, 2, rounds) * (2 if "hinge" in loss else 1) - (1 if "hinge" in loss else 0)
+    return dense, labels + (rng.normal(size=rounds) if loss in ("squared", "absolute") else 0)
+
+
+def reference(settings, n):
+    """The same algorithm, assembled from the vocabulary; the bias is a last coordinate without a penalty."""
+    bias = settings.bias
+    free = [1.0] * n + [0.0] * bias
+    penalty = ElasticNet(np.multiply(settings.l1, free), np.multiply(settings.l2, free))
+    weights = Once() if settings.penalty_weight == "once" else EveryRound()
+    region = Reals() if settings.radius is None else Box(-settings.radius, settings.radius)
+    rate = {
+        "adagrad": lambda: DiagonalAdaGrad(settings.alpha, beta=settings.beta),
+        "scale_free": lambda: ScaleFree(settings.alpha, settings.beta),
+        "constant": lambda: Constant(settings.alpha),
+        "root": lambda: InverseSqrt(settings.alpha, 1),
+    }[settings.rate]()
+    geometry = Diagonal() if rate.shape == "diagonal" else Euclidean()
+    if settings.algorithm == "mirror":
+        return MirrorDescent(rate, geometry, penalty, weights, region)
+    return FTRL(rate, geometry, settings.algorithm == "proximal", penalty=penalty, weights=weights, feasible=region)
+
+
+def replay(settings, dense, labels):
+    """Play the reference engine; return its margins before each round, its last weights and its losses."""
+    algorithm, loss = reference(settings, dense.shape[1]), REFERENCE[settings.loss]
+    rows = np.hstack([dense, np.ones((len(dense), 1))]) if settings.bias else dense
+    state, margins, losses = algorithm.init(rows.shape[1]), [], 0.0
+    for a, y in zip(rows, labels, strict=True):
+        state = algorithm.see(state, a)
+        margins.append(a @ algorithm.play(state))
+        losses += float(loss(margins[-1], y))
+        state = algorithm.update(state, Example(loss, a, y))
+    return np.array(margins), algorithm.play(state), losses
+
+
+def combinations():
+    """Every combination of settings that is allowed."""
+    for algorithm, rate, weight, penalty, radius, bias in itertools.product(
+        ("proximal", "centered", "mirror"),
+        ("adagrad", "scale_free", "constant", "root"),
+        ("once", "every"),
+        ((0.0, 0.0), (0.02, 0.0), (0.0, 0.05), (0.02, 0.05)),
+        (None, 0.3),
+        (False, True),
+    ):
+        options = {"l1": penalty[0], "l2": penalty[1], "radius": radius, "bias": bias, "penalty_weight": weight}
+        try:
+            yield Settings("logistic", algorithm, rate, alpha=0.4, **options)
+        except Unsupported:
+            continue
+
+
+ALL = list(combinations())
+
+
+def check(settings, model, dense, labels):
+    margins, weights, losses = replay(settings, dense, labels)
+    found, rows = [], sparse.csr_array(dense)
+    for r, y in enumerate(labels):
+        row = rows[[r]]
+        # reading may not change anything; a scale-free prediction looks at the features first, as learning does
+        found.append(model.margins(row)[0, 0])
+        model.learn(row, [y])
+    mine = model.weights.ravel()
+    if settings.bias:
+        mine = np.append(mine, model.bias)
+    assert np.allclose(found, margins, rtol=1e-12, atol=1e-12)
+    assert np.allclose(mine, weights, rtol=1e-12, atol=1e-13)
+    assert ((mine == 0) == (weights == 0)).all()
+    assert model.loss[0] == pytest.approx(losses, rel=1e-12)
+    assert model.rounds == len(labels)
+
+
+@pytest.mark.parametrize("settings", ALL, ids=str)
+def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
+    monkeypatch.setattr(compose, "compose", compose.interpret)
+    dense, labels = stream(settings.loss)
+    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+
+
+COVERING = [
+    Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
+    Settings("squared", "centered", "adagrad", 0.1, l1=0.02, penalty_weight="every", radius=0.3),
+    Settings("hinge", "mirror", "adagrad", 0.2, l1=0.01, l2=0.02, penalty_weight="every", bias=False),
+    Settings("squared_hinge", "centered", "root", 0.1, l2=0.05, penalty_weight="every"),
+    Settings("absolute", "proximal", "scale_free", 0.3, l1=0.02, radius=0.3),
+    Settings("logistic", "mirror", "constant", 0.05, l1=0.02, bias=False, penalty_weight="every"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", COVERING, ids=str)
+def test_compiled_kernels_equal_the_reference(settings):
+    dense, labels = stream(settings.loss)
+    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_equals_its_twin(loss, monkeypatch):
+    monkeypatch.setattr(compose, "compose", compose.interpret)
+    settings = Settings(loss, alpha=0.1, l1=0.01)
+    dense, labels = stream(loss)
+    check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_kernel_losses_are_those_of_the_vocabulary(loss):
+    from forel.kernels import losses
+
+    value, slope = (getattr(losses, f"{loss}_{part}") for part in ("value", "slope"))
+    for m, y in itertools.product([-1e30, -700.0, -40.0, -1.0, -1e-9, 0.0, 0.5, 1.0, 40.0, 1e4, 1e30], [-1.0, 1.0]):
+        label = y if "hinge" in loss or loss in ("squared", "absolute") else (y + 1) / 2
+        assert value(m, label) == pytest.approx(float(REFERENCE[loss](m, label)), rel=1e-12)
+        assert slope(m, label) == pytest.approx(float(REFERENCE[loss].slope(m, label)), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.slow
+def test_lanes_are_the_models_they_would_be_alone():
+    dense, labels = stream("logistic")
+    alphas = (0.05, 0.3, 1.0)
+    together = Linear(N, Settings(alpha=alphas, l1=(0.0, 0.1, 0.2)), dtype=np.float64)
+    together.learn(dense, labels)
+    for k, (alpha, l1) in enumerate(zip(alphas, (0.0, 0.1, 0.2), strict=True)):
+        alone = Linear(N, Settings(alpha=alpha, l1=l1), dtype=np.float64)
+        alone.learn(dense, labels)
+        assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
+        assert together.loss[k] == pytest.approx(alone.loss[0])
+
+
+@pytest.mark.slow
+def test_classes_are_one_against_the_rest():
+    dense, _ = stream("logistic")
+    classes = np.argmax(dense[:, :3], axis=1)
+    together = Linear(N, Settings(alpha=0.3), classes=3, dtype=np.float64)
+    together.learn(dense, classes)
+    for k in range(3):
+        alone = Linear(N, Settings(alpha=0.3), dtype=np.float64)
+        alone.learn(dense, (classes == k).astype(float))
+        assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    monkeypatch.setattr(compose, "compose", compose.interpret)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_may_come_in_pieces_sparse_or_dense_in_any_type_and_order():
+    dense, labels = stream("logistic")
+    settings = Settings(alpha=0.3, l1=0.05)
+    whole, pieces, shuffled = (Linear(N, settings, dtype=np.float64) for _ in range(3))
+    whole.learn(dense, labels)
+    csr = sparse.csr_array(dense)
+    for start in range(0, ROUNDS, 37):
+        pieces.learn(csr[start : start + 37], labels[start : start + 37])
+    assert np.array_equal(whole.state, pieces.state)
+    wide = sparse.csr_matrix(dense)
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    other = sparse.csr_array((np.r_[1.0, 1.0, 2.0], np.r_[2, 0, 2], np.r_[0, 3]), shape=(1, N))  # unsorted, twice
+    shuffled.learn(wide, labels)
+    assert np.array_equal(whole.state, shuffled.state)
+    assert np.allclose(whole.margins(other), whole.margins(other.toarray()))
+
+
+def test_rows_of_the_right_type_are_not_copied():
+    matrix = sparse.random_array((10, 5), density=0.5, format="csr", dtype=np.float32, random_state=0)
+    matrix.sort_indices()
+    assert np.shares_memory(rows_of(matrix, 5, np.float32).values, matrix.data)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_importance_multiplies_the_loss_and_is_not_seeing_a_row_twice():
+    row, label = [[1.0, 2.0]], [1]
+    settings = Settings("squared", rate="constant", algorithm="mirror", alpha=0.1, bias=False)
+    once, double, twice = (Linear(2, settings, dtype=np.float64) for _ in range(3))
+    once.learn(row, label)
+    double.learn(row, label, importance=[2.0])
+    twice.learn(row * 2, label * 2)
+    assert np.allclose(double.weights, 2 * once.weights)
+    assert not np.allclose(double.weights, twice.weights)
+    assert double.loss == pytest.approx(2 * once.loss)
+    none = Linear(2, settings, dtype=np.float64)
+    none.learn(row, label, importance=[0.0])
+    assert not none.weights.any()
+
+
+def broken(**parts):
+    matrix = sparse.csr_array(np.eye(3))
+    for name, value in parts.items():
+        setattr(matrix, name, np.asarray(value))
+    return matrix
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("X", "y", "importance", "message"),
+    [
+        ([[math.nan, 0, 0]], [1], None, "X: got nan in row 0, column 0, expected finite numbers"),
+        ([[0, 1.0, 0], [0, 0, math.inf]], [1, 0], None, "X: got inf in row 1, column 2"),
+        (broken(indices=[0, 7, 2]), [1, 0, 1], None, "X: got the column index 7, expected 0 to 2"),
+        (broken(indices=[0, -1, 2]), [1, 0, 1], None, "X: got the column index -1"),
+        (broken(indptr=[0, 2, 1, 3]), [1, 0, 1], None, "indptr that does not rise"),
+        (broken(indptr=[0, 1, 2, 9]), [1, 0, 1], None, "of other lengths than indptr says"),
+        (broken(data=[1.0, 2.0]), [1, 0, 1], None, "of other lengths"),
+        ([[1.0, 2.0]], [1], None, "X: got 2 features, expected 3"),
+        ([1.0, 2.0, 3.0], [1], None, r"X: got shape \(3,\), expected two dimensions"),
+        (np.eye(3), [1, 0], None, "y: got shape .*expected one label for each of 3 rows"),
+        (np.eye(3), [1, 0, 2], None, "y: got 2.0 at index 2, expected a finite number of at least 0 and at most 1"),
+        (np.eye(3), [1, 0, math.nan], None, "y: got nan at index 2"),
+        (np.eye(3), ["a", "b", "c"], None, "y: got .*encode classes as numbers"),
+        (np.eye(3), [1, 0, 1], [1.0], "importance: got shape"),
+        (np.eye(3), [1, 0, 1], [1.0, -1.0, 0.0], "importance: got -1.0 in row 1"),
+        (np.eye(3), [1, 0, 1], [1.0, 1.0, math.inf], "importance: got inf in row 2"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_changes(X, y, importance, message):
+    model = Linear(3, Settings())
+    model.learn(np.eye(3), [1, 0, 1])
+    before = model.state.tobytes(), model.rounds
+    with pytest.raises(ValueError, match=message):
+        model.learn(X, y, importance)
+    assert (model.state.tobytes(), model.rounds) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Settings(loss="log"), "loss: got 'log', expected one of logistic, squared"),
+        (lambda: Settings(algorithm="sgd"), "algorithm: got 'sgd', expected one of proximal"),
+        (lambda: Settings(alpha=0), "alpha: got 0.0, expected positive numbers"),
+        (lambda: Settings(l1=-1), "l1: got -1.0, expected numbers of at least 0"),
+        (lambda: Settings(alpha=(1.0, 2.0), l1=(1.0, 2.0, 3.0)), r"got \[2, 3\], expected sequences of one length"),
+        (lambda: Settings(rate="root"), "use rate='adagrad', or algorithm='centered'"),
+        (lambda: Linear(0, Settings()), "features: got 0"),
+        (lambda: Linear(3, Settings(), dtype=np.float16), "expected float32 or float64"),
+        (lambda: Linear(3, Settings(alpha=(1.0, 2.0)), classes=3), "each lane is a class"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.slow
+def test_extreme_margins_and_gradients_leave_a_finite_model():
+    model = Linear(2, Settings("squared", alpha=1.0))
+    model.learn([[1e30, 1.0], [1e30, -1.0], [1e-30, 1e30]], [1e30, -1e30, 0.0])
+    model.learn([[1.0, 1.0]] * 50, [0.5] * 50)
+    assert np.isfinite(model.state).all()
+    assert np.isfinite(model.weights).all()
+
+
+@pytest.mark.slow
+def test_float32_stays_close_to_float64():
+    dense, labels = stream("logistic", rounds=3000, n=20)
+    losses = []
+    for dtype in (np.float32, np.float64):
+        model = Linear(20, Settings(alpha=0.3, l1=0.1), dtype=dtype)
+        model.learn(dense, labels)
+        losses.append(model.loss[0] / 3000)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_importing_the_package_does_not_import_numba():
+    code = "import sys, forel.linear, forel.algorithms; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert kernels.__doc__
+
+
+@pytest.mark.slow
+def test_the_second_process_does_not_compile(tmp_path):
+    code = (
+        "import time, numpy as np; from forel.linear import Linear, Settings; m = Linear(3, Settings());"
+        "start = time.perf_counter(); m.learn(np.eye(3), [1, 0, 1]);"
+        "print(m._kernel().learn.stats.cache_hits and 1)"
+    )
+    environment = {"FOREL_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        for _ in range(2)
+    ]
+    assert [run.stdout.strip() for run in runs] == ["Counter()", "1"]

@@ -319,3 +319,82 @@ def test_the_second_process_does_not_compile(tmp_path):
         for _ in range(2)
     ]
     assert [run.stdout.strip() for run in runs] == ["Counter()", "1"]
+
+
+CERTIFIED = [
+    Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
+    Settings("logistic", "proximal", "adagrad", 0.4, l1=0.01, penalty_weight="every", radius=0.5, bias=False),
+    Settings("squared", "centered", "adagrad", 0.1, l2=0.05, penalty_weight="every"),
+    Settings("hinge", "centered", "root", 0.3, bias=False),
+    Settings("logistic", "proximal", "constant", 0.1, radius=0.5),
+]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("settings", CERTIFIED, ids=str)
+def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
+    """Regret, bound and worst case from running sums equal those of the reference trace."""
+    from forel.analysis import play, theorem_1, theorem_10
+    from forel.sets import l1_ball, l2_ball
+
+    dense, labels = stream(settings.loss)
+    model = Linear(N, settings, dtype=np.float64, certified=True)
+    model.learn(dense, labels)
+    proof = model.certificate()
+    rows = np.hstack([dense, np.ones((ROUNDS, 1))]) if settings.bias else dense
+    algorithm = reference(settings, N)
+    trace = play(algorithm, [Example(REFERENCE[settings.loss], a, y) for a, y in zip(rows, labels, strict=True)])
+    theorem = theorem_10 if algorithm.proximal and settings.rate != "constant" else theorem_1
+    for x in (trace.points[-1], np.zeros(rows.shape[1]), np.clip(np.linspace(-1, 1, rows.shape[1]), -0.5, 0.5)):
+        assert proof.regret(x) == pytest.approx(trace.regret(x, linearized=True), rel=1e-9, abs=1e-9)
+        limit = theorem(trace, x, "losses")
+        # Theorem 1 may leave out the last round's regularizer; the certificate keeps it, and is that much larger.
+        assert limit.total - 1e-9 <= proof.bound(x) <= limit.total * 1.05 + 1e-9
+        if theorem is theorem_10:
+            assert proof.bound(x) == pytest.approx(limit.total, rel=1e-9)
+        assert proof.regret(x) <= proof.bound(x) + 1e-9
+    assert proof.worst(l2=1.0) == pytest.approx(trace.worst_regret(l2_ball(1.0), linearized=True))
+    assert proof.worst(l1=1.0) == pytest.approx(trace.worst_regret(l1_ball(1.0), linearized=True))
+    assert proof.worst(box=1.0) == pytest.approx(trace.worst_regret(Box(-1, 1), linearized=True))
+    best = trace.best(l2_ball(1.0))
+    average = np.mean([loss(best) for loss in trace.losses])
+    assert proof.loss_floor(l2=1.0) <= average + 1e-9
+
+
+@pytest.mark.slow
+def test_the_certificate_in_float32_and_lanes():
+    dense, labels = stream("logistic", rounds=2000)
+    model = Linear(N, Settings(alpha=(0.1, 0.5), l1=0.05), certified=True)
+    model.learn(dense, labels)
+    plain = Linear(N, Settings(alpha=(0.1, 0.5), l1=0.05))
+    plain.learn(dense, labels)
+    assert np.allclose(model.state[:, :2], plain.state, rtol=1e-3, atol=1e-3)  # other instructions, other rounding
+    for lane in range(2):
+        proof = model.certificate(lane)
+        x = np.append(model.weights[:, lane], model.bias[lane])
+        assert proof.regret(x) <= proof.bound(x) * (1 + 1e-4)
+        true = model.loss[lane] - sum(
+            float(Logistic()(a @ x[:-1] + x[-1], y)) for a, y in zip(dense, labels, strict=True)
+        )
+        assert true <= proof.regret(x) + 1e-2
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: Linear(2, Settings()).certificate(), "expected a model made with certified=True"),
+        (lambda m: Linear(2, Settings(algorithm="mirror"), certified=True), "use 'proximal' or 'centered'"),
+        (lambda m: m.certificate(3), "lane: got 3, expected 0 to 0"),
+        (lambda m: m.certificate().worst(), "got 0 of them, expected exactly one"),
+        (lambda m: m.certificate().worst(l1=1.0, l2=1.0), "got 2 of them"),
+        (lambda m: m.certificate().worst(l2=-1.0), "l2: got -1.0"),
+        (lambda m: m.certificate().regret([1.0]), "model: got shape"),
+        (lambda m: m.certificate().bound([9.0, 0.0]), "outside the radius 0.5, where Theorem 10 is void"),
+    ],
+)
+def test_certificates_that_cannot_be_given_are_refused(call, message):
+    model = Linear(2, Settings(radius=0.5, bias=False), certified=True, dtype=np.float64)
+    model.learn(np.eye(2), [1, 0])
+    with pytest.raises(ValueError, match=message):
+        call(model)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
+from forel.certificate import Certificate
 from forel.checks import Unsupported, all_finite, constants, refuse, whole
 
 __all__ = ["Linear", "Rows", "Settings", "rows_of"]
@@ -157,6 +158,8 @@ class Linear:
     settings : what is learned, and how
     classes : with it, lane k learns class k against the rest, and labels are 0, 1, …, classes − 1
     dtype : float32, or float64 for twice the memory and more digits
+    certified : whether to keep the sums from which :meth:`certificate` tells how much better a fixed model could have
+        done; one more number for each feature and lane where regularizers are proximal
 
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -168,7 +171,12 @@ class Linear:
     """
 
     def __init__(
-        self, features: int, settings: Settings, classes: int | None = None, dtype: DTypeLike = np.float32
+        self,
+        features: int,
+        settings: Settings,
+        classes: int | None = None,
+        dtype: DTypeLike = np.float32,
+        certified: bool = False,
     ) -> None:
         self.features = whole("features", features, low=1)
         self.settings = settings
@@ -179,17 +187,26 @@ class Linear:
             raise refuse("classes", classes, "no sequences among the settings: each lane is a class")
         self.classes = None if classes is None else whole("classes", classes, low=2)
         self.lanes = settings.lanes if self.classes is None else self.classes
+        self.certified = certified
+        if certified and settings.algorithm == "mirror":
+            raise Unsupported("algorithm='mirror' keeps no certificate; use 'proximal' or 'centered'")
         self._parameters = settings.parameters(self.lanes, self.dtype)
         self.reset()
 
     def reset(self) -> None:
         """Forget everything; memory that is not touched again is not used."""
         # One slot more than features: the last is the bias.
-        self.state = np.zeros((self.features + 1, 2, self.lanes), self.dtype)
+        self.state = np.zeros((self.features + 1, 3 if self._around else 2, self.lanes), self.dtype)
         self._reach = np.zeros(self.features + 1 if self.settings.rate == "scale_free" else 1, self.dtype)
         self._last = np.zeros(self.features + 1 if self._fades else 1, np.int64)
+        self._proof = np.zeros((3, self.lanes))
         self.rounds = 0
         self.loss = np.zeros(self.lanes)
+
+    @property
+    def _around(self) -> bool:
+        """Whether Σσx is kept too: with it and the dual state the certificate knows g_{1:t}."""
+        return self.certified and self._rule == "proximal"
 
     @property
     def _fades(self) -> bool:
@@ -199,11 +216,16 @@ class Linear:
         from forel.kernels.compose import Recipe, compose
 
         s = self.settings
-        # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
-        rule = "centered" if s.algorithm == "proximal" and s.rate == "constant" else s.algorithm
         labels: Literal["shared", "classes"] = "shared" if self.classes is None else "classes"
         double = self.dtype == np.float64
-        return compose(Recipe(s.loss, rule, s.rate, s.penalty_weight, self.lanes, s.bias, labels, double))
+        pieces = s.loss, self._rule, s.rate, s.penalty_weight, self.lanes, s.bias, labels, double, self.certified
+        return compose(Recipe(*pieces))
+
+    @property
+    def _rule(self) -> Literal["centered", "proximal", "mirror"]:
+        # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
+        constant = self.settings.algorithm == "proximal" and self.settings.rate == "constant"
+        return "centered" if constant else self.settings.algorithm
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict, suffer and learn from each row in turn; return each lane's sum of losses before learning.
@@ -217,11 +239,11 @@ class Linear:
         longest = int(np.diff(rows.indptr).max(initial=0)) + 1
         points, strengths = np.empty((2, longest, self.lanes), self.dtype)
         margin, slope = np.empty(self.lanes, self.dtype), np.empty(self.lanes, self.dtype)
-        sums = np.zeros(self.lanes)
+        part, sums = np.zeros((2, self.lanes), self.dtype), np.zeros(self.lanes)
         self.rounds = int(
             self._kernel().learn(
                 *rows, labels, scale, self.state, self._reach, self._last, self.rounds, self._parameters, sums,
-                points, strengths, margin, slope,
+                points, strengths, margin, slope, part, self._proof,
             )
         )  # fmt: skip
         self.loss += sums
@@ -250,6 +272,37 @@ class Linear:
         constant: NDArray[Any] = self._read()[-1]
         return constant
 
+    def certificate(self, lane: int = 0) -> Certificate:
+        """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached."""
+        if not self.certified:
+            raise ValueError("certified: got False, expected a model made with certified=True")
+        if not 0 <= lane < self.lanes:
+            raise refuse("lane", lane, f"0 to {self.lanes - 1}")
+        used = self.features + int(self.settings.bias)
+        parameters = self._parameters[:, lane].astype(np.float64)
+        strength = _strength(
+            self.settings, self.state[:used, 1, lane].astype(np.float64), self._reach, self.rounds, parameters
+        )
+        z = self.state[:used, 0, lane].astype(np.float64)
+        around = self.state[:used, 2, lane].astype(np.float64) if self._around else np.zeros(used)
+        penalized = np.ones(used)
+        penalized[self.features :] = 0.0
+        total = self.rounds if self.settings.penalty_weight == "every" else min(self.rounds, 1)
+        return Certificate(
+            rounds=self.rounds,
+            loss=float(self.loss[lane]),
+            played=float(self._proof[0, lane]),
+            gradients=z + around,
+            stability=float(self._proof[1, lane]),
+            strength=np.broadcast_to(strength, used),
+            linear=around,
+            constant=float(self._proof[2, lane]),
+            l1=total * parameters[3] * penalized,
+            l2=total * parameters[4] * penalized,
+            radius=None if self.settings.radius is None else float(parameters[5]),
+            result="Theorem 10" if self._rule == "proximal" else "Theorem 1",
+        )
+
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
         labels = np.asarray(y)
         if labels.shape != (count,):
@@ -272,6 +325,16 @@ class Linear:
             raise ValueError(f"importance: got {held[k]} in row {k}, expected finite numbers of at least 0")
         scale: NDArray[Any] = held.astype(self.dtype)
         return scale
+
+
+def _strength(settings: Settings, n: Any, reach: Any, rounds: int, p: Any) -> Any:
+    """Return 1/η_T of every coordinate: the pieces of the kernels once more, for whole arrays."""
+    if settings.rate == "scale_free":
+        s = reach[: n.size].astype(np.float64)
+        return s * (p[1] * s + np.sqrt(n)) * p[0]
+    if settings.rate == "adagrad":
+        return (p[1] + np.sqrt(n)) * p[0]
+    return p[0] if settings.rate == "constant" else np.sqrt(rounds + p[2]) * p[0]
 
 
 def _domain(loss: str, classes: int | None) -> Any:

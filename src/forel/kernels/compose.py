@@ -37,6 +37,7 @@ class Recipe:
     bias: bool = False
     labels: Labels = "shared"
     double: bool = False
+    certified: bool = False
 
     @property
     def loop(self) -> str:
@@ -69,7 +70,13 @@ class Recipe:
 
     def source(self, imports: str) -> str:
         """Return the template with this recipe's lines and literals."""
-        wanted = {"see": self.rate == "scale_free", "fade": self.rule == "mirror" and self.weights == "every"}
+        proximal = self.rule == "proximal"
+        wanted = {
+            "see": self.rate == "scale_free",
+            "fade": self.rule == "mirror" and self.weights == "every",
+            "proof": self.certified,
+            "around": self.certified and proximal,
+        }
         label = "labels[r]" if self.labels == "shared" else "(one if labels[r] == k else OTHER)"
         loss = "\n".join(
             (
@@ -89,9 +96,9 @@ class Recipe:
                 lines.append(line.replace(f"#{mark} ", "", 1))
         limit = "1e150" if self.double else "1e15"
         text = "\n".join(lines) + "\n"
-        return text.format(imports=imports, lanes=self.loop, bias=int(self.bias), limit=limit, loss=loss).replace(
-            "OTHER", other
-        )
+        filled = text.format(imports=imports, lanes=self.loop, bias=int(self.bias), limit=limit, loss=loss)
+        # Theorem 2 measures g_t with the strength of its own round, Theorem 1 with that of the round before.
+        return filled.replace("OTHER", other).replace("MEASURED", "after" if proximal else "before")
 
 
 def folder() -> pathlib.Path:

@@ -16,11 +16,13 @@ from numba import njit
 
 BIAS = {bias}
 LIMIT = {limit}
+TINY = np.float32(1e-30)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
 def learn(
-    indptr, indices, values, labels, importance, zn, reach, last, t, params, sums, w, held_strength, margin, slope
+    indptr, indices, values, labels, importance, zn, reach, last, t, params, sums, w, held_strength, margin, slope,
+    part, proof
 ):
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far."""
     rows = labels.shape[0]
@@ -70,9 +72,18 @@ def learn(
                 grown = n + g * g
                 before = held_strength[j - lo, k]
                 after = strength(grown, s, real(clock(t + 1, p)), p)
+                #proof part[0, k] += g * g / max(MEASURED, TINY)
+                #around part[1, k] += (after - before) * w[j - lo, k] * w[j - lo, k]
+                #around zn[q, 2, k] += (after - before) * w[j - lo, k]
                 zn[q, 0, k] = step(zn[q, 0, k], n, w[j - lo, k], g, before, after, pulled, p)
                 zn[q, 1, k] = grown
             #fade last[q] = t + 1
+        # Sums over a row are short and stay in the state's type; those over rows are long and are doubles.
+        #proof for k in range({lanes}):
+        #proof     proof[0, k] += float(slope[k] * margin[k])
+        #proof     proof[1, k] += 0.5 * float(part[0, k])
+        #proof     proof[2, k] += 0.5 * float(part[1, k])
+        #proof     part[0, k] = part[1, k] = zero
         t += 1
     return t
 

@@ -1,0 +1,78 @@
+r"""The live certificate: from a few running sums, what is proved of a model that learned online.
+
+With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, regret against any fixed
+model is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that of the losses themselves; its worst case
+over a ball is one norm; the theorem's bound is $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \frac12\sum_t\|g_t\|_\star^2$.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import Vector, non_negative, vector
+from forel.norms import L1, L2, LINF
+
+__all__ = ["Certificate"]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is known after a number of rounds; a model's last coordinate is its bias, where it has one.
+
+    >>> from forel.linear import Linear, Settings
+    >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
+    >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]] * 50, [1, 0] * 50)
+    >>> proof = model.certificate()
+    >>> proof.regret([1.0, -1.0]) <= proof.bound([1.0, -1.0])
+    True
+    >>> proof.loss_floor(l2=2.0) < proof.loss / proof.rounds
+    True
+
+    Survey: Theorem 10
+    """
+
+    rounds: int
+    loss: float
+    played: float
+    gradients: Vector
+    stability: float
+    strength: Vector
+    linear: Vector
+    constant: float
+    l1: Vector
+    l2: Vector
+    radius: float | None
+    result: str
+
+    def regret(self, model: ArrayLike) -> float:
+        r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which is no less than the true one."""
+        return self.played - float(self.gradients @ self._model(model))
+
+    def bound(self, model: ArrayLike) -> float:
+        """Return the theorem's bound on that regret; the penalty counts as part of the regularizer."""
+        x = self._model(model)
+        if self.radius is not None and LINF(x) > self.radius * (1 + 1e-6):
+            raise ValueError(
+                f"model: got a weight of {LINF(x):.6g}, outside the radius {self.radius:.6g}, where {self.result} is "
+                "void; ask of a model within it"
+            )
+        regularizer = 0.5 * float((self.strength * x) @ x) - float(self.linear @ x) + self.constant
+        penalty = float(self.l1 @ np.abs(x)) + 0.5 * float((self.l2 * x) @ x)
+        return regularizer + penalty + self.stability
+
+    def worst(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
+        """Return the largest regret against any model in a ball: ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1 or |x_i| ≤ box, exactly one."""
+        given = {name: size for name, size in (("l2", l2), ("l1", l1), ("box", box)) if size is not None}
+        if len(given) != 1:
+            raise ValueError(f"l2, l1, box: got {len(given)} of them, expected exactly one")
+        ((name, size),) = given.items()
+        dual = {"l2": L2, "l1": LINF, "box": L1}[name]
+        return self.played + non_negative(name, size) * dual(self.gradients)
+
+    def loss_floor(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
+        """Return an average loss below which no fixed model in the ball could have come on the rows seen so far."""
+        return (self.loss - self.worst(l2=l2, l1=l1, box=box)) / max(self.rounds, 1)
+
+    def _model(self, model: ArrayLike) -> Vector:
+        return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)

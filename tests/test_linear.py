@@ -249,6 +249,8 @@ def broken(**parts):
         (np.eye(3), [1, 0, 1], [1.0], "importance: got shape"),
         (np.eye(3), [1, 0, 1], [1.0, -1.0, 0.0], "importance: got -1.0 in row 1"),
         (np.eye(3), [1, 0, 1], [1.0, 1.0, math.inf], "importance: got inf in row 2"),
+        (np.eye(3), [1, 0, 1], [1.0, 1e39, 1.0], "importance: got 1e\\+39 in row 1, expected .*range of float32"),
+        (np.eye(3) * 1e39, [1, 0, 1], None, "X: got 1e\\+39 in row 0, column 0"),
     ],
 )
 def test_bad_input_is_refused_before_anything_changes(X, y, importance, message):
@@ -270,6 +272,10 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
         (lambda: Settings(alpha=(1.0, 2.0), l1=(1.0, 2.0, 3.0)), r"got \[2, 3\], expected sequences of one length"),
         (lambda: Settings(rate="root"), "use rate='adagrad', or algorithm='centered'"),
         (lambda: Linear(0, Settings()), "features: got 0"),
+        (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others within the range of float32"),
+        (lambda: Settings(alpha="0.1"), "alpha: got '0.1', expected positive numbers"),
+        (lambda: Settings(alpha=None), "alpha: got None, expected positive numbers"),
+        (lambda: Linear(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
         (lambda: Linear(3, Settings(), dtype=np.float16), "expected float32 or float64"),
         (lambda: Linear(3, Settings(alpha=(1.0, 2.0)), classes=3), "each lane is a class"),
     ],

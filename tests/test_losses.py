@@ -384,7 +384,7 @@ def test_softmax_expression() -> None:
         (Interval(), math.nan, "label: got nan, expected a finite number"),
         (Interval(), [0, 1, -math.inf], "label: got -inf at index 2, expected a finite number"),
         (Interval(), "spam", "label: got 'spam', expected a finite number"),
-        (Interval(), None, "label: got nan, expected a finite number"),
+        (Interval(), None, "label: got None, expected a finite number"),
         (Interval(), [[1], [1, 2]], "label: got [[1], [1, 2]], expected a finite number"),
         (Interval(high=2), 3, "label: got 3.0, expected a finite number of at most 2"),
         (Interval(0), [[1, 2], [3, -4]], "label: got -4.0 at index (1, 1), expected a finite number of at least 0"),

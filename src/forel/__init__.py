@@ -15,6 +15,7 @@ _MODULES = (
     "analysis",
     "argmin",
     "convex",
+    "estimators",
     "geometries",
     "linear",
     "losses",

@@ -77,8 +77,8 @@ def floats(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
     """Return ``value`` as an array of float64, of any shape."""
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind == "c":
-            raise ValueError("complex")
+        if raw.dtype.kind not in "fiubO" or (raw.dtype.kind == "O" and any(v is None for v in raw.flat)):
+            raise ValueError("no numbers")
         return raw.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         raise refuse(name, value, expected) from None

@@ -93,7 +93,14 @@ class Settings:
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
         offset = 1.0 if self.rate == "root" else 0.0
         rows = (1 / np.asarray(self.alpha), self.beta, offset, self.l1, self.l2, radius)
-        return np.array([np.broadcast_to(row, lanes) for row in rows]).astype(dtype)
+        with np.errstate(over="ignore"):
+            parameters = np.array([np.broadcast_to(row, lanes) for row in rows]).astype(dtype)
+        if not all_finite(parameters):
+            raise ValueError(
+                f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
+                f"within the range of {np.dtype(dtype)}"
+            )
+        return parameters
 
 
 class Rows(NamedTuple):
@@ -112,9 +119,13 @@ class Rows(NamedTuple):
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return an array or sparse matrix as rows, checked, and without a copy where it has the right type already.
 
+    Rows that were checked before are taken as they are.
+
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
     """
+    if isinstance(X, Rows):
+        return X
     if sparse.issparse(X):
         matrix = X if X.format == "csr" else X.tocsr()
         _structure(matrix)
@@ -128,7 +139,8 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         matrix = sparse.csr_array(dense)
     if matrix.shape[1] != features:
         raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as at the start")
-    values = matrix.data.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):
+        values = matrix.data.astype(dtype, copy=False)
     if not all_finite(values):
         k = int(np.argmin(np.isfinite(values)))
         row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
@@ -180,9 +192,9 @@ class Linear:
     ) -> None:
         self.features = whole("features", features, low=1)
         self.settings = settings
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
+        if dtype not in (np.float32, np.float64, "float32", "float64"):
             raise refuse("dtype", dtype, "float32 or float64")
+        self.dtype = np.dtype(dtype)
         if classes is not None and settings.lanes > 1:
             raise refuse("classes", classes, "no sequences among the settings: each lane is a class")
         self.classes = None if classes is None else whole("classes", classes, low=2)
@@ -310,8 +322,7 @@ class Linear:
         if labels.dtype.kind not in "fiub":
             raise refuse("y", labels.dtype, "numbers; encode classes as numbers first")
         domain = _domain(self.settings.loss, self.classes)
-        checked: NDArray[Any] = domain.check("y", labels).astype(self.dtype)
-        return checked
+        return self._narrow("y", domain.check("y", labels))
 
     def _importance(self, importance: ArrayLike | None, count: int) -> NDArray[Any]:
         if importance is None:
@@ -323,8 +334,16 @@ class Linear:
         if not all_finite(held) or held.min(initial=0.0) < 0:
             k = int(np.argmax(~(held >= 0) | ~np.isfinite(held)))
             raise ValueError(f"importance: got {held[k]} in row {k}, expected finite numbers of at least 0")
-        scale: NDArray[Any] = held.astype(self.dtype)
-        return scale
+        return self._narrow("importance", held)
+
+    def _narrow(self, name: str, held: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the numbers in the state's type, or refuse one that it cannot hold."""
+        with np.errstate(over="ignore"):
+            narrow: NDArray[Any] = held.astype(self.dtype)
+        if not all_finite(narrow):
+            k = int(np.argmin(np.isfinite(narrow)))
+            raise ValueError(f"{name}: got {held[k]} in row {k}, expected numbers within the range of {self.dtype}")
+        return narrow
 
 
 def _strength(settings: Settings, n: Any, reach: Any, rounds: int, p: Any) -> Any:

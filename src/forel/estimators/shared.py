@@ -1,0 +1,156 @@
+"""What both estimators do: settings from parameters, validated rows, passes over them, and what was learned.
+
+Functions rather than a base class: those that take an estimator first are put into both classes as they are.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forel.checks import refuse, vector, whole
+from forel.linear import Linear, Settings, rows_of
+
+
+def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
+    """Return the estimator's parameters as settings of one model."""
+    if estimator.loss not in losses:
+        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}")
+    for name in ("alpha", "beta", "l1", "l2", "radius"):
+        if np.ndim(getattr(estimator, name)):
+            expected = "one number: an estimator is one model, and forel.linear.Linear learns several side by side"
+            raise refuse(name, getattr(estimator, name), expected)
+    shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
+    return Settings(**shared, bias=bool(estimator.fit_intercept))
+
+
+def dtype_of(estimator: Any) -> np.dtype[Any]:
+    """Return the type of number that the estimator learns in."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(estimator.dtype)
+    except TypeError:
+        raise refuse("dtype", estimator.dtype, "float32 or float64") from None
+    if dtype not in (np.float32, np.float64):
+        raise refuse("dtype", estimator.dtype, "float32 or float64")
+    return dtype
+
+
+def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
+    """Return X, or X and y, as scikit-learn understands them; feature names and counts are set or checked."""
+    # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
+    dtypes = [dtype_of(estimator), np.float32, np.float64]
+    return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
+
+
+def begin(
+    estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
+) -> Linear:
+    """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
+    settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
+    if not continues:
+        return Linear(features, settings, classes, dtype)
+    model: Linear = estimator._model
+    changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
+    changed += ["dtype"] if dtype != model.dtype else []
+    if changed:
+        # The state holds rates and penalties of the rounds so far; read with others it would mean another model.
+        names = ", ".join(changed).replace("bias", "fit_intercept")
+        raise ValueError(
+            f"{names}: got another value than at the start, expected the same; fit without warm_start anew"
+        )
+    return model
+
+
+def train(estimator: Any, model: Linear, X: Any, labels: NDArray[Any], sample_weight: Any, passes: int | None) -> None:
+    """Let the model learn from the rows, once and in order for None passes, and keep it only when that went well."""
+    weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
+    turns = 1 if passes is None else whole("passes", passes, low=1)
+    random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
+    if turns > 1 or random is not None:
+        # Checked and converted once for all passes, and before rows are picked from it: scipy trusts a matrix's parts.
+        rows = rows_of(X, model.features, model.dtype)
+        X = sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
+    first = 0.0
+    for turn in range(turns):
+        if random is None:
+            sums = model.learn(X, labels, weight)
+        else:
+            order = random.permutation(len(labels))
+            sums = model.learn(X[order], labels[order], None if weight is None else weight[order])
+        # Only in the first pass is a row's loss that of a model which has not seen it.
+        first = float(sums.sum()) if turn == 0 else first
+    if model is not getattr(estimator, "_model", None):
+        estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
+    suffered, seen = estimator._progress
+    estimator._progress = suffered + first, seen + (len(labels) if weight is None else float(weight.sum()))
+    estimator.n_iter_ = turns
+
+
+def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
+    """Return sample weights as numbers of at least 0, one a row; all may be 0 only in a piece of a stream."""
+    given = np.asarray(sample_weight)
+    held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
+    if held.min() < 0:
+        k = int(np.argmax(held < 0))
+        raise ValueError(f"sample_weight: got {held[k]} in row {k}, expected numbers of at least 0")
+    if not (stream or held.any()):
+        raise ValueError("sample_weight: got only zeros, expected a row with a weight above 0")
+    return held
+
+
+def margins(estimator: Any, X: Any) -> NDArray[Any]:
+    """Return the margin of every row and lane."""
+    check_is_fitted(estimator)
+    X = validate(estimator, X)
+    model: Linear = estimator._model
+    return model.margins(X)
+
+
+def coef(estimator: Any) -> Any:
+    """The weights, exact zeros included; a CSR array after ``sparsify``."""
+    check_is_fitted(estimator)
+    weights = estimator._shaped(np.ascontiguousarray(estimator._model.weights.T))
+    return sparse.csr_array(weights) if estimator._sparse else weights
+
+
+def intercept(estimator: Any) -> NDArray[Any]:
+    """The weight of the constant feature, one a model; 0 without ``fit_intercept``."""
+    check_is_fitted(estimator)
+    model: Linear = estimator._model
+    return model.bias
+
+
+def rounds(estimator: Any) -> int:
+    """How many rows were learned from, passes included."""
+    check_is_fitted(estimator)
+    return int(estimator._model.rounds)
+
+
+def progressive_loss(estimator: Any) -> float:
+    """The mean loss of each row before it was learned from, in the first pass; of all classes together."""
+    check_is_fitted(estimator)
+    suffered, seen = estimator._progress
+    return suffered / seen if seen else 0.0
+
+
+def sparsify(self: Any) -> Any:
+    """Show ``coef_`` as a CSR array; learning goes on as before."""
+    check_is_fitted(self)
+    self._sparse = True
+    return self
+
+
+def densify(self: Any) -> Any:
+    """Show ``coef_`` as a dense array."""
+    check_is_fitted(self)
+    self._sparse = False
+    return self
+
+
+def is_fitted(self: Any) -> bool:
+    """Tell scikit-learn whether there is a model."""
+    return hasattr(self, "_model")

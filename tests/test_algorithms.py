@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from catalogue import ALGORITHMS, N
+from forel import cvx
 from forel.algorithms import (
     FTRL,
     Exact,
@@ -14,11 +15,13 @@ from forel.algorithms import (
     MirrorDescent,
     QuadraticBound,
     ad_click,
+    adagrad_dual_averaging,
     adagrad_ftrl_proximal,
     as_ftrl_proximal,
     as_needed,
     doubling_trick,
     dual_averaging,
+    exponentiated_gradient,
     fobos,
     follow_the_leader,
     ftrl_proximal,
@@ -26,6 +29,9 @@ from forel.algorithms import (
     greedy_projection,
     hedge,
     lazy_projection,
+    matrix_dual_averaging,
+    matrix_ftrl_proximal,
+    regularized_dual_averaging,
     strongly_convex_descent,
 )
 from forel.analysis import (
@@ -41,7 +47,7 @@ from forel.analysis import (
     theorem_12,
     theorem_14,
 )
-from forel.argmin import project
+from forel.argmin import argmin, project
 from forel.argmin.table import GEOMETRIES, penalties, sets
 from forel.checks import Unbounded, Unsupported
 from forel.cvx import cvxpy, minimize
@@ -54,17 +60,20 @@ from forel.losses import (
     Huber,
     Linear,
     Logistic,
+    MulticlassExample,
     Poisson,
     Quadratic,
     Quantile,
+    Softmax,
     Squared,
     SquaredHinge,
     Total,
 )
 from forel.norms import LINF
-from forel.penalties import l1
-from forel.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad, ScaleFree
-from forel.sets import Box, Reals, l2_ball
+from forel.penalties import ElasticNet, l1, squared_l2
+from forel.rates import AsNeeded, Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad, ScaleFree
+from forel.regularizers import Regularizer
+from forel.sets import Box, Reals, Simplex, l2_ball
 from forel.weights import EveryRound, Given, Once
 from test_convex import FUNCTIONS
 
@@ -148,6 +157,21 @@ def test_every_point_minimises_its_objective(name, adversary):
         for other in comparators(trace):
             for step in (1.0, 0.01):
                 assert best <= stage.objective(x + step * (other - x)) + 1e-8 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("name", [n for n, a in ALGORITHMS.items() if isinstance(a, MirrorDescent)])
+@every_adversary
+def test_what_mirror_descent_keeps_of_a_penalty_is_its_tangent_at_the_next_point(name, adversary):
+    """Below α_tΨ on all of X and equal to it at x_{t+1}: a subgradient of this round's penalty, and of no other's."""
+    mirror = ALGORITHMS[name]
+    for algorithm in (mirror, as_ftrl_proximal(mirror)):
+        trace = play(algorithm, adversary, rounds=10, n=N)
+        for t, added in enumerate(trace.added, start=1):
+            weight, following = mirror.weights(t), trace.points[t]
+            assert added.penalty(following) == pytest.approx(weight * mirror.penalty(following), abs=1e-12)
+            assert added.weight == 1
+            for x in comparators(trace):
+                assert added.penalty(x) <= weight * mirror.penalty(x) + 1e-9
 
 
 @with_proof
@@ -291,6 +315,43 @@ def test_follow_the_leader_is_the_mean_for_quadratics_and_the_solvers_answer_for
         follow_the_leader(treatment=Linearized())
 
 
+EXACT = {
+    "Euclidean, quadratics": (Euclidean(), Box(0.2, 1.0), False),
+    "Diagonal, quadratics": (Diagonal(), Box(0.2, 1.0), False),
+    "FullMatrix, quadratics": (FullMatrix(), l2_ball(0.5, [1.0, 0.5, 0.0]), False),
+    "Entropy, quadratics": (Entropy(), Simplex(), False),
+    "Euclidean": (Euclidean(), Box(0.2, 1.0), True),
+    "Diagonal": (Diagonal(), Box(0.2, 1.0), True),
+    "FullMatrix": (FullMatrix(), l2_ball(0.5, [1.0, 0.5, 0.0]), True),
+    "Entropy": (Entropy(), Simplex(), True),
+}
+
+
+@pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_ftrl_minimises_its_objective_in_every_geometry(name, proximal):
+    """Quadratics join the strength or the solver's program, other losses the program; 0 is in none of the sets."""
+    geometry, region, others = EXACT[name]
+    rate = {"scalar": ScalarAdaGrad(0.2, 1.0), "diagonal": DiagonalAdaGrad(0.2, 1.0), "matrix": MatrixAdaGrad(0.2, 1.0)}
+    penalty = squared_l2([0.5, 1.0, 2.0]) if geometry == FullMatrix() else ElasticNet([0.3, 0.0, 0.1], 0.5)
+    algorithm = FTRL(rate[geometry.shape], geometry, proximal, Exact(), penalty, Given([2.0, 0.5]), region)
+    rng = np.random.default_rng(4)
+    losses = [Quadratic(c, 2.0) for c in rng.normal(size=(3, 3))]
+    losses += [Example(Logistic(), a, 1) for a in rng.normal(size=(2, 3))] if others else []
+    trace = play(algorithm, losses)
+    assert np.ptp(trace.points, axis=0).max() > 0.05
+    corners = [project(5 * u, region) for u in (*np.eye(3), *-np.eye(3))]
+    for stage, x in zip(trace.stages, trace.points[1:], strict=True):
+        assert region.contains(x)
+        best = stage.objective(x)
+        for corner in corners:
+            for step in (1.0, 0.01):
+                assert best <= stage.objective(x + step * (corner - x)) + 1e-8
+    for corner in corners:
+        assert strong(trace, corner).error <= 1e-9
+        assert strong(trace, corner).remainder <= 1e-7
+
+
 MARGIN_LOSSES = [
     (Squared(), 1.5),
     (Absolute(), 0.3),
@@ -335,6 +396,39 @@ def test_implicit_updates_of_other_losses_go_to_the_solver():
         _ = play(implicit, [Quadratic([2.0, -4.0])]).added
 
 
+@pytest.mark.parametrize("geometry", [Euclidean(), Diagonal(), FullMatrix(), Entropy()], ids=str)
+@pytest.mark.parametrize(
+    "loss", [Example(Logistic(), [1.0, -2.0, 0.5], 1), Quadratic([1.0, 0.5, -2.0])], ids=["margin", "other"]
+)
+def test_implicit_updates_follow_their_rate_their_weights_and_their_set(geometry, loss):
+    rate = {"scalar": ScalarAdaGrad(0.7, 1.0), "diagonal": DiagonalAdaGrad(0.7, 1.0), "matrix": MatrixAdaGrad(0.7, 1.0)}
+    penalty = squared_l2(0.3) if geometry in (FullMatrix(), Entropy()) else ElasticNet([0.3, 0.0, 0.1], 0.2)
+    region = {FullMatrix(): l2_ball(0.5, [0.5, 0.2, 0.1]), Entropy(): Simplex()}.get(geometry, Box(0.1, 0.8))
+    implicit = Implicit(rate[geometry.shape], geometry, penalty, Given([4.0, 1.0, 0.5]), region)
+    state = implicit.init(3)
+    others = [project(u, region) for u in (*np.eye(3), *-np.eye(3), *np.random.default_rng(0).normal(size=(5, 3)))]
+    for t in range(1, 5):
+        after = implicit.update(state, loss)
+        near = Regularizer.around(geometry, implicit.rate.strength(after.rate), state.x)
+
+        def objective(u, t=t, near=near):
+            return loss(u) + implicit.weights(t) * penalty(u) + near(u)
+
+        assert after.t == t
+        assert region.contains(after.x)
+        for u in others:
+            for step in (1.0, 0.01):
+                assert objective(after.x) <= objective(after.x + step * (u - after.x)) + 1e-8
+        state = after
+
+
+def test_implicit_updates_of_margins_need_no_solver(monkeypatch):
+    monkeypatch.setattr(cvx, "available", lambda: False)
+    implicit = Implicit(Constant(1.0), Euclidean())
+    state = implicit.update(implicit.init(1), Example(Squared(), [1.0], 3.0))
+    assert state.x == pytest.approx([1.5])
+
+
 def test_composite_ftrl_keeps_all_penalties_where_mirror_descent_keeps_one():
     """After t rounds Native FTRL thresholds at tλ, Mirror Descent at λ (Figure 3)."""
     losses = [Linear([1.0 if t % 2 else -0.98]) for t in range(1, 40)]
@@ -357,6 +451,20 @@ def test_doubling_trick_restarts_and_keeps_its_bound():
         _ = trace.added
 
 
+def test_doubling_trick_is_lazy_projection_anew_in_every_epoch():
+    region, losses = l2_ball(0.3, [1.0, 0, 0]), [random_gradients(t, np.zeros(3)) for t in range(1, 32)]
+    trick = doubling_trick(2.0, 3.0, region)
+    trace = play(trick, losses)
+    for number in range(5):
+        epoch = slice(2**number - 1, 2 ** (number + 1) - 1)
+        alone = play(lazy_projection(2 / (3 * math.sqrt(2**number)), region), losses[epoch])
+        assert np.allclose(trace.points[epoch], alone.points[:-1], atol=1e-12)
+    assert trick.rate.eta == pytest.approx(2 / 3)
+    assert trace.initial.strength == pytest.approx(3 / 2)
+    with pytest.raises(ValueError, match="nan"):  # the loss of an epoch's last round is observed all the same
+        play(trick, [Convex(sum, lambda x: x * math.nan)], n=3)
+
+
 def test_as_needed_is_logarithmic_on_curved_losses_and_root_t_on_flat_ones():
     rounds = 400
     flat = play(as_needed(2.0), random_gradients, rounds=rounds, n=2)
@@ -369,6 +477,18 @@ def test_as_needed_is_logarithmic_on_curved_losses_and_root_t_on_flat_ones():
     assert limit["flat"] <= 2 * 2 * math.sqrt(rounds)
     for trace in (flat, curvy):
         assert trace.worst_regret(feasible) <= max(limit.values()) + 1e-6
+
+
+@pytest.mark.parametrize("kind", ["FTRL", "Mirror Descent", "as FTRL-Proximal", "implicit"])
+def test_rates_are_told_how_curved_the_losses_are(kind):
+    mirror = MirrorDescent(AsNeeded(2.0), Euclidean())
+    algorithm = {
+        "FTRL": FTRL(AsNeeded(2.0), Euclidean(), proximal=True),
+        "Mirror Descent": mirror,
+        "as FTRL-Proximal": as_ftrl_proximal(mirror),
+        "implicit": Implicit(AsNeeded(2.0), Euclidean()),
+    }[kind]
+    assert algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0)).rate.given == 3.0
 
 
 def test_scale_free_ftrl_does_not_mind_units():
@@ -386,6 +506,121 @@ def test_scale_free_ftrl_does_not_mind_units():
     assert np.allclose(*margins, rtol=1e-9)
     with pytest.raises(ValueError, match="never saw it"):
         learner.update(learner.init(3), Linear(np.ones(3)))
+
+
+@pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
+def test_strength_for_features_to_come_is_around_the_first_point(proximal):
+    """The point before and after ``see`` minimises what the rounds and the features have added so far."""
+    region, penalty, rng = Box(0.5, 3.0), l1(0.1), np.random.default_rng(0)
+    learner = FTRL(ScaleFree(0.5), Diagonal(), proximal, penalty=penalty, weights=EveryRound(), feasible=region)
+    state, g, added = learner.init(2), np.zeros(2), Regularizer.zero(Diagonal(), 2)
+    first = learner.play(state)
+    assert first.tolist() == [0.5, 0.5]
+
+    def expected(t):
+        return argmin(g, added, penalty, float(t), region)
+
+    for t, a in enumerate(rng.normal(size=(12, 2)) * [1.0, 3.0] + 0.1, start=1):
+        strength, rate = state.strength, state.rate
+        state = learner.see(state, a)
+        added += Regularizer.around(Diagonal(), learner.rate.strength(state.rate) - strength, first)
+        assert state.rate.largest.tolist() == np.maximum(rate.largest, np.abs(a)).tolist()
+        assert np.allclose(learner.play(state), expected(t - 1), atol=1e-12)
+        x, strength, loss = learner.play(state), state.strength, Linear(-rng.uniform(size=2) * a)
+        state, g = learner.update(state, loss), g + loss.g
+        added += Regularizer.around(Diagonal(), state.strength - strength, x if proximal else first)
+        assert np.allclose(learner.play(state), expected(t), atol=1e-12)
+        assert np.allclose(state.z, g - added.linear, atol=1e-12)
+    assert np.ptp(g) > 0.1
+    assert 0.5 < learner.play(state).max() < 3.0
+
+
+def test_mirror_descent_steps_with_the_strength_of_the_features_to_come():
+    learner, features = MirrorDescent(ScaleFree(0.5), Diagonal()), np.array([1.0, 4.0])
+    state = learner.see(learner.init(2), features)
+    assert state.strength.tolist() == [2.0, 32.0]
+    after = learner.update(state, Linear(features))
+    assert np.allclose(after.x, -features / learner.rate.strength(after.rate))
+    for plain in (gradient_descent(1.0), greedy_projection(1.0, Box(-1, 1))):
+        state = plain.init(2)
+        assert plain.see(state, features) is state
+
+
+def test_the_first_point_minimises_the_geometry_and_not_the_penalty():
+    penalty = l1([0.0, 1.0, 2.0, 3.0])
+    for make in (FTRL, MirrorDescent):
+        algorithm = make(Constant(1.0), Entropy(), penalty=penalty, feasible=Simplex())
+        assert np.allclose(algorithm.play(algorithm.init(4)), 0.25)
+
+
+REGION, PSI, HALVING = l2_ball(0.3), ElasticNet([0.1, 0.2, 0.3], 0.4), Given([2.0, 1.0])
+# Strengths after t rounds of gradients (1, 0, −2), with R = 2 and G = 3.
+NAMED = {
+    "lazy": (lazy_projection(0.5, REGION), lambda t: 2.0),
+    "greedy": (greedy_projection(0.5, REGION), lambda t: 2.0),
+    "strongly convex": (strongly_convex_descent(4.0, REGION), lambda t: 4.0 * t),
+    "FOBOS": (fobos(Constant(0.5), Euclidean(), PSI, REGION), lambda t: 2.0),
+    "exponentiated": (exponentiated_gradient(0.25), lambda t: 4.0),
+    "hedge": (hedge(3, 5.0), lambda t: math.sqrt((25 + 4 * t) / math.log(3))),
+    "dual averaging": (dual_averaging(2.0, 3.0, REGION), lambda t: math.sqrt(2 * (t + 1)) * 3 / 2),
+    "RDA": (
+        regularized_dual_averaging(2.0, 3.0, PSI.l1, PSI.l2, HALVING, REGION),
+        lambda t: math.sqrt(2 * (t + 1)) * 3 / 2,
+    ),
+    "AdaGrad dual averaging": (
+        adagrad_dual_averaging(2.0, 3.0, PSI, HALVING, REGION),
+        lambda t: np.sqrt(9 + t * np.array([1.0, 0, 4])) / 2,
+    ),
+    "matrix dual averaging": (
+        matrix_dual_averaging(2.0, 3.0, REGION),
+        lambda t: root(9 * np.eye(3) + t * np.outer([1, 0, -2], [1, 0, -2])) / 2,
+    ),
+    "FTRL-Proximal": (ftrl_proximal(2.0, 3.0, REGION), lambda t: 3 * math.sqrt(t) / (math.sqrt(2) * 2)),
+    "AdaGrad FTRL-Proximal": (
+        adagrad_ftrl_proximal([2.0, 3.0, 4.0], PSI, HALVING, REGION),
+        lambda t: np.sqrt(t * np.array([1.0, 0, 4])) / (math.sqrt(2) * np.array([2.0, 3, 4])),
+    ),
+    "matrix FTRL-Proximal": (
+        matrix_ftrl_proximal(2.0, REGION),
+        lambda t: root(t * np.outer([1, 0, -2], [1, 0, -2])) / (math.sqrt(2) * 2),
+    ),
+    "as needed": (as_needed(2.0, REGION), lambda t: AsNeeded(2.0).strength(told(AsNeeded(2.0), t))),
+}
+
+
+def root(matrix):
+    values, basis = np.linalg.eigh(matrix)
+    return basis @ np.diag(np.sqrt(np.maximum(values, 0))) @ basis.T
+
+
+def told(rate, t):
+    state = rate.init(3)
+    for _ in range(t):
+        state = rate.update(state, np.array([1.0, 0, -2]))
+    return state
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_algorithms_have_the_surveys_rates_and_the_parts_they_were_given(name):
+    algorithm, strength = NAMED[name]
+    trace = play(algorithm, [Linear([1.0, 0.0, -2.0])] * 3)
+    for t in range(1, 4):
+        assert np.allclose(trace.states[t].strength, strength(t), atol=1e-9)
+    assert algorithm.feasible is REGION or isinstance(algorithm.feasible, Simplex)
+    penalized = name in ("RDA", "AdaGrad dual averaging", "AdaGrad FTRL-Proximal", "FOBOS")
+    assert algorithm.penalty(np.ones(3)) == pytest.approx(PSI(np.ones(3)) if penalized else 0)
+    assert (algorithm.weights is HALVING) == (penalized and name != "FOBOS")
+    proximal = isinstance(algorithm, MirrorDescent) or "Proximal" in name or name == "as needed"
+    assert algorithm.proximal == proximal
+
+
+def test_named_algorithms_stay_where_their_bounds_need_them():
+    assert ftrl_proximal(2.0, 3.0).feasible.largest_norm(3) == 2.0
+    assert matrix_ftrl_proximal(2.0).feasible.largest_norm(3) == 2.0
+    assert as_needed(2.0).feasible.diameter(3) == 2.0
+    assert adagrad_ftrl_proximal([1.0, 3.0]).feasible.bounds == (-3.0, 3.0)
+    with pytest.raises(ValueError, match="radius: got -1, expected a positive number"):
+        matrix_ftrl_proximal(-1, REGION)
 
 
 def test_ad_click_is_the_papers_closed_form():
@@ -449,6 +684,43 @@ def test_theorem_2_is_an_equality_at_the_last_point_for_quadratics():
         assert theorem_2(trace, x).total == pytest.approx(trace.regret(x), rel=1e-8)
 
 
+def test_the_game_goes_round_by_round_as_long_as_it_is_asked_to():
+    losses, seen, asked = [Linear([1.0]), Linear([2.0]), Linear([4.0])], [], []
+    trace = play(gradient_descent(1.0), losses, rounds=2, progress=seen.append)
+    assert trace.losses == tuple(losses[:2])
+    assert seen == [1, 2]
+    assert trace.regrets(np.array([1.0])).tolist() == [-1.0, -5.0]
+    assert trace.regrets(np.array([1.0]), linearized=True).tolist() == [-1.0, -5.0]
+
+    def adversary(t, x):
+        asked.append((t, x.tolist()))
+        return losses[0]
+
+    play(gradient_descent(1.0), adversary, rounds=2, n=1)
+    assert asked == [(1, [0.0]), (2, [-1.0])]
+    dimensions = {
+        3: Linear(np.ones(3)),
+        4: Quadratic(np.ones(4)),
+        2: Example(Logistic(), np.ones(2), 1),
+        6: MulticlassExample(Softmax(3), np.ones(2), 1),
+    }
+    for n, loss in dimensions.items():
+        assert play(gradient_descent(1.0), [loss]).points.shape == (2, n)
+    assert play(gradient_descent(1.0), [Convex(sum, np.sign)], n=5).points.shape == (2, 5)
+
+
+def test_linearized_regret_is_of_the_gradients_that_were_seen():
+    trace = play(strongly_convex_descent(), curved, rounds=30, n=3)
+    total = trace.gradients.sum(axis=0)
+    best = -total / np.linalg.norm(total)
+    assert trace.worst_regret(l2_ball(1.0), linearized=True) == pytest.approx(trace.regret(best, linearized=True))
+    assert trace.worst_regret(l2_ball(1.0), linearized=True) > trace.worst_regret(l2_ball(1.0)) + 0.1
+    # Σf = x/2 + |x − 1/2| is smallest at its kink: not linear, though nothing in it is curved
+    mixed = play(gradient_descent(0.1), [Linear([0.5]), Example(Absolute(), [1.0], 0.5)])
+    assert mixed.best(Box(-1, 1)) == pytest.approx([0.5], abs=1e-6)
+    assert mixed.worst_regret(Box(-1, 1)) == pytest.approx(mixed.regret(np.array([0.5])), abs=1e-6)
+
+
 def test_worst_regret_is_attained_and_exact_for_linear_losses():
     trace = play(dual_averaging(1.0, 1.0), random_gradients, rounds=50, n=3)
     total = trace.gradients.sum(axis=0)
@@ -458,7 +730,11 @@ def test_worst_regret_is_attained_and_exact_for_linear_losses():
     assert curvy.worst_regret(l2_ball(1.0)) >= max(
         curvy.regret(u / np.linalg.norm(u)) for u in np.random.default_rng(0).normal(size=(50, 3))
     )
-    assert np.allclose(curvy.best(Reals()), np.mean([f.center for f in curvy.losses], axis=0), atol=1e-6)
+    middle = np.mean([f.center for f in curvy.losses], axis=0)
+    assert np.allclose(curvy.best(Reals()), middle, atol=1e-6)
+    assert np.allclose(curvy.best(Box(1.0, 2.0)), project(middle, Box(1.0, 2.0)), atol=1e-6)
+    lopsided = Box([-1.0, 0.0, -5.0], [3.0, 0.5, 1.0])
+    assert trace.worst_regret(lopsided) == pytest.approx(trace.regret(project(-1e6 * total, lopsided)))
 
 
 @pytest.mark.parametrize(
@@ -469,7 +745,13 @@ def test_worst_regret_is_attained_and_exact_for_linear_losses():
         (lambda: FTRL(Constant(1.0), Entropy()), "lives on the simplex"),
         (lambda: gradient_descent(-1.0), "eta: got -1.0, expected a positive number"),
         (lambda: gradient_descent(1.0).init(0), "n: got 0, expected a whole number of at least 1"),
+        (lambda: greedy_projection(1.0, Box(-1, 1)).init(2.5), "n: got 2.5, expected a whole number of at least 1"),
+        (lambda: doubling_trick(1.0, 1.0).init(0), "n: got 0, expected a whole number of at least 1"),
         (lambda: play(gradient_descent(1.0), random_gradients), "rounds, n: got"),
+        (lambda: play(gradient_descent(1.0), random_gradients, rounds=3), r"rounds, n: got \(3, None\), expected both"),
+        (lambda: play(gradient_descent(1.0), random_gradients, n=3), r"rounds, n: got \(None, 3\), expected both"),
+        (lambda: play(gradient_descent(1.0), random_gradients, 0, 3), "rounds: got 0, expected a whole number"),
+        (lambda: play(gradient_descent(1.0), random_gradients, 3, 0), "n: got 0, expected a whole number"),
         (lambda: play(gradient_descent(1.0), []), r"losses: got \(\), expected at least one loss"),
         (lambda: play(gradient_descent(1.0), [Convex(sum, np.sign)]), "the dimension, which Convex does not tell"),
         (lambda: play(gradient_descent(1.0), [Linear([1.0])]).regret([1.0, 2.0]), r"x: got shape \(2,\)"),

@@ -5,18 +5,25 @@ import math
 import numpy as np
 import pytest
 
+from forel import cvx
 from forel.algorithms import (
+    FTRL,
+    Exact,
+    MirrorDescent,
     adagrad_ftrl_proximal,
+    doubling_trick,
     dual_averaging,
     follow_the_leader,
     ftrl_proximal,
     gradient_descent,
     hedge,
     lazy_projection,
+    regularized_dual_averaging,
     strongly_convex_descent,
 )
 from forel.analysis import (
     adagrad_proximal_formula,
+    bound,
     dual_averaging_formula,
     entropic_formula,
     mean,
@@ -34,10 +41,22 @@ from forel.analysis import (
 from forel.analysis.adversaries import alternating, orthogonal, spikes, worst_linear
 from forel.analysis.streams import classification, experts, quadratics, random_linear, switching
 from forel.argmin import project
-from forel.losses import Linear, Quadratic
+from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
+from forel.losses import Convex, Example, Linear, Logistic, Quadratic, Total
 from forel.norms import LINF
-from forel.penalties import l1
+from forel.penalties import Indicator, l1
+from forel.rates import (
+    Constant,
+    DiagonalAdaGrad,
+    MatrixAdaGrad,
+    ScalarAdaGrad,
+    Unregularized,
+    dual_averaging_rate,
+    entropic_rate,
+    proximal_rate,
+)
 from forel.sets import Box, Reals, Simplex, l2_ball
+from forel.weights import EveryRound, Given, Once
 
 N, T = 4, 64
 BALL, CUBE, SIMPLEX = l2_ball(1.0), Box(-1, 1), Simplex()
@@ -144,7 +163,7 @@ def test_adaptive_bounds_are_smaller_than_their_worst_case_forms():
         (lambda t, x: dual_averaging_formula(t, x, 1.0, 1.0), "the rate is not the one"),
         (lambda t, x: proximal_formula(t, x, 1.0, 1.0), "outside the ball|the rate is not"),
         (lambda t, x: adagrad_proximal_formula(t, x, 9.0), "the rate is not the one"),
-        (lambda t, x: entropic_formula(t, x, 1.0), "the rate is not the one"),
+        (lambda t, x: entropic_formula(t, x, 1.0), "the geometry is not Entropy"),
         (lambda t, x: strongly_convex_formula(t, x, 1.0), "only 0-strongly convex"),
     ],
 )
@@ -161,6 +180,168 @@ def test_a_penalty_or_a_point_outside_voids_a_formula():
     assert adagrad_proximal_formula(trace, np.zeros(N), 1.0).void == "there is a penalty"
     trace = play(hedge(N), random_linear(N, T, norm=LINF.dual))
     assert entropic_formula(trace, np.ones(N), 1.0).void == "the comparator lies outside X"
+
+
+TUNED = Constant(1 / math.sqrt(T))
+OTHERS = {
+    "a penalty that is 0 where it played": (
+        FTRL(TUNED, Euclidean(), penalty=l1(100.0)),
+        [Linear([1.0])] * T,
+        [-1.0],
+        lambda t, x: tuned_formula(t, x, 1.0, 1.0, T),
+        "there is a penalty",
+    ),
+    "an indicator that the comparator violates": (
+        FTRL(TUNED, Euclidean(), penalty=Indicator(Box(-0.1, 0.1))),
+        [Linear([1.0])] * T,
+        [-1.0],
+        lambda t, x: tuned_formula(t, x, 1.0, 1.0, T),
+        "there is a penalty",
+    ),
+    "regularized dual averaging": (
+        regularized_dual_averaging(1.0, 1.0, l1=100.0),
+        [Linear([1.0])] * T,
+        [-1.0],
+        lambda t, x: dual_averaging_formula(t, x, 1.0, 1.0),
+        "there is a penalty",
+    ),
+    "FTRL-Proximal with a penalty": (
+        FTRL(proximal_rate(1.0, 1.0), Euclidean(), True, penalty=l1(100.0), feasible=BALL),
+        [Linear([1.0])] * T,
+        [-1.0],
+        lambda t, x: proximal_formula(t, x, 1.0, 1.0),
+        "there is a penalty",
+    ),
+    "entropy with a penalty": (
+        FTRL(entropic_rate(2, 1.0), Entropy(), penalty=l1([0.0, 1000.0]), feasible=SIMPLEX),
+        [Linear([1.0, 0.0])] * T,
+        [0.0, 1.0],
+        lambda t, x: entropic_formula(t, x, 1.0),
+        "there is a penalty",
+    ),
+    "a leader with a penalty": (
+        FTRL(Unregularized(), Euclidean(), True, Exact(), penalty=l1(100.0)),
+        [Quadratic([-1.0])] * T,
+        [-1.0],
+        lambda t, x: strongly_convex_formula(t, x, 1.0),
+        "there is a penalty",
+    ),
+    "another geometry": (
+        FTRL(TUNED, SquaredPNorm(1.1)),
+        [Linear(np.full(50, -(50**-0.5)))] * T,
+        np.full(50, 50**-0.5),
+        lambda t, x: tuned_formula(t, x, 1.0, 1.0, T),
+        "the geometry is not Euclidean()",
+    ),
+    "Mirror Descent at dual averaging's rate": (
+        MirrorDescent(dual_averaging_rate(1.0, 1.0), Euclidean()),
+        [Linear([1.0 if t < T // 4 else -1.0]) for t in range(T)],
+        [1.0],
+        lambda t, x: dual_averaging_formula(t, x, 1.0, 1.0),
+        "the regularizers are not around x_1",
+    ),
+    "Mirror Descent at the entropic rate": (
+        MirrorDescent(entropic_rate(2, 1.0), Entropy(), feasible=SIMPLEX),
+        [Linear([1.0 if t < 33 else -1.0, 0.0]) for t in range(100)],
+        [1.0, 0.0],
+        lambda t, x: entropic_formula(t, x, 1.0),
+        "the regularizers are not around x_1",
+    ),
+    "a larger simplex": (
+        FTRL(entropic_rate(2, 1.0), Entropy(), feasible=Simplex(100.0)),
+        [Linear([1.0, 0.0])] * T,
+        [0.0, 100.0],
+        lambda t, x: entropic_formula(t, x, 1.0),
+        "outside the ball of radius 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_formulas_do_not_speak_of_algorithms_for_which_they_are_false(name):
+    """Each is nearly the formula's algorithm, and its regret is above the number that the formula has."""
+    algorithm, losses, x, formula, reason = OTHERS[name]
+    trace = play(algorithm, losses)
+    found = formula(trace, np.array(x))
+    assert reason in found.void
+    assert trace.regret(np.array(x)) > found.regularization[-1]
+
+
+def test_formulas_do_not_speak_of_algorithms_they_were_not_derived_for():
+    x = np.array([1.0])
+    centered = play(FTRL(proximal_rate(1.0, 1.0), Euclidean(), feasible=BALL), [Linear([1.0])] * T)
+    assert proximal_formula(centered, x, 1.0, 1.0).void == "the regularizers are not proximal"
+    restarted = play(doubling_trick(1.0, 1.0), [Linear([1.0])] * T)
+    assert "the rate is not the one" in tuned_formula(restarted, x, 1.0, 1.0, T).void
+
+
+def test_a_comparator_that_an_indicator_excludes_voids_the_bound_whatever_the_weight():
+    for weights in (Once(), EveryRound(), Given([0.0])):
+        for rounds in (1, T):
+            descent = FTRL(TUNED, Euclidean(), penalty=Indicator(Box(-0.1, 0.1)), weights=weights)
+            trace = play(descent, [Linear([1.0])] * rounds)
+            for theorem in (theorem_1, nonadaptive, bound):
+                assert theorem(trace, np.array([-1.0])).void == "the comparator lies outside X"
+                assert theorem(trace, np.array([-0.1])).total >= trace.regret(np.array([-0.1]))
+
+
+@pytest.mark.parametrize("total", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("make", [FTRL, MirrorDescent], ids=lambda make: make.__name__)
+def test_entropic_bounds_hold_on_a_simplex_of_any_total(make, total):
+    """With the total, points and comparator grow and strong convexity falls: both terms of the bound are multiples."""
+    algorithm = make(Constant(1.0), Entropy(), feasible=Simplex(total))
+    trace = play(algorithm, lambda t, x: Linear([1.0, 0.0] if x[0] >= x[1] else [0.0, 1.0]), rounds=50, n=2)
+    unit = make(Constant(1.0), Entropy(), feasible=SIMPLEX)
+    same = play(unit, trace.losses)
+    for corner in np.eye(2):
+        limit = bound(trace, total * corner, "losses").total
+        assert trace.regret(total * corner) <= limit
+        assert limit == pytest.approx(total * bound(same, corner, "losses").total)
+
+
+@pytest.mark.parametrize("geometry", [Euclidean(), Diagonal(), FullMatrix(), Entropy()], ids=str)
+def test_gradients_are_measured_with_the_strength_before_and_after_and_the_curvature_so_far(geometry):
+    """‖g_t‖² in the dual norms of r_{0:t−1} + f_{1:t} and of r_{0:t} + f_{1:t}; L2 curvature is none in L1."""
+    rate = {"scalar": ScalarAdaGrad(1.0, 1.0), "diagonal": DiagonalAdaGrad(1.0, 1.0), "matrix": MatrixAdaGrad(1.0, 1.0)}
+    region = SIMPLEX if geometry == Entropy() else CUBE if geometry != FullMatrix() else BALL
+    losses = [Linear([1.0, -1.0]), Quadratic([3.0, 1.0], 0.5), Linear([0.0, 2.0]), Quadratic([-2.0, 1.0], 2.0)]
+    trace = play(FTRL(rate[geometry.shape], geometry, treatment=Exact(), feasible=region), losses)
+    delayed, present = trace.squared_norms
+    for t, curvature in enumerate([0.0, 0.5, 0.5, 2.5]):
+        g = trace.gradients[t]
+        for found, state in ((delayed, trace.states[t]), (present, trace.states[t + 1])):
+            if geometry == Entropy():
+                expected = LINF(g) ** 2 / state.strength
+            else:
+                matrix = state.strength if geometry == FullMatrix() else np.eye(2) * state.strength
+                expected = g @ np.linalg.solve(matrix + curvature * np.eye(2), g)
+            assert found[t] == pytest.approx(expected)
+
+
+def test_a_sum_of_losses_is_the_sum_of_their_values_whatever_their_weights():
+    rng = np.random.default_rng(3)
+    logistic, own = Example(Logistic(), rng.normal(size=3), 1), Convex(lambda x: float(x @ x), lambda x: 2 * x, 2.0)
+    terms = [
+        (0.5, Linear(rng.normal(size=3), 0.7)),
+        (2.0, logistic),
+        (3.0, Quadratic(rng.normal(size=3), 1.5, g=rng.normal(size=3), constant=-0.4)),
+        (0.25, own),
+        (0.2, Quadratic(rng.normal(size=3), 0.5, constant=2.0)),
+        (1.5, logistic),
+        (4.0, Linear(rng.normal(size=3), -0.1)),
+    ]
+    total = Total.zero(3)
+    for weight, loss in terms:
+        total = total.plus(loss, weight)
+    assert not total.quadratic
+    assert [loss for _, loss in total.others] == [logistic, own]
+    assert total.strong_convexity == pytest.approx(3.0 * 1.5 + 0.25 * 2.0 + 0.2 * 0.5)
+    for x in rng.normal(size=(5, 3)):
+        assert total(x) == pytest.approx(sum(weight * loss(x) for weight, loss in terms))
+        assert np.allclose(total.subgradient(x), sum(weight * loss.subgradient(x) for weight, loss in terms))
+        variable = cvx.cvxpy().Variable(3, value=x)
+        without = total._replace(others=total.others[:1])
+        assert without.expression(variable).value == pytest.approx(total(x) - 0.25 * own(x))
 
 
 def test_online_to_batch_converges_as_regret_over_rounds_says():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import forel
 from catalogue import CATALOGUE, MODULES, N
+from forel import checks
 
 
 def instances(*kinds):
@@ -97,6 +99,47 @@ def test_weights_add_up(thing):
     for t in range(1, 8):
         assert thing.total(t) == pytest.approx(sum(thing(s) for s in range(1, t + 1)))
     assert thing.non_increasing
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: checks.number("a", "x"), "a: got 'x', expected a finite number"),
+        (lambda: checks.number("a", None), "a: got None, expected a finite number"),
+        (lambda: checks.number("a", 10**400), "expected a finite number"),
+        (lambda: checks.number("a", math.inf), "a: got inf, expected a finite number"),
+        (lambda: checks.number("a", 2, "at most 1", high=1.0), "a: got 2, expected at most 1"),
+        (lambda: checks.whole("n", 2.5), "n: got 2.5, expected a whole number of at least 0"),
+        (lambda: checks.whole("n", True), "n: got True, expected a whole number"),
+        (lambda: checks.whole("n", -1), "n: got -1, expected a whole number of at least 0"),
+        (lambda: checks.vector("g", [1j]), r"g: got \[1j\], expected a vector of numbers"),
+        (lambda: checks.vector("g", ["x"]), r"g: got \['x'\], expected a vector of numbers"),
+        (lambda: checks.vector("g", []), r"g: got shape \(0,\), expected a vector"),
+        (lambda: checks.vector("g", 1.0), r"g: got shape \(\), expected a vector"),
+        (lambda: checks.vector("g", np.full(9999, math.nan)), "g: got nan at index 0, expected finite numbers"),
+        (lambda: checks.vector("g", [0, math.inf, math.nan]), "g: got inf at index 1, expected finite numbers"),
+        (lambda: checks.matrix("A", [1.0]), r"A: got shape \(1,\), expected a matrix"),
+        (lambda: checks.matrix("A", [[]]), r"A: got shape \(1, 0\), expected a matrix"),
+        (lambda: checks.matrix("A", [[1.0]], 2), r"A: got shape \(1, 1\), expected a matrix with 2 columns"),
+        (lambda: checks.matrix("A", [[1.0, math.inf]]), r"A: got inf at index \(0, 1\), expected finite numbers"),
+        (lambda: checks.constants("c", [[1.0]]), r"c: got shape \(1, 1\), expected one number or a vector"),
+        (lambda: checks.constants("c", []), r"c: got shape \(0,\), expected one number or a vector"),
+        (lambda: checks.constants("c", math.nan, infinite=True), "c: got nan, expected finite numbers"),
+        (lambda: checks.constants("c", [0.0, -math.inf]), "c: got -inf at index 1, expected finite numbers"),
+        (lambda: checks.same_length(u=np.ones(2), v=np.ones(3)), "u and v: got shapes"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_name_value_and_what_is_allowed(check, message):
+    with pytest.raises(ValueError, match=message):
+        check()
+
+
+def test_numbers_whose_squares_overflow_are_numbers():
+    huge = np.array([1e200, -1e300])
+    assert checks.all_finite(huge)
+    assert checks.vector("g", huge) is huge
+    assert not checks.all_finite(np.array([1e200, math.inf]))
+    assert checks.constants("c", [math.inf, 0.0], low=0.0, infinite=True).tolist() == [math.inf, 0.0]
 
 
 def test_the_package_loads_modules_when_asked_and_names_them_otherwise():

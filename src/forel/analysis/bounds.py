@@ -1,5 +1,6 @@
 """The survey's regret bounds, evaluated on a game that was played; void, with a reason, where a hypothesis fails."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,7 @@ class Bound:
 def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
     x = vector("x", x, trace.points.shape[1])
-    if not void and not trace.algorithm.feasible.contains(x):
+    if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
         void = "the comparator lies outside X"
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)

@@ -1,7 +1,7 @@
 r"""The closing formulas of the survey's section 3: bounds in R, G and T alone, with their constants.
 
 They follow from the theorems by inequalities that lose something; ``theorem_1`` and ``theorem_2`` are tighter. Each is
-void where a gradient was larger than promised, or a comparator outside what it speaks of.
+void where a gradient was larger than promised, a comparator is outside what it speaks of, or another algorithm played.
 """
 
 import math
@@ -11,7 +11,8 @@ import numpy as np
 from forel.analysis.bounds import Bound
 from forel.analysis.game import Trace
 from forel.checks import Vector, positive, vector, whole
-from forel.norms import L2, LINF, Norm
+from forel.geometries import Entropy, Euclidean, Geometry
+from forel.norms import L1, L2, LINF, Norm
 from forel.rates import DiagonalAdaGrad
 
 __all__ = [
@@ -49,14 +50,25 @@ def _comparator(trace: Trace, x: Vector, radius: float, norm: Norm = L2) -> str:
     return ""
 
 
-def _penalty(trace: Trace) -> str:
-    return "there is a penalty" if any(trace.algorithm.penalty(p) for p in trace.points) else ""
+def _penalty(trace: Trace, x: Vector) -> str:
+    """Return that there is a penalty, unless it is 0 at the comparator and at every point that was played."""
+    return "there is a penalty" if any(trace.algorithm.penalty(p) for p in (vector("x", x), *trace.points)) else ""
 
 
-def _rate(trace: Trace, expected: Vector, first: int) -> str:
-    """Return why the strengths that were used are not those the formula was derived for."""
-    used = [np.max(state.strength) for state in trace.states[first : first + expected.size]]
+def _rate(trace: Trace, geometry: Geometry, expected: Vector, first: int) -> str:
+    """Return why the geometry and the strengths that were used are not those the formula was derived for."""
+    if trace.initial.geometry != geometry:
+        return f"the geometry is not {geometry}"
+    used = [np.max(getattr(state, "strength", math.nan)) for state in trace.states[first : first + expected.size]]
     return "" if np.allclose(used, expected, rtol=1e-9) else "the rate is not the one the formula is for"
+
+
+def _centered(trace: Trace) -> str:
+    return "the regularizers are not around x_1" if trace.algorithm.proximal else ""
+
+
+def _proximal(trace: Trace) -> str:
+    return "" if trace.algorithm.proximal else "the regularizers are not proximal"
 
 
 def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, horizon: int) -> Bound:
@@ -79,8 +91,8 @@ def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, hori
         half * root + half * _rounds(trace) / root,
         _comparator(trace, x, radius),
         _gradients(trace, lipschitz, L2),
-        _rate(trace, strengths, 0),
-        _penalty(trace),
+        _rate(trace, Euclidean(), strengths, 0),
+        _penalty(trace, x),
     )
 
 
@@ -100,8 +112,15 @@ def dual_averaging_formula(trace: Trace, x: Vector, radius: float, lipschitz: fl
     radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
     total = math.sqrt(2) / 2 * (radius + length**2 / radius) * lipschitz * np.sqrt(_rounds(trace))
     strengths = math.sqrt(2) * lipschitz * np.sqrt(_rounds(trace)) / radius
-    reasons = _comparator(trace, x, math.inf), _gradients(trace, lipschitz, L2), _rate(trace, strengths, 0)
-    return _formula("section 3.2, √2·RG√T", total, *reasons, _penalty(trace))
+    return _formula(
+        "section 3.2, √2·RG√T",
+        total,
+        _comparator(trace, x, math.inf),
+        _gradients(trace, lipschitz, L2),
+        _rate(trace, Euclidean(), strengths, 0),
+        _centered(trace),
+        _penalty(trace, x),
+    )
 
 
 def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -> Bound:
@@ -124,8 +143,9 @@ def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -
         _comparator(trace, x, radius),
         _gradients(trace, lipschitz, L2),
         _inside(trace, radius, L2),
-        _rate(trace, strengths, 1),
-        _penalty(trace),
+        _rate(trace, Euclidean(), strengths, 1),
+        _proximal(trace),
+        _penalty(trace, x),
     )
 
 
@@ -157,7 +177,7 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
         _comparator(trace, x, radius, LINF),
         _inside(trace, radius, LINF),
         "" if fits else "the rate is not the one the formula is for",
-        _penalty(trace),
+        _penalty(trace, x),
     )
 
 
@@ -181,7 +201,10 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
         2 * np.sqrt(before * math.log(n)),
         _comparator(trace, x, math.inf),
         _gradients(trace, lipschitz, LINF),
-        _rate(trace, np.sqrt(before / math.log(n)), 0),
+        _rate(trace, Entropy(), np.sqrt(before / math.log(n)), 0),
+        _centered(trace),
+        _inside(trace, 1.0, L1),
+        _penalty(trace, x),
     )
 
 
@@ -206,4 +229,5 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
         _gradients(trace, lipschitz, L2),
         "" if weakest >= 1 else f"a loss is only {weakest:.6g}-strongly convex",
         "" if idle else "the algorithm has a regularizer of its own",
+        _penalty(trace, x),
     )

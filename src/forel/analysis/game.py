@@ -109,6 +109,8 @@ class Trace:
             for strength in (before, stage.regularizer.strength):
                 if curvature and geometry.quadratic:
                     strength = strength + curvature * (np.eye(len(strength)) if geometry.shape == "matrix" else 1.0)
+                if geometry.on_simplex:  # the entropy's modulus is 1 where the total is
+                    strength = strength / float(self.points[0].sum())
                 row.append(geometry.norm(strength).dual(stage.added.g) ** 2)
             rows.append(row)
             before = stage.regularizer.strength

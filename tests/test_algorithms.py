@@ -652,7 +652,18 @@ def test_ad_click_is_the_papers_closed_form():
         (theorem_10, greedy_projection(1.0, Box(-1, 1)), "use theorem_12"),
         (theorem_10, adagrad_ftrl_proximal(1.0, l1(0.1), Given([1.0, 2.0])), "weights α_t increase"),
         (theorem_2, adagrad_ftrl_proximal(1.0, l1(0.1), Once()), "there is a penalty"),
+        (theorem_14, adagrad_ftrl_proximal(1.0, l1(0.1), Once()), "there is a penalty"),
+        (
+            theorem_1,
+            FTRL(Constant(1.0), Euclidean(), penalty=l1(0.1), weights=Given([1.0, 2.0])),
+            "weights α_t increase",
+        ),
+        (theorem_12, MirrorDescent(Constant(1.0), Euclidean(), l1(0.1), Given([1.0, 2.0])), "weights α_t increase"),
+        (theorem_1, FTRL(Constant(1.0), Euclidean(), penalty=l1(0.1), feasible=Box(0.5, 1)), "penalty is not 0 at x_1"),
+        (theorem_12, MirrorDescent(Constant(1.0), Euclidean(), l1(0.1), feasible=Box(0.5, 1)), "not 0 at x_1"),
+        (theorem_10, as_ftrl_proximal(greedy_projection(1.0, Box(-1, 1))), "use theorem_12"),
         (theorem_1, gradient_descent(1.0), ""),
+        (theorem_12, as_ftrl_proximal(greedy_projection(1.0, Box(-1, 1))), ""),
     ],
 )
 def test_bounds_are_void_with_a_reason(make, trace_of, reason):
@@ -665,6 +676,51 @@ def test_bounds_are_void_with_a_reason(make, trace_of, reason):
             _ = limit.total
     else:
         assert limit.total > 0
+
+
+@pytest.mark.parametrize("against", ["composite", "losses"])
+@pytest.mark.parametrize(
+    ("theorem", "kind", "lag", "factor"),
+    [
+        (theorem_1, "centered", 1, 0.5),
+        (theorem_1, "proximal", 1, 0.5),
+        (theorem_10, "proximal", 0, 0.5),
+        (theorem_12, "mirror", 0, 0.5),
+        (bound, "centered", 1, 0.5),
+        (bound, "proximal", 0, 0.5),
+        (bound, "mirror", 0, 0.5),
+        (theorem_2, "bare", 0, 0.5),
+        (theorem_14, "bare", 0, 1.0),
+    ],
+    ids=lambda p: getattr(p, "__name__", str(p)),
+)
+def test_theorems_are_their_formulas_after_every_round(theorem, kind, lag, factor, against):
+    """Σ σ_s/2 ‖x* − c_s‖² + α_{1:·}Ψ(x*) + factor·Σ ‖g_s‖²/σ_{0:·}, each up to t or t − 1 as the theorem says."""
+    rate, psi, alphas = InverseSqrt(0.5, 1), ElasticNet(0.3, 0.2), [4.0, 2.0, 0.5, 0.5, 0.5]
+    algorithm = {
+        "centered": FTRL(rate, Euclidean(), False, penalty=psi, weights=Given([4.0, 2.0, 0.5])),
+        "proximal": FTRL(rate, Euclidean(), True, penalty=psi, weights=Given([4.0, 2.0, 0.5])),
+        "mirror": MirrorDescent(rate, Euclidean(), psi, Given([4.0, 2.0, 0.5])),
+        "bare": FTRL(rate, Euclidean(), True),
+    }[kind]
+    x, losses = np.array([0.7, -0.2]), [Linear(g) for g in 9 * np.random.default_rng(5).normal(size=(5, 2))]
+    trace = play(algorithm, losses)
+    cumulative = np.array([state.strength for state in trace.states])
+    centers = np.vstack([trace.points[:1], trace.points[:-1] if kind != "centered" else np.zeros((5, 2))])
+    added = np.diff(cumulative, prepend=0.0) / 2 * ((x - centers) ** 2).sum(axis=1)
+    charge = np.concatenate([[0.0], alphas]) * (psi(x) if against == "losses" and kind != "bare" else 0.0)
+    stability = factor * (trace.gradients**2).sum(axis=1) / cumulative[1 - lag : 6 - lag]
+    limit = theorem(trace, x) if kind == "bare" else theorem(trace, x, against)
+    expected = np.cumsum(added + charge)[1 - lag : 6 - lag] + np.cumsum(stability)
+    assert np.ptp(trace.points) > 1
+    assert np.allclose(limit.over_rounds, expected, rtol=1e-12)
+    assert limit.total == limit.over_rounds[-1]
+
+
+def test_a_gradient_where_there_is_no_strength_voids_the_bound_from_its_round_on():
+    trace = play(adagrad_ftrl_proximal(1.0), [Linear([0.0]), Linear([0.0]), Linear([1.0])])
+    assert theorem_1(trace, np.ones(1)).void.startswith("in round 3 the gradient is not zero where")
+    assert theorem_2(trace, np.ones(1)).total == pytest.approx(0.5 / math.sqrt(2) + 0.5 * math.sqrt(2))
 
 
 def test_a_comparator_outside_the_set_voids_the_bound():

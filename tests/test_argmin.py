@@ -12,8 +12,8 @@ from forel import cvx
 from forel.argmin import CLOSED_FORMS, SOLVER, Argmin, argmin, bregman_project, project
 from forel.argmin.table import GEOMETRIES, REFUSED, markdown, method, penalties, sets
 from forel.checks import Infeasible, Unbounded, Unsupported
-from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix
-from forel.penalties import NONE, ElasticNet, GroupL2, Indicator, l1, l2, squared_l2
+from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
+from forel.penalties import NONE, ElasticNet, GroupL2, Indicator, Sum, l1, l2, squared_l2
 from forel.regularizers import Regularizer
 from forel.sets import Affine, Box, HalfSpace, Polyhedron, Reals, Simplex, intersect, l1_ball, l2_ball
 
@@ -96,6 +96,87 @@ def test_every_combination_equals_its_twin_or_refuses(geometry, penalty, feasibl
                     assert objective(x + step * (y - x)) >= objective(x) - 1e-7 * step * scale, (name, n, step)
 
 
+# Parts that the table has not: beyond one penalty of a kind, sets without 0, thresholds that outweigh everything else.
+FURTHER = {
+    "elastic net + groups, one left out": (
+        ElasticNet(0.2, [0.1, 0.9, 0.5, 0.3, 0.7]) + GroupL2([0.4, 0.9], [0, 1, -1, 1, 0]),
+        Reals(),
+        "group shrinkage",
+    ),
+    "a group without members": (GroupL2([0.4, 5.0, 0.9], [0, 2, -1, 2, 0]), Reals(), "group shrinkage"),
+    "groups without members, by the solver": (GroupL2([0.4, 5.0, 0.9], [0, 2, -1, 2, 0]), l2_ball(0.6), SOLVER),
+    "no group at all": (GroupL2(3.0, [-1] * N) + squared_l2(0.1), l2_ball(0.6), SOLVER),
+    "two kinds of groups": (l2(0.5) + GroupL2(0.4, [0, 0, 1, 1, 1]), Reals(), SOLVER),
+    "two indicators": (Indicator(Box(-0.2, 0.3)) + Indicator(Box(-0.4, 0.1)) + l1(0.1), Reals(), "coordinate-wise"),
+    "indicators of other sets": (Indicator(l2_ball(0.4)) + Indicator(Box(0, 1)), Reals(), SOLVER),
+    "an L1 penalty away from 0": (l1(20.0), l2_ball(0.5, [1.0, -1, 1, 0, 2]), "threshold, then scale or root"),
+    "a penalty a coordinate away from 0": (
+        ElasticNet([0, 9.0, 0, 5, 1], 2.0),
+        Box([1, -9, 0, 2, -3], 9),
+        "coordinate-wise",
+    ),
+    "an L1 penalty over a half-space without 0": (l1(20.0), HalfSpace([1.0, -2, 0, 3, 1], -0.01), "one multiplier"),
+    "an upper bound alone": (NONE, Box(-math.inf, 0.1), "coordinate-wise"),
+    "a lower bound alone": (l1(0.2), Box([0.1, 0.2, -math.inf, 0.3, -5], math.inf), "coordinate-wise"),
+    "some bounds": (NONE, Box([0.1, -math.inf, -1, 0, 0], [math.inf, 0.2, 1, 0, math.inf]), "coordinate-wise"),
+    "two equations": (squared_l2([0.1, 0.9, 0.5, 0.3, 0.7]), Affine([[1.0] * N, range(N)], [0.5, -3]), "linear system"),
+    "simplex of another total": (ElasticNet([0, 9.0, 0, 5, 1], [0.1, 2, 0, 3, 1]), Simplex(7.0), "sort"),
+}
+
+
+@pytest.mark.parametrize("geometry", ["Euclidean", "Diagonal"])
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_combinations_equal_their_twins(name, geometry):
+    penalty, region, expected = FURTHER[name]
+    play = Argmin(GEOMETRIES[geometry], penalty, region)
+    assert play.method == expected
+    terms = [t for t in getattr(penalty, "terms", (penalty,)) if not isinstance(t, Indicator)]
+    limits = [t.feasible for t in getattr(penalty, "terms", (penalty,)) if isinstance(t, Indicator)]
+    charged = Sum(tuple(terms)) if terms else NONE
+    twin = Twin(GEOMETRIES[geometry], charged, intersect(region, *limits), N)
+    for label, z, strength, weight in cases(play.geometry.shape, N):
+        x, other = play(z, strength, weight), twin(z, strength, weight)
+
+        def objective(u, z=z, strength=strength, weight=weight):
+            return z @ u + weight * charged(u) + play.geometry.value(strength, u)
+
+        assert all(s.contains(x, 1e-12 if expected != SOLVER else 1e-7) for s in (region, *limits)), label
+        assert objective(x) <= objective(other) + 1e-7 * (1 + abs(objective(x)) + np.abs(z) @ np.abs(x)), label
+        assert np.allclose(x, other, atol=1e-4 * (1 + np.abs(x).max())), label
+
+
+@given(z=st.lists(st.floats(-100, 100), min_size=1, max_size=30).map(np.array), seed=st.integers(0, 99))
+def test_groups_are_zero_or_stationary(z, seed):
+    """z_i + σ_i x_i + λ x_i/‖x‖ = 0 for a group that is not zero, to nearly all digits."""
+    strength = strengths("diagonal", z.size, np.random.default_rng(seed), spread=3.0)
+    x = Argmin(Diagonal(), l2(2.0))(z, strength, weight=3.0)
+    if np.linalg.norm(z) <= 6.0:
+        assert not x.any()
+    else:
+        residual = z + strength * x + 6.0 * x / np.linalg.norm(x)
+        assert np.allclose(residual, 0, atol=1e-9 * np.linalg.norm(z))
+
+
+@given(z=st.lists(st.floats(-100, 100), min_size=2, max_size=30).map(np.array), seed=st.integers(0, 99))
+def test_points_on_the_boundary_satisfy_their_optimality_conditions(z, seed):
+    """There the slope z + σx is a negative multiple of the normal, to nearly all digits; l1 adds at most its λ."""
+    rng = np.random.default_rng(seed)
+    strength, center = strengths("diagonal", z.size, rng, spread=2.0), rng.normal(size=z.size)
+    x = Argmin(Diagonal(), feasible=l2_ball(0.5, center))(z, strength)
+    slope, out = z + strength * x, (x - center) / 0.5
+    multiplier = -slope @ out if np.linalg.norm(out) > 1 - 1e-9 else 0.0
+    assert multiplier >= -1e-9 * np.linalg.norm(z)
+    assert np.allclose(slope, -multiplier * out, atol=1e-9 * (np.linalg.norm(z) + np.abs(strength * center).max()))
+    half = HalfSpace(rng.normal(size=z.size), -1.0)
+    x = Argmin(Diagonal(), l1(0.5), half)(z, strength)
+    slope = z + strength * x
+    tight = half.normal @ x >= half.offset - 1e-9 * (1 + np.abs(half.normal) @ np.abs(x))
+    moved = (x != 0) & (half.normal != 0)
+    ratios = -(slope + 0.5 * np.sign(x))[moved] / half.normal[moved] if tight else np.zeros(1)
+    assert np.ptp(ratios) <= 1e-8 * (1 + np.abs(ratios).max()) * (1 + 1 / np.abs(half.normal).min())
+    assert ratios.min() >= -1e-8 * np.abs(slope).max()
+
+
 RADII = {
     "box": lambda r: Box(-r, r),
     "L2": l2_ball,
@@ -172,6 +253,7 @@ def test_the_simplex_shares_what_is_left_among_coordinates_without_strength():
     assert np.allclose(play(np.zeros(4), np.zeros(4)), 0.25)
     assert np.allclose(play(np.array([-1.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0])), [0.5, 0.25, 0.25])
     assert np.allclose(play(np.array([-9.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0])), [1.0, 0.0, 0.0])
+    assert np.allclose(play(np.array([-1.0, 0.0, 0.5]), np.array([2.0, 0.0, 0.0])), [0.5, 0.5, 0.0])
     assert np.allclose(Argmin(Euclidean(), feasible=Simplex())(np.array([1.0, 0.0, 0.0]), 0.0), [0, 0.5, 0.5])
 
 
@@ -196,6 +278,18 @@ def test_argmin_of_a_running_sum_is_the_surveys_ftrl_proximal_update():
     assert np.allclose(x, [(1 - 0.5 + 0.2) / 2 * 0 + (1.0 - 0.5 - 0.2) / 2, (-2.0 + 2.0 + 0) / 4])
 
 
+def test_the_objective_is_what_is_minimised_and_infinite_outside_the_set():
+    play, z, strength = Argmin(Diagonal(), l1(0.5), Box(-1, 1)), np.array([2.0, -3.0]), np.array([1.0, 4.0])
+    x = np.array([-1.0, 0.5])
+    assert play.objective(x, z, strength, weight=3.0) == pytest.approx(-3.5 + 3 * 0.75 + 0.5 * (1 + 1))
+    assert play.objective(x, z, strength, weight=0.0) == pytest.approx(-3.5 + 1)
+    assert play.objective(2 * x, z, strength) == math.inf
+    assert play.conjugate(-z, strength, 3.0) == pytest.approx(-play.objective(play(z, strength, 3.0), z, strength, 3.0))
+    boxed = Argmin(Diagonal(), Indicator(Box(-1, 1)))
+    assert boxed.objective(2 * x, z, strength) == math.inf
+    assert boxed(9 * z, strength, weight=0.0).tolist() == [-1.0, 1.0]
+
+
 class Smallness:
     """A penalty that forel does not know: Σ x_i⁴."""
 
@@ -214,6 +308,10 @@ def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
     x = play(np.array([2.0, 0.1]), 1.0)
     assert x[0] + 4 * x[0] ** 3 == pytest.approx(-1.5, abs=1e-5)
     assert x[1] == pytest.approx(0, abs=1e-6)
+    everywhere = [(Euclidean(), l2(1.0)), (Diagonal(), NONE), (FullMatrix(), NONE), (SquaredPNorm(1.5), NONE)]
+    for geometry, penalty in everywhere:
+        assert Argmin(geometry, penalty + Smallness()).method == SOLVER
+    assert Argmin(Entropy(), NONE + Smallness(), Simplex()).method == SOLVER
 
 
 @pytest.mark.parametrize(
@@ -239,12 +337,22 @@ def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
         (lambda: Argmin(Euclidean(), l1([1.0, 2.0]), Box(0, [1, 1, 1])), ValueError, r"dimensions \[2, 3\]"),
         (lambda: Argmin(Euclidean(), l1([1.0, 2.0]))([1.0], 1.0), ValueError, "z: got shape.*length 2"),
         (
-            lambda: Argmin(Diagonal(), feasible=HalfSpace([1.0], 0))([1.0], [0.0]),
+            lambda: Argmin(Diagonal(), feasible=HalfSpace([1.0, 1.0], 0))([1.0, 1.0], [1.0, 0.0]),
             Unsupported,
             "give the rate an offset",
         ),
         (lambda: Argmin(Diagonal(), l2(1.0))(np.array([9.0, 0]), [0.0, 1.0]), Unbounded, "group penalty"),
+        (lambda: Argmin(Diagonal(), l2(1.0))(np.array([9.0, 0]), [0.0, 0.0]), Unbounded, "group penalty"),
+        (
+            lambda: Argmin(Diagonal(), feasible=Affine([[1.0]], [1.0]))([1.0], [0.0]),
+            Unsupported,
+            "give the rate an offset",
+        ),
         (lambda: project([0.0, 0.0], Polyhedron(A=[[1.0]], b=[1.0])), ValueError, "z: got shape"),
+        (lambda: project([math.nan], Simplex()), ValueError, "u: got nan at index 0"),
+        (lambda: Argmin(Euclidean(), squared_l2([1.0, 2.0]))([1.0], 1.0), ValueError, "z: got shape.*length 2"),
+        (lambda: Argmin(Euclidean(), GroupL2(1.0, [0, 1]))([1.0], 1.0), ValueError, "z: got shape.*length 2"),
+        (lambda: argmin([1.0], Regularizer.zero(Euclidean(), 2)), ValueError, r"z: got shape \(1,\).*length 2"),
         (lambda: ElasticNet(l1=-1), ValueError, "l1: got -1.0, expected numbers of at least 0"),
         (lambda: squared_l2([0, math.nan]), ValueError, "l2: got nan at index 1"),
         (lambda: GroupL2(1.0, [0.5]), ValueError, "groups: got .*one whole number"),

@@ -144,6 +144,10 @@ def test_the_nonadaptive_bound_is_both_theorems_at_once():
     assert nonadaptive(trace, x).total == pytest.approx(theorem_1(trace, x).total)
     assert nonadaptive(trace, x).total == pytest.approx(0.5 / 0.3 + 0.5 * 0.3 * T)
     assert "changes from round to round" in nonadaptive(play(dual_averaging(1.0, 1.0), random_linear(N, T)), x).void
+    curved = play(FTRL(Constant(0.3), Euclidean(), treatment=Exact()), [Quadratic(x), Linear(x)])
+    assert nonadaptive(curved, x).void == "the losses are not linear; use theorem_1"
+    penalized = play(FTRL(Constant(0.3), Euclidean(), penalty=l1(0.1)), random_linear(N, T))
+    assert "there is a penalty" in nonadaptive(penalized, x).void
 
 
 def test_adaptive_bounds_are_smaller_than_their_worst_case_forms():
@@ -180,6 +184,181 @@ def test_a_penalty_or_a_point_outside_voids_a_formula():
     assert adagrad_proximal_formula(trace, np.zeros(N), 1.0).void == "there is a penalty"
     trace = play(hedge(N), random_linear(N, T, norm=LINF.dual))
     assert entropic_formula(trace, np.ones(N), 1.0).void == "the comparator lies outside X"
+
+
+ROUNDS = np.arange(1.0, 6)
+PULLS = np.array([[3.0, 0, 0], [0, -3, 0], [0, 0, 1], [2, 0, 2], [0, 1, -1]])  # of L2 and L∞ norm at most 3
+LENGTH = math.sqrt(8)
+
+
+def pulled(algorithm, factor=1.0):
+    return play(algorithm, [Linear(factor * g) for g in PULLS])
+
+
+def aimed(algorithm, curvature=1.0, factor=1.0):
+    """Quadratics whose gradients are those of ``pulled``."""
+    return play(algorithm, lambda t, x: Quadratic(x - factor * PULLS[t - 1] / curvature, curvature), rounds=5, n=3)
+
+
+# With R = 2 and G = 3 nothing can be multiplied where it has to be divided.
+FORMULAS = {
+    "tuned": (
+        lambda x: tuned_formula(pulled(gradient_descent(2 / (3 * LENGTH))), x, 2.0, 3.0, 8),
+        3 * LENGTH + 3 * ROUNDS / LENGTH,
+    ),
+    "dual averaging": (
+        lambda x: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0)), x, 2.0, 3.0),
+        math.sqrt(2) / 2 * (2 + 1.5**2 / 2) * 3 * np.sqrt(ROUNDS),
+    ),
+    "FTRL-Proximal": (
+        lambda x: proximal_formula(pulled(ftrl_proximal(2.0, 3.0)), x, 2.0, 3.0),
+        2 * math.sqrt(2) * 6 * np.sqrt(ROUNDS),
+    ),
+    "AdaGrad": (
+        lambda x: adagrad_proximal_formula(pulled(adagrad_ftrl_proximal(2.0)), x, 2.0),
+        2 * math.sqrt(2) * 2 * np.sqrt(np.cumsum(PULLS**2, axis=0)).sum(axis=1),
+    ),
+    "entropic": (
+        lambda x: entropic_formula(pulled(hedge(3, 3.0)), x / x.sum(), 3.0),
+        2 * np.sqrt((9 + np.array([0, 9, 18, 19, 23])) * math.log(3)),
+    ),
+    "strongly convex": (
+        lambda x: strongly_convex_formula(aimed(follow_the_leader()), x, 3.0),
+        4.5 * (1 + np.log(ROUNDS)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_closing_formulas_are_those_of_the_survey_after_every_round(name):
+    formula, expected = FORMULAS[name]
+    assert np.allclose(formula(np.array([1.5, 0.0, 0.0])).over_rounds, expected, rtol=1e-12)
+
+
+X, CORNER = np.array([2.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])
+DIAGONAL_SCALE = math.sqrt(2) * 2.0
+HYPOTHESES = {
+    "tuned, gradient": (
+        lambda: tuned_formula(pulled(gradient_descent(2 / (3 * LENGTH)), 1.01), X, 2.0, 3.0, 8),
+        "the gradient of round 1 has norm 3.03, more than the promised 3",
+    ),
+    "tuned, comparator": (
+        lambda: tuned_formula(pulled(gradient_descent(2 / (3 * LENGTH))), 1.01 * X, 2.0, 3.0, 8),
+        "the comparator has norm 2.02, more than R = 2",
+    ),
+    "tuned, rate": (
+        lambda: tuned_formula(pulled(gradient_descent(2.02 / (3 * LENGTH))), X, 2.0, 3.0, 8),
+        "the rate is not the one the formula is for",
+    ),
+    "dual averaging, gradient": (
+        lambda: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0), 1.01), X, 2.0, 3.0),
+        "more than the promised 3",
+    ),
+    "dual averaging, comparator": (
+        lambda: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0, l2_ball(1.0))), X, 2.0, 3.0),
+        "the comparator lies outside X",
+    ),
+    "dual averaging, rate": (
+        lambda: dual_averaging_formula(pulled(dual_averaging(2.02, 3.0)), X, 2.0, 3.0),
+        "the rate is not the one the formula is for",
+    ),
+    "FTRL-Proximal, gradient": (
+        lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.0), 1.01), X, 2.0, 3.0),
+        "more than the promised 3",
+    ),
+    "FTRL-Proximal, comparator": (
+        lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.0, l2_ball(2.02))), 1.01 * X, 2.0, 3.0),
+        "the comparator has norm 2.02, more than R = 2",
+    ),
+    "FTRL-Proximal, points": (
+        lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.0, l2_ball(2.02))), X, 2.0, 3.0),
+        "a point that was played is outside the ball of radius 2",
+    ),
+    "FTRL-Proximal, rate": (
+        lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.03)), X, 2.0, 3.0),
+        "the rate is not the one the formula is for",
+    ),
+    "AdaGrad, comparator": (
+        lambda: adagrad_proximal_formula(pulled(adagrad_ftrl_proximal(2.0, feasible=Box(-2.02, 2.02))), 1.01 * X, 2.0),
+        "the comparator has norm 2.02, more than R = 2",
+    ),
+    "AdaGrad, points": (
+        lambda: adagrad_proximal_formula(pulled(adagrad_ftrl_proximal(2.0, feasible=Box(-2.02, 2.02))), X, 2.0),
+        "a point that was played is outside the ball of radius 2",
+    ),
+    **{
+        f"AdaGrad, {name}": (
+            lambda rate=rate, proximal=proximal: adagrad_proximal_formula(
+                pulled(FTRL(rate, Diagonal(), proximal, feasible=Box(-2, 2))), X, 2.0
+            ),
+            "the rate is not the one the formula is for",
+        )
+        for name, rate, proximal in [
+            ("centered", DiagonalAdaGrad(DIAGONAL_SCALE), False),
+            ("offset", DiagonalAdaGrad(DIAGONAL_SCALE, 1.0), True),
+            ("beta", DiagonalAdaGrad(DIAGONAL_SCALE, beta=1.0), True),
+            ("scale", DiagonalAdaGrad(1.01 * DIAGONAL_SCALE), True),
+        ]
+    },
+    "entropic, gradient": (
+        lambda: entropic_formula(pulled(hedge(3, 3.0), 1.01), CORNER, 3.0),
+        "the gradient of round 1 has norm 3.03, more than the promised 3",
+    ),
+    "entropic, rate": (
+        lambda: entropic_formula(pulled(hedge(3, 3.03)), CORNER, 3.0),
+        "the rate is not the one the formula is for",
+    ),
+    "strongly convex, gradient": (
+        lambda: strongly_convex_formula(aimed(follow_the_leader(), factor=1.01), X, 3.0),
+        "more than the promised 3",
+    ),
+    "strongly convex, comparator": (
+        lambda: strongly_convex_formula(aimed(follow_the_leader(Box(-1, 1))), X, 3.0),
+        "the comparator lies outside X",
+    ),
+    "strongly convex, curvature": (
+        lambda: strongly_convex_formula(
+            play(follow_the_leader(), [Quadratic([1.0]), Quadratic([1.0], 0.99)]), np.zeros(1), 3.0
+        ),
+        "a loss is only 0.99-strongly convex",
+    ),
+    "strongly convex, regularizer": (
+        lambda: strongly_convex_formula(
+            aimed(FTRL(proximal_rate(1.0, 1.0), Euclidean(), True, Exact(), feasible=l2_ball(2.0))), X, 3.0
+        ),
+        "the algorithm has a regularizer of its own",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HYPOTHESES)
+def test_formulas_are_void_where_one_hypothesis_fails_by_a_hundredth(name):
+    found, reason = HYPOTHESES[name]
+    assert reason in found().void
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda t: tuned_formula(t, X, 0.0, 1.0, 8), "radius: got 0.0, expected a positive number"),
+        (lambda t: tuned_formula(t, X, 1.0, -1.0, 8), "lipschitz: got -1.0, expected a positive number"),
+        (lambda t: tuned_formula(t, X, 1.0, 1.0, 0), "horizon: got 0, expected a whole number of at least 1"),
+        (lambda t: tuned_formula(t, X[:2], 1.0, 1.0, 8), "x: got shape"),
+        (lambda t: dual_averaging_formula(t, X, 0.0, 1.0), "radius: got 0.0"),
+        (lambda t: dual_averaging_formula(t, X, 1.0, 0.0), "lipschitz: got 0.0"),
+        (lambda t: proximal_formula(t, X, 0.0, 1.0), "radius: got 0.0"),
+        (lambda t: proximal_formula(t, X, 1.0, 0.0), "lipschitz: got 0.0"),
+        (lambda t: adagrad_proximal_formula(t, X, 0.0), "radius: got 0.0"),
+        (lambda t: entropic_formula(t, X, 0.0), "lipschitz: got 0.0"),
+        (lambda t: strongly_convex_formula(t, X, 0.0), "lipschitz: got 0.0"),
+        (lambda t: theorem_1(t, X[:2]), r"x: got shape \(2,\), expected a vector of length 3"),
+        (lambda t: list(passes(t.losses, 0)), "count: got 0, expected a whole number of at least 1"),
+        (lambda t: sampled(t.losses, 0), "rounds: got 0, expected a whole number of at least 1"),
+    ],
+)
+def test_impossible_questions_are_refused_with_a_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(pulled(gradient_descent(1.0)))
 
 
 TUNED = Constant(1 / math.sqrt(T))
@@ -372,6 +551,17 @@ def test_online_to_batch_in_expectation_over_draws():
         excess.append(whole(solved.average) - whole(best))
         gaps.append(solved.gap)
     assert np.mean(excess) <= np.mean(gaps)
+
+
+def test_the_average_is_of_the_points_that_met_a_loss():
+    trace = play(gradient_descent(1.0), [Linear([1.0]), Linear([2.0])])
+    solved = online_to_batch(trace, np.array([-1.0]))
+    assert solved.last.tolist() == [-3.0]
+    assert solved.average.tolist() == [-0.5]
+    assert solved.gap == 0.5
+    losses = [Linear([float(k)]) for k in range(50)]
+    draws = [[loss.g[0] for loss in sampled(losses, 40, seed)] for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
 
 
 def test_passes_solve_the_batch_problem():

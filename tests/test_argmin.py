@@ -246,6 +246,9 @@ def test_a_coordinate_that_has_seen_nothing_stays_at_zero(feasible):
     pulled = Argmin(Diagonal(), feasible=feasible)(np.array([0.3, -4.0, 0.0]), np.array([2.0, 0.0, 5.0]))
     assert pulled in feasible
     assert pulled[1] > 0.9
+    pushed = Argmin(Diagonal(), feasible=feasible)(np.array([0.3, 4.0, 0.0]), np.array([2.0, 0.0, 5.0]))
+    assert pushed in feasible
+    assert pushed[1] < -0.9
 
 
 def test_the_simplex_shares_what_is_left_among_coordinates_without_strength():

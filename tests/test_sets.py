@@ -12,7 +12,21 @@ from forel.argmin import SOLVER, Argmin, project
 from forel.argmin.table import sets
 from forel.checks import Infeasible, Unbounded, Unsupported
 from forel.geometries import Euclidean
-from forel.sets import Affine, Box, HalfSpace, Intersection, Polyhedron, Reals, Simplex, intersect, l1_ball, l2_ball
+from forel.norms import LINF
+from forel.sets import (
+    Affine,
+    Ball,
+    Box,
+    HalfSpace,
+    Intersection,
+    Polyhedron,
+    Reals,
+    Simplex,
+    intersect,
+    l1_ball,
+    l2_ball,
+    linf_ball,
+)
 
 N = 4
 EVERY = pytest.mark.parametrize("name", sets(N))
@@ -34,6 +48,38 @@ def test_contains_agrees_with_the_constraints(name):
             x.value = point
             violation = max((float(np.max(limit.violation())) for limit in limits), default=0.0)
             assert feasible.contains(point) == (violation <= 1e-6), (point, violation)
+
+
+@EVERY
+def test_a_tolerance_is_relative_and_no_wider_than_it_says(name):
+    feasible, u = sets(N)[name], np.array([9.0, -9.0, 9.0, 8.0])
+    inside = project(u, feasible)
+    if isinstance(feasible, Reals):
+        assert [1.0, math.inf] not in feasible
+        return
+    outside = inside + 1e-4 * (u - inside) / np.linalg.norm(u - inside)
+    assert inside in feasible
+    assert outside not in feasible
+    assert not feasible.contains(outside, 1e-6)
+    assert feasible.contains(outside, 1e-2)
+
+
+@pytest.mark.parametrize("feasible", [Simplex(1e-6), l2_ball(1e-6), Box(1e9, 2e9), HalfSpace([1e9, 0.0], 1e9)], ids=str)
+def test_a_tolerance_grows_and_shrinks_with_the_set(feasible):
+    inside = project([0.0, 0.0], feasible) if isinstance(feasible, Box) else project([9.0, 9.0], feasible)
+    assert inside * (1 - 1e-9) in feasible
+    assert inside * (1 + 1e-9) in feasible
+    wrong = inside * (1 - 1e-5) if isinstance(feasible, Box) else inside * (1 + 1e-5)
+    assert wrong not in feasible
+
+
+@pytest.mark.parametrize("name", [name for name, s in sets(N).items() if s.rotatable])
+def test_a_rotated_set_has_the_rotated_points(name):
+    feasible, rng = sets(N)[name], np.random.default_rng(3)
+    basis, _ = np.linalg.qr(rng.normal(size=(N, N)))
+    turned = feasible.rotated(basis)
+    for u in 2 * rng.normal(size=(20, N)):
+        assert np.allclose(project(basis.T @ u, turned), basis.T @ project(u, feasible), atol=1e-9)
 
 
 @EVERY
@@ -100,6 +146,44 @@ def test_intersections_simplify():
     assert nested.dimension == 2
 
 
+def test_intersections_are_no_larger_than_their_smallest_member():
+    both = intersect(l2_ball(0.6), Simplex(), Box(-1, 1))
+    assert both.largest_norm(3) == 0.6
+    assert both.diameter(3) == 1.2
+    wedge = intersect(HalfSpace([1.0, 0.0], 1.0), HalfSpace([0.0, 1.0], 2.0))
+    assert wedge.support(np.array([1.0, 1.0])) == pytest.approx(3.0)
+    assert wedge.support(np.array([1.0, -1.0])) == math.inf
+    assert not wedge.on_simplex
+
+
+def test_half_spaces_and_subspaces_are_bounded_in_their_normals_alone():
+    half, normal = HalfSpace([1.0, -2.0], 3.0), np.array([1.0, -2.0])
+    assert half.support(2 * normal) == pytest.approx(6.0)
+    assert half.support(-normal) == math.inf
+    assert half.support(np.array([1.0, -1.999])) == math.inf
+    line = Affine([[2.0, -4.0]], [6.0])
+    assert line.support(2 * normal) == pytest.approx(6.0)
+    assert line.support(-normal) == pytest.approx(-3.0)
+    assert line.support(np.array([1.0, -1.999])) == math.inf
+    assert line.diameter(2) == line.largest_norm(2) == half.diameter(2) == half.largest_norm(2) == math.inf
+    assert Affine(np.eye(2), [3.0, 4.0]).diameter(2) == 0
+
+
+def test_a_polyhedron_keeps_its_equations_and_both_sides_of_its_inequalities():
+    flow = Polyhedron(A=-np.eye(3), b=np.full(3, 2.0), C=[[1.0, 1.0, 0.0], [1.0, 0.0, -1.0]], d=[1.0, 0.0])
+    assert [0.5, 0.5, 0.5] in flow
+    for wrong in ([0.5, 0.4, 0.5], [0.5, 0.6, 0.5], [-3.0, 4.0, -3.0]):
+        assert wrong not in flow
+    assert np.allclose(project([9.0, 9.0, 9.0], flow), [3.0, -2.0, 3.0], atol=1e-6)
+    assert flow.largest_norm(3) == pytest.approx(math.sqrt(3 * 9))
+    assert Polyhedron(A=[[-1.0], [1.0]], b=[5.0, 1.0]).largest_norm(1) == pytest.approx(5.0)
+    assert Polyhedron(A=[[-1.0], [1.0]], b=[5.0, 1.0]).diameter(1) == pytest.approx(6.0)
+    assert np.allclose(project([9.0, 1.0], Polyhedron(A=[[1.0, 0.0]], b=[2.0])), [2.0, 1.0], atol=1e-6)
+    assert Simplex(2.0).largest_norm(3) == 2.0
+    assert Simplex(2.0).diameter(3) == pytest.approx(2 * math.sqrt(2))
+    assert Simplex(2.0).diameter(1) == 0
+
+
 def test_an_affine_set_drops_redundant_rows():
     twice = Affine([[1.0, 1.0, 0.0], [2.0, 2.0, 0.0]], [1.0, 2.0])
     assert twice.matrix.shape == (1, 3)
@@ -141,6 +225,28 @@ def test_what_is_kept_does_not_change_with_the_callers_array():
         (lambda: Intersection((Box(0, [1, 1]), HalfSpace([1.0], 1))), r"members: got dimensions \[2, 1\]"),
         (lambda: intersect(Box(0, 1), Box(2, 3)), r"got \(2.0, 1.0\)"),
         (lambda: l1_ball(1).rotated(np.eye(2)), "ask ``rotatable`` first"),
+        (lambda: Box(0, 1).rotated(np.eye(2)), "ask ``rotatable`` first"),
+        (lambda: Simplex().rotated(np.eye(2)), "ask ``rotatable`` first"),
+        (lambda: Polyhedron(A=[[1.0]], b=[1.0]).rotated(np.eye(1)), "ask ``rotatable`` first"),
+        (lambda: intersect(Simplex(), l2_ball(1.0)).rotated(np.eye(2)), "ask ``rotatable`` first"),
+        (lambda: Ball(LINF, 1.0), "norm: got PNorm.*L1 or L2; the L∞ ball is linf_ball"),
+        (lambda: linf_ball(-1), "radius: got -1, expected a positive number"),
+        (lambda: linf_ball(1, [math.nan]), "center: got nan at index 0"),
+        (lambda: Box(-math.inf, -math.inf), "with a number between"),
+        (lambda: Polyhedron(A=[[1.0, 1.0]], b=[1.0], C=[[1.0]], d=[0.0]), "C: got shape.*a matrix with 2 columns"),
+        (lambda: Polyhedron(C=[[1.0]]), "C, d: got only one of the two"),
+        (lambda: Polyhedron(b=[1.0], C=[[1.0]], d=[1.0]), "A, b: got only one of the two"),
+        (lambda: Polyhedron(A=[[1.0]], b=[1.0, 2.0]), r"b: got shape \(2,\), expected a vector of length 1"),
+        (lambda: l2_ball(1, [0.0, 0.0]).support(np.ones(3)), "g: got shape"),
+        (lambda: l2_ball(1, [0.0, 0.0]).contains(np.ones(1)), "x: got shape"),
+        (lambda: HalfSpace([1.0, 1.0], 1).support(np.ones(1)), "g: got shape"),
+        (lambda: HalfSpace([1.0, 1.0], 1).contains(np.ones(1)), "x: got shape"),
+        (lambda: Affine([[1.0, 1.0]], [1.0]).support(np.ones(3)), "g: got shape"),
+        (lambda: Affine([[1.0, 1.0]], [1.0]).contains(np.ones(3)), "x: got shape"),
+        (lambda: Polyhedron(A=[[1.0, 1.0]], b=[1.0]).support(np.ones(3)), "g: got shape"),
+        (lambda: Polyhedron(A=[[1.0, 1.0]], b=[1.0]).contains(np.ones(3)), "x: got shape"),
+        (lambda: intersect(l2_ball(1, [0.0, 0.0]), Simplex()).support(np.ones(3)), "g: got shape"),
+        (lambda: Box(0, [1, 1]).contains(np.ones(1)), "x: got shape"),
         (lambda: l2_ball(1).contains([math.nan]), "x: got nan at index 0"),
         (lambda: Box(0, [1, 1]).support(np.ones(3)), r"g: got shape \(3,\), expected a vector of length 2"),
     ],

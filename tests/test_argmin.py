@@ -360,6 +360,10 @@ def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
         (lambda: squared_l2([0, math.nan]), ValueError, "l2: got nan at index 1"),
         (lambda: GroupL2(1.0, [0.5]), ValueError, "groups: got .*one whole number"),
         (lambda: GroupL2(1.0, [-2]), ValueError, "at least -1"),
+        (lambda: GroupL2(1.0, np.array([], dtype=int)), ValueError, "one whole number of at least -1 per coordinate"),
+        (lambda: GroupL2(1.0, [[0, 1]]), ValueError, "one whole number of at least -1 per coordinate"),
+        (lambda: GroupL2(-1.0), ValueError, "factor: got -1.0, expected numbers of at least 0"),
+        (lambda: GroupL2([1.0], [0, 1]), ValueError, "one for each of the 2 groups"),
         (lambda: GroupL2([1.0, 2.0], [0, 0]), ValueError, "one for each of the 1 groups"),
         (lambda: GroupL2([1.0, 2.0]), ValueError, "one number when all coordinates are one group"),
         (lambda: Regularizer.zero(Euclidean(), 0), ValueError, "n: got 0, expected a whole number of at least 1"),
@@ -380,7 +384,23 @@ def test_penalties_add_up():
     assert total.strong_convexity == 1.0
     assert (l1(1.0) + squared_l2(2.0)).separable
     assert squared_l2(2.0).smooth
+    assert not ElasticNet([0.0, 1.0], 2.0).smooth
+    assert not (squared_l2(2.0) + l2(1.0)).smooth
+    assert (squared_l2(2.0) + Smallness()).smooth
+    assert not (l1(1.0) + l2(1.0)).separable
+    assert (l1(1.0) + Indicator(Box(0, 1))).separable
+    assert not Indicator(Simplex()).separable
+    assert (squared_l2([1.0, 3.0]) + squared_l2(0.5) + l2(1.0)).strong_convexity == 1.5
     assert Indicator(Simplex())(x) == math.inf
+
+
+def test_groups_do_not_change_with_the_callers_array():
+    labels = np.array([0, 0, 1])
+    penalty = GroupL2(1.0, labels)
+    labels[:] = 0
+    assert penalty(np.array([3.0, 4.0, 2.0])) == 7.0
+    with pytest.raises(ValueError, match="read-only"):
+        penalty.groups[0] = 1
 
 
 def test_the_table_in_the_docs_is_current():

@@ -51,7 +51,7 @@ class ExponentialWeights:
         if prior is not None:
             raw = vector("prior", prior)
             if not (raw > 0).all():
-                raise refuse("prior", raw[raw <= 0][0], "positive numbers; leave out experts that cannot be right")
+                raise refuse("prior", float(raw.min()), "positive numbers; leave out experts that cannot be right")
             held = frozen(raw / raw.sum())
         object.__setattr__(self, "prior", held)
 

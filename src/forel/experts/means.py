@@ -175,6 +175,7 @@ def _span(low: float, high: float) -> float:
     low, high = number("low", low), number("high", high)
     if not low < high:
         raise refuse("low", low, f"a number below high = {high:g}")
-    if not math.isfinite((high - low) ** 2) or (high - low) ** 2 == 0:
+    span = high - low
+    if not 0 < span * span < math.inf:
         raise refuse("high", high, "a range whose square is a number; rescale the labels")
-    return high - low
+    return span

@@ -121,6 +121,14 @@ def test_squared_loss_on_labels_in_a_range_has_the_constants_of_the_loss():
     assert float(Aggregated(-1.0, 3.0).predict(np.zeros(1), np.array([2.5]))) == pytest.approx(2.5)
 
 
+def test_small_probabilities_keep_their_digits_and_means_stay_among_what_was_predicted():
+    assert Probabilities().losses([1e-20, 0.5], 0).tolist() == [1e-20, math.log(2)]
+    assert mix([[1e-20, 1e-20]] * 3, [0, 0, 0]).losses == pytest.approx(np.full(3, 1e-20), abs=1e-15)
+    weights = np.random.default_rng(2).dirichlet(np.ones(7), 200)
+    for value in (1.0, 0.1, 0.7):
+        assert set(Probabilities().predict(np.log(weights), np.full((200, 7), value))) == {value}
+
+
 def test_log_odds_mix_as_their_probabilities_do():
     rng = np.random.default_rng(1)
     margins, y = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)

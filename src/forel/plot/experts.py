@@ -6,7 +6,7 @@ import numpy as np
 
 from forel.checks import whole
 from forel.experts import Mixed
-from forel.plot.canvas import COLORS, FAINT, drawing, figure_of, label_ends, name_axes, short
+from forel.plot.canvas import COLORS, FAINT, drawing, figure_of, label_ends, name_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["posterior"]
 
-POINTS = 1000  # more do not show
+POINTS = 400  # more do not show
 
 
 def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure":
@@ -30,26 +30,28 @@ def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure"
     >>> table = {"up": [0.9] * 40, "down": [0.1] * 40}
     >>> figure = posterior(mix(table, [1] * 20 + [0] * 20, rule=FixedShare(share=0.01)))
     >>> [text.get_text() for text in figure.axes[0].texts]
-    ['up: 0.0112', 'down: 0.989']
+    ['up: 0.011', 'down: 0.989']
 
     Survey: section 3.6
     """
     most = min(whole("most", most, low=1), len(COLORS))
     T, K = mixed.expert_losses.shape
-    # Of every stretch its last round, so that the end is there.
-    seen = np.unique(np.linspace(T, 0, min(T + 1, POINTS)).round().astype(int))
+    starts = np.unique(np.linspace(0, T, min(T + 1, POINTS)).astype(int))
+    means = np.add.reduceat(mixed.weights, starts) / np.diff(starts, append=T + 1)[:, None]  # of each stretch
     order = np.argsort(-mixed.weights.mean(axis=0), kind="stable")
     shown = np.sort(order[:most])
-    bands = [(mixed.names[k], mixed.weights[:, k], COLORS[i]) for i, k in enumerate(shown)]
+    bands = [(mixed.names[k], np.array([k]), COLORS[i]) for i, k in enumerate(shown)]
     if shown.size < K:
         rest = np.setdiff1d(np.arange(K), shown)
-        bands.append((f"{rest.size} others", mixed.weights[:, rest].sum(axis=1), FAINT))
+        bands.append((f"{rest.size} others", rest, FAINT))
     with drawing(ax) as axes:
-        base, ends = np.zeros(seen.size), []
-        for name, weights, color in bands:
-            top = base + weights[seen]
-            axes.fill_between(seen + 1, base, top, color=color, alpha=0.7, linewidth=0, label=name)
-            ends.append((f"{name}: {short(weights[-1], 1.0)}", T + 1, float(base[-1] + top[-1]) / 2, color))
+        base, ends = np.zeros(starts.size), []
+        for name, members, color in bands:
+            top = base + means[:, members].sum(axis=1)
+            axes.fill_between(starts + 1, base, top, color=color, alpha=0.7, linewidth=0, label=name)
+            last = float(mixed.posterior[members].sum())
+            size = f"{last:.3f}" if last >= 0.0005 or last == 0 else "below 0.001"
+            ends.append((f"{name}: {size}", T + 1, float(base[-1] + top[-1]) / 2, color))
             base = top
         axes.set(xlim=(1, T + 1), ylim=(0, 1))
         name_axes(axes, "weight $w_{t,k}$")

@@ -257,6 +257,32 @@ def test_aggregation_gets_near_its_bound_where_averaging_cannot():
     assert 0.9 < ratios[1] <= 1
 
 
+@pytest.mark.parametrize(
+    "pool", [Probabilities(), squared(0, 1), Aggregated(0, 1)], ids=lambda pool: type(pool).__name__
+)
+@pytest.mark.parametrize("shared", [False, True])
+@given(SEEDS, st.integers(1, 30), st.integers(1, 6))
+def test_an_adversary_who_sees_the_prediction_gets_no_further_than_the_bound(pool, shared, seed, rounds, n):
+    rng = np.random.default_rng(seed)
+    panel = Panel(pool, FixedShare(pool.eta) if shared else None)
+    state = panel.init(n)
+    for _ in range(rounds):
+        predictions = rng.beta(0.5, 0.5, n)
+        state = panel.update(state, predictions, float(panel.predict(state, predictions) < 0.5))
+        for k in range(n):
+            measured, bound = panel.guarantee(state, k).pair
+            assert measured <= bound + 1e-12 * max(1.0, state.loss)
+
+
+def test_a_long_stream_loses_no_digits():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 30_000)
+    p = np.clip(0.5 + (y[:, None] - 0.5) * rng.uniform(0, 0.02, (30_000, 4)), 0.01, 0.99)
+    mixed = mix(p, y)
+    exact = math.log(4) - np.logaddexp.reduce(-np.array([math.fsum(column) for column in mixed.expert_losses.T]))
+    assert mixed.loss == pytest.approx(exact, rel=1e-13)
+
+
 def test_any_exp_concave_loss_by_its_constant():
     rng = np.random.default_rng(5)
     margins, y = rng.uniform(-2, 2, (500, 6)), rng.integers(0, 2, 500)

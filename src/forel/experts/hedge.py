@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class Hedge:
     def init(self, n: int) -> HedgeState:
         """Return uniform weights over n experts."""
         n = whole("n", n, low=1)
-        rate = self._rate(n).init(n)
+        rate = _rate(n, self.lipschitz).init(n)
         return HedgeState(0, np.zeros(n), rate, rate, np.full(n, -math.log(n)))
 
     def play(self, state: HedgeState) -> Vector:
@@ -76,7 +77,7 @@ class Hedge:
         void = state.void
         if not void and largest > self.lipschitz * (1 + 1e-12):
             void = f"in round {t} a loss of {largest:.6g} is larger than the promised {self.lipschitz:.6g}"
-        rate = self._rate(n)
+        rate = _rate(n, self.lipschitz)
         after = rate.update(state.rate, losses)
         return HedgeState(t, totals, state.rate, after, _softmax(-totals / rate.strength(after)), void)
 
@@ -88,9 +89,6 @@ class Hedge:
     def void(self, state: HedgeState) -> str:
         """Return whether a loss was larger than promised."""
         return state.void
-
-    def _rate(self, n: int) -> ScalarAdaGrad:
-        return entropic_rate(max(n, 2), self.lipschitz)  # one expert has all the weight at any rate
 
 
 class Ranges(NamedTuple):
@@ -169,6 +167,11 @@ class AdaHedge:
     def void(self, state: Ranges) -> str:
         """Return nothing: the bound always holds."""
         return ""
+
+
+@cache
+def _rate(n: int, lipschitz: float) -> ScalarAdaGrad:
+    return entropic_rate(max(n, 2), lipschitz)  # one expert has all the weight at any rate
 
 
 def _finite(losses: ArrayLike, n: int) -> Vector:

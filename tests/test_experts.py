@@ -127,6 +127,11 @@ def test_small_probabilities_keep_their_digits_and_means_stay_among_what_was_pre
     weights = np.random.default_rng(2).dirichlet(np.ones(7), 200)
     for value in (1.0, 0.1, 0.7):
         assert set(Probabilities().predict(np.log(weights), np.full((200, 7), value))) == {value}
+    for low, high in ((0.1, 0.7), (-3.0, 1.1)):
+        ends = np.where(np.arange(200)[:, None] % 2, np.full(7, low), high)
+        p = Aggregated(low, high).predict(np.log(weights), ends)
+        assert p == pytest.approx(ends[:, 0])
+        assert ((low <= p) & (p <= high)).all()
 
 
 def test_log_odds_mix_as_their_probabilities_do():
@@ -224,6 +229,7 @@ def test_when_every_expert_is_refuted_the_loss_is_infinite_weights_stay_and_ther
     assert mixed.loss == math.inf
     assert mixed.weights[1:].tolist() == [[0.0, 1.0]] * 3
     proof = mixed.guarantee()
+    assert math.isnan(proof.measured)
     assert str(proof).startswith("nothing is proved against the best of 2 experts")
     assert "in round 2 every expert left had infinite loss; keep probabilities away from 0 and 1" in str(proof)
     with pytest.raises(ValueError, match="void, because in round 2"):
@@ -486,6 +492,20 @@ def test_regret_comes_near_the_bound_when_experts_alternate_and_then_one_leads(r
     table = np.array([[1.0, -1.0], [-1.0, 1.0]] * 1000 + [[1.0, -1.0]] * 134)
     measured, bound = follow(rule, table)[0].guarantee().pair
     assert 0.96 * bound <= measured <= bound
+
+
+def test_adahedges_gap_never_shrinks_and_its_worst_case_is_the_formula():
+    rng = np.random.default_rng(4)
+    rule, ranges, gaps = AdaHedge(), [], [0.0]
+    state = rule.init(3)
+    for _ in range(3000):
+        losses = rng.choice([0.0, 1e-9, 1.0]) * rng.random(3) + 0.1
+        state = rule.update(state, losses)
+        ranges.append(np.ptp(losses))
+        gaps.append(state.gap)
+    assert (np.diff(gaps) >= 0).all()
+    formula = math.sqrt(np.square(ranges).sum() * math.log(3)) + max(ranges) * (4 / 3 * math.log(3) + 2)
+    assert rule.worst(state) == pytest.approx(formula, rel=1e-12)
 
 
 def test_adahedge_pays_next_to_nothing_where_one_expert_leads():

@@ -35,8 +35,8 @@ class Guarantee:
 
     @property
     def measured(self) -> float:
-        """The regret."""
-        return self.loss - self.other if math.isfinite(self.other) else -math.inf
+        """The regret; NaN where both lost infinitely much."""
+        return self.loss - self.other
 
     @property
     def bound(self) -> float:

@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forel.estimators import FTRLClassifier, FTRLRegressor
 from forel.linear import Linear, Settings
+from forel.losses import Huber, Quantile
 
 CONFIGURATIONS = [
     FTRLClassifier(),
@@ -284,3 +285,76 @@ def test_a_refused_piece_leaves_the_model_as_it_was():
     assert same(model, other)
     assert model.partial_fit(X3, Y3, sample_weight=[0, 0, 0]).t_ == 6
     assert same(model, other)
+
+
+def test_the_certificate_of_an_estimator():
+    X, y = clicks(2_000)
+    model = FTRLClassifier(alpha=0.3, certified=True).fit(X, y)
+    proof = model.certificate_
+    x = np.append(model.coef_, model.intercept_)
+    assert proof.rounds == 2_000
+    assert proof.loss == pytest.approx(model.progressive_loss_ * 2_000)
+    assert proof.regret(x) <= proof.bound(x) * (1 + 1e-4)
+    fixed = LogisticRegression(C=0.1).fit(X, y)
+    size = float(np.linalg.norm(np.append(fixed.coef_, fixed.intercept_)))
+    assert proof.loss_floor(l2=size) <= log_loss(y, fixed.predict_proba(X))
+    with pytest.raises(AttributeError, match="certificate_ needs certified=True"):
+        _ = FTRLClassifier().fit(X, y).certificate_
+    with pytest.raises(ValueError, match="certified: got another value than at the start"):
+        model.set_params(certified=False).partial_fit(X, y)
+    three = FTRLClassifier(certified=True).fit(X[:300], np.arange(300) % 3)
+    assert [proof.rounds for proof in three.certificate_] == [300] * 3
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_softmax_gives_probabilities_of_its_own(classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 5))
+    truth = rng.normal(size=(5, classes))
+    y = np.argmax(X @ truth + rng.gumbel(size=(3000, classes)), axis=1)
+    model = FTRLClassifier(loss="softmax", alpha=0.3, passes=3, certified=True).fit(X, y)
+    batch = LogisticRegression().fit(X, y)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert log_loss(y, model.predict_proba(X)) < 1.02 * log_loss(y, batch.predict_proba(X))
+    assert (model.predict(X) == model.classes_[model.predict_proba(X).argmax(axis=1)]).all()
+    shape = (3000,) if classes == 2 else (3000, 3)
+    assert model.decision_function(X).shape == shape
+    assert model.certificate_.rounds == 9000
+
+
+def cautious(margin, label):
+    """A loss that minds too low a prediction ten times as much as one too high."""
+    d = margin - label
+    factor = 10.0 if d < 0 else 1.0
+    return 0.5 * factor * d * d, factor * d
+
+
+def test_regression_losses_find_what_they_are_for():
+    rng = np.random.default_rng(0)
+    X = np.ones((20_000, 1))
+    y = rng.exponential(size=20_000)
+    at = {}
+    for loss in ("squared", "absolute", Quantile(0.9), Huber(0.1), cautious):
+        at[loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)] = (
+            FTRLRegressor(loss=loss, alpha=0.3, fit_intercept=False, passes=3).fit(X, y).predict([[1.0]])[0]
+        )
+    assert at["squared"] == pytest.approx(1.0, abs=0.05)
+    assert at["absolute"] == pytest.approx(np.log(2), abs=0.05)
+    assert at["Quantile"] == pytest.approx(np.log(10), abs=0.15)
+    assert at["absolute"] < at["Huber"] < at["squared"] < at["cautious"]
+    counts = rng.poisson(3.0, size=20_000)
+    model = FTRLRegressor(loss="poisson", alpha=0.3).fit(X, counts)
+    assert model.predict([[1.0]])[0] == pytest.approx(3.0, abs=0.15)
+    with pytest.raises(ValueError, match="at least 0"):
+        FTRLRegressor(loss="poisson").fit(X[:2], [-1.0, 1.0])
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_frames_give_names(frames):
+    library = pytest.importorskip(frames)
+    X = library.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "size": [0.0, 1.0, 0.0, 1.0]})
+    model = FTRLClassifier(passes=5).fit(X, [0, 1, 0, 1])
+    assert model.feature_names_in_.tolist() == ["age", "size"]
+    assert np.array_equal(model.predict_proba(X), model.predict_proba(X))
+    plain = FTRLClassifier(passes=5).fit(X.to_numpy(), [0, 1, 0, 1])
+    assert same(model, plain)

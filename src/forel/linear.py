@@ -87,14 +87,26 @@ class Linear:
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
         twice: the second time, a learner has already learned from the first.
         """
+        before = self.loss
+        self._learn(X, y, importance, keep=False)
+        return self.loss - before
+
+    def progress(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[Any]:
+        """Learn from each row in turn, and return every lane's margins from before the row was learned from.
+
+        >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
+        array([0.  , 0.67], dtype=float32)
+        """
+        return self._learn(X, y, importance, keep=True)
+
+    def _learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool) -> NDArray[Any]:
         rows = rows_of(X, self.features, self.dtype)
         labels = self._labels(y, rows.number)
         scale = self._importance(importance, rows.number)
-        lanes, before = self._lanes, self.loss
-        lanes.rounds = int(
-            lanes.kernel.learn(*rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals)
-        )
-        return self.loss - before
+        lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
+        arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
+        lanes.rounds = int(lanes.kernel.learn(*arguments))
+        return out
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""

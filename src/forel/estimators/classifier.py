@@ -15,12 +15,12 @@ from forel.estimators import shared
 
 __all__ = ["FTRLClassifier"]
 
-LOSSES = ("logistic", "hinge", "squared_hinge")
+LOSSES = ("logistic", "hinge", "squared_hinge", "softmax")
 
 
 def _logistic(estimator: Any) -> bool:
-    if estimator.loss != "logistic":
-        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic'")
+    if estimator.loss not in ("logistic", "softmax"):
+        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic' or 'softmax'")
     return True
 
 
@@ -35,9 +35,10 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     alpha, beta : of the rate
     l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS)
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
     rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
-    loss : "logistic", "hinge" or "squared_hinge"
+    loss : "logistic", "hinge", "squared_hinge", "softmax" (all classes in one loss), or your own function of margin and
+        label (0 or 1), which returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     fit_intercept : whether there is a constant feature, which is not penalised
@@ -45,6 +46,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` goes on with the model it has
+    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
 
     Two classes are one model, more are one model a class against the rest. A sample weight multiplies a row's loss.
 
@@ -67,7 +69,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         l2: float = 0.0,
         algorithm: str = "proximal",
         rate: str = "adagrad",
-        loss: str = "logistic",
+        loss: Any = "logistic",
         penalty_weight: str = "once",
         radius: float | None = None,
         fit_intercept: bool = True,
@@ -76,6 +78,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         dtype: Any = "float32",
         warm_start: bool = False,
+        certified: bool = False,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -92,6 +95,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.dtype = dtype
         self.warm_start = warm_start
+        self.certified = certified
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
@@ -119,9 +123,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if classes.size < 2:
             raise ValueError(f"y: got the one class {classes.tolist()}, expected at least two classes")
         labels = _encode(y, classes)
-        several = classes.size if classes.size > 2 else None
+        several = classes.size if classes.size > 2 or self.loss == "softmax" else None
         model = shared.begin(self, LOSSES, continues, X.shape[1], several)
-        if several is None and self.loss != "logistic":
+        if several is None and "hinge" in str(model.settings.piece):
             labels = 2 * labels - 1
         shared.train(self, model, X, labels, sample_weight, passes)
         self.classes_ = classes
@@ -130,7 +134,10 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the margins: of the second of two classes, or a column a class."""
         found = shared.margins(self, X)
-        return found[:, 0] if found.shape[1] == 1 else found
+        if found.shape[1] == 1:
+            return found[:, 0]
+        # Two classes with a margin each, as softmax has them, are told apart by the difference.
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest margin for each row."""
@@ -145,7 +152,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = shared.margins(self, X).astype(np.float64)
         # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
         each = np.hstack([-found, found]) if found.shape[1] == 1 else found
-        logs: NDArray[np.float64] = log_softmax(log_expit(each), axis=1)
+        logs: NDArray[np.float64] = log_softmax(each if self.loss == "softmax" else log_expit(each), axis=1)
         return logs
 
     @_with_logistic
@@ -161,6 +168,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     intercept_ = property(shared.intercept)
     t_ = property(shared.rounds)
     progressive_loss_ = property(shared.progressive_loss)
+    certificate_ = property(shared.certificate)
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

@@ -1,7 +1,8 @@
-"""Regression: the margin is the prediction."""
+"""Regression: the margin is the prediction, or its logarithm for counts."""
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -9,7 +10,8 @@ from forel.estimators import shared
 
 __all__ = ["FTRLRegressor"]
 
-LOSSES = ("squared", "absolute")
+MOST = np.float32(88)
+LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -19,9 +21,11 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     alpha, beta : of the rate; predictions far from 0 need a large alpha, or several passes
     l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS)
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
     rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
-    loss : "squared" or "absolute"
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
+        exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or your own function of margin
+        and label, which returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     fit_intercept : whether there is a constant feature, which is not penalised
@@ -29,6 +33,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` goes on with the model it has
+    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
 
     A sample weight multiplies a row's loss.
 
@@ -47,7 +52,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         l2: float = 0.0,
         algorithm: str = "proximal",
         rate: str = "adagrad",
-        loss: str = "squared",
+        loss: Any = "squared",
         penalty_weight: str = "once",
         radius: float | None = None,
         fit_intercept: bool = True,
@@ -56,6 +61,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         dtype: Any = "float32",
         warm_start: bool = False,
+        certified: bool = False,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -72,6 +78,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.dtype = dtype
         self.warm_start = warm_start
+        self.certified = certified
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
@@ -92,7 +99,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
         found: NDArray[Any] = shared.margins(self, X)[:, 0]
-        return found
+        # Beyond what float32 can hold a mean is as large as it can be.
+        return np.exp(np.minimum(found, MOST)) if self._model.settings.piece == "poisson" else found
 
     def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
         first: NDArray[Any] = weights[0]
@@ -102,6 +110,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     intercept_ = property(shared.intercept)
     t_ = property(shared.rounds)
     progressive_loss_ = property(shared.progressive_loss)
+    certificate_ = property(shared.certificate)
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

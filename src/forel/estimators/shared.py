@@ -18,8 +18,8 @@ from forel.linear import Linear, Settings, rows_of
 
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
     """Return the estimator's parameters as settings of one model."""
-    if estimator.loss not in losses:
-        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}")
+    if isinstance(estimator.loss, str) and estimator.loss not in losses:
+        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
     for name in ("alpha", "beta", "l1", "l2", "radius"):
         if np.ndim(getattr(estimator, name)):
             expected = "one number: an estimator is one model, and forel.linear.Linear learns several side by side"
@@ -52,10 +52,11 @@ def begin(
     """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
     if not continues:
-        return Linear(features, settings, classes, dtype)
+        return Linear(features, settings, classes, dtype, bool(estimator.certified))
     model: Linear = estimator._model
     changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
     changed += ["dtype"] if dtype != model.dtype else []
+    changed += ["certified"] if bool(estimator.certified) != model.certified else []
     if changed:
         # The state holds rates and penalties of the rounds so far; read with others it would mean another model.
         names = ", ".join(changed).replace("bias", "fit_intercept")
@@ -135,6 +136,16 @@ def progressive_loss(estimator: Any) -> float:
     check_is_fitted(estimator)
     suffered, seen = estimator._progress
     return suffered / seen if seen else 0.0
+
+
+def certificate(estimator: Any) -> Any:
+    """What is proved of the rows seen so far, passes included; a list of one a class for several models."""
+    check_is_fitted(estimator)
+    model: Linear = estimator._model
+    if not model.certified:
+        raise AttributeError("certificate_ needs certified=True, from the first row on")
+    proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
+    return proofs[0] if len(proofs) == 1 else proofs
 
 
 def sparsify(self: Any) -> Any:

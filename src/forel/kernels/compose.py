@@ -57,6 +57,8 @@ def compose(recipe: Recipe) -> ModuleType:
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_text(text)
         temporary.replace(path)
+    if not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbi")):
+        _announce(path.parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -64,6 +66,12 @@ def compose(recipe: Recipe) -> ModuleType:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _announce(kept: pathlib.Path) -> None:
+    """Say what the first rows wait for; $FOREL_QUIET keeps it silent."""
+    if not os.environ.get("FOREL_QUIET"):
+        print(f"forel: compiling a kernel, once; it is kept in {kept}", file=sys.stderr, flush=True)
 
 
 def _imports(recipe: Recipe) -> list[tuple[str, str]]:

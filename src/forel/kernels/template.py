@@ -198,9 +198,12 @@ def bounded(row, real):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
 def learn(
-    indptr, indices, values, labels, importance, zn, reach, last, mark, t, lanes, shape, longest, totals
+    indptr, indices, values, labels, importance, zn, reach, last, mark, t, lanes, shape, longest, totals, out
 ):
-    """Predict, suffer, and learn from each row in turn; return the number of rounds so far."""
+    """Predict, suffer, and learn from each row in turn; return the number of rounds so far.
+
+    Margins before learning are written to ``out``, unless it is empty.
+    """
     rows = labels.shape[0]
     bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     real = zn.dtype.type
@@ -227,6 +230,9 @@ def learn(
         #one row[0] = margin
         bounded(row, real)
         #drift tock(row, totals, params)
+        if out.shape[0] > 0:
+            for k in range(L):
+                out[r * L + k] = row[k]
         {loss}
         rz, rn = zero, zero
         #dither rz, rn = noise(t)

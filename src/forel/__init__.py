@@ -16,6 +16,7 @@ _MODULES = (
     "argmin",
     "convex",
     "estimators",
+    "formats",
     "geometries",
     "linear",
     "losses",

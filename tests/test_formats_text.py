@@ -16,35 +16,11 @@ from hypothesis import strategies as st
 import twins
 from forel.formats import Malformed, concatenate, open_blocks
 from forel.formats.decimals import nearest
+from twins import examples, same
 
 DATA = pathlib.Path(__file__).parents[1].parent / "shared" / "data"
 TWINS = {"vw": twins.vw_line, "svmlight": twins.svmlight_line}
 BITS = 7  # few slots, so that names meet
-
-
-def examples(reader):
-    """The blocks of a reader in the form of the twins."""
-    found = []
-    for block in reader:
-        assert block.indptr[0] == 0
-        assert block.indptr[-1] == block.indices.size == block.values.size
-        assert (block.indptr.dtype, block.indices.dtype) == (np.int64, np.int32)
-        assert block.values.dtype == block.labels.dtype == block.importance.dtype == np.float32
-        for r in range(len(block)):
-            part = slice(block.indptr[r], block.indptr[r + 1])
-            row = dict(zip(block.indices[part].tolist(), block.values[part], strict=True))
-            assert len(row) == part.stop - part.start  # distinct
-            tag = block.tags[r] if block.tags else b""
-            found.append((block.labels[r], block.importance[r], tag, row))
-    return found
-
-
-def same(mine, other):
-    assert len(mine) == len(other)
-    for a, b in zip(mine, other, strict=True):
-        assert a[0] == b[0] or (np.isnan(a[0]) and np.isnan(b[0]))
-        assert a[1:3] == b[1:3]
-        assert a[3] == b[3]
 
 
 def check(form, text, block_bytes=1 << 20, bits=BITS):

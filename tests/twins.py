@@ -140,3 +140,28 @@ def read(text, parse, bits):
         if found is not None:
             examples.append(found)
     return examples, bad
+
+
+def examples(reader):
+    """The blocks of a reader in the form of the twins."""
+    found = []
+    for block in reader:
+        assert block.indptr[0] == 0
+        assert block.indptr[-1] == block.indices.size == block.values.size
+        assert (block.indptr.dtype, block.indices.dtype) == (np.int64, np.int32)
+        assert block.values.dtype == block.labels.dtype == block.importance.dtype == np.float32
+        for r in range(len(block)):
+            part = slice(block.indptr[r], block.indptr[r + 1])
+            row = dict(zip(block.indices[part].tolist(), block.values[part], strict=True))
+            assert len(row) == part.stop - part.start  # distinct
+            tag = block.tags[r] if block.tags else b""
+            found.append((block.labels[r], block.importance[r], tag, row))
+    return found
+
+
+def same(mine, other):
+    assert len(mine) == len(other)
+    for a, b in zip(mine, other, strict=True):
+        assert a[0] == b[0] or (np.isnan(a[0]) and np.isnan(b[0]))
+        assert a[1:3] == b[1:3]
+        assert a[3] == b[3]

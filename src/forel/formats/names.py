@@ -1,6 +1,6 @@
 """Names of slots, kept in the same pass that reads the examples."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,8 @@ class Names:
     ----------
     bits : of the slots; four bytes are kept for each, and the bytes of each first name
 
-    >>> import io
     >>> from forel.formats import open_blocks, slot
-    >>> reader = open_blocks(io.BytesIO(b"1 |colour red | size:2"), names=True)
+    >>> reader = open_blocks([{"colour": "red", "size": 2.0}], names=True)
     >>> blocks = list(reader)
     >>> reader.names[slot("red", "colour")], len(reader.names), reader.names.met
     ('colour^red', 2, 0)
@@ -47,8 +46,11 @@ class Names:
         ]
         self._keep(slots.copy(), words)
 
-    def meet(self, slots: NDArray[Any], hashes: NDArray[np.uint64], words: list[bytes]) -> None:
-        """Keep those of some names that are the first of their slot, and mark slots where another name was."""
+    def meet(self, slots: NDArray[Any], hashes: NDArray[np.uint64], word: Callable[[int], bytes]) -> None:
+        """Keep those of some names that are the first of their slot, and mark slots where another name was.
+
+        ``word(k)`` is the name that ``slots[k]`` and ``hashes[k]`` are of.
+        """
         mine = (hashes >> np.uint64(32)).astype(np.uint32) & np.uint32(FINGERPRINT) | np.uint32(TOUCHED)
         fresh, first = np.unique(slots, return_index=True)
         new = self.prints[fresh] == 0
@@ -56,7 +58,7 @@ class Names:
         self.prints[fresh] = mine[first]
         other = slots[(self.prints[slots] ^ mine) & np.uint32(FINGERPRINT) != 0]
         self.prints[other] |= np.uint32(MET)
-        self._keep(fresh.astype(np.int64), [words[k] for k in first])
+        self._keep(fresh.astype(np.int64), [word(int(k)) for k in first])
 
     def forget(self, records: NDArray[np.int64]) -> None:
         """Take back what a parser marked, because it reads the same text again."""

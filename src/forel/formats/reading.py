@@ -1,18 +1,22 @@
 """The door: blocks of examples from whatever holds them."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
 from forel.formats.block import Block
+from forel.formats.columns import Columns
+from forel.formats.delimited import delimited
+from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
 from forel.formats.names import Names
-from forel.formats.problems import Problems
+from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
-from forel.formats.sources import chunks, expand, opened
+from forel.formats.sources import BROKEN, chunks, expand, opened
+from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
 
 __all__ = ["Reader", "open_blocks"]
 
@@ -23,10 +27,7 @@ class Options:
 
     format: str = "auto"
     bits: int = 22
-    label: str | None = None
-    importance: str | None = None
-    keep: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] = ()
+    columns: Columns = field(default_factory=Columns)
     zero_based: bool | Literal["auto"] = "auto"
     tags: bool = False
     block_bytes: int = 1 << 20
@@ -64,6 +65,7 @@ def open_blocks(
     importance: str | None = None,
     keep: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
+    categories: Iterable[str] = (),
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
     names: bool = False,
@@ -80,6 +82,7 @@ def open_blocks(
     bits : there are 2**bits slots, which names are hashed to; svmlight's ids are kept as they are where they fit
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
+    categories : the columns or keys whose numbers are codes: each a category, as strings are
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
@@ -94,10 +97,8 @@ def open_blocks(
     """
     if on_error not in ("raise", "skip"):
         raise refuse("on_error", on_error, "'raise' or 'skip'")
-    options = Options(
-        format, bits, label, importance, None if keep is None else tuple(keep), tuple(ignore), zero_based, tags,
-        block_bytes,
-    )  # fmt: skip
+    columns = Columns(label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories))
+    options = Options(format, bits, columns, zero_based, tags, block_bytes)
     return Reader(source, options, Problems(on_error), Names(bits) if names else None)
 
 
@@ -113,15 +114,56 @@ def _sources(source: Any) -> list[Any]:
 
 
 def _blocks(source: Any, reader: Reader) -> Iterator[Block]:
+    if isinstance(source, str) or hasattr(source, "read"):
+        file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
+        with opened(source) as stream:
+            yield from _stream_blocks(stream, file, reader)
+    elif hasattr(source, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        batches = numbered(pa.RecordBatchReader.from_stream(source), "table", reader.problems, "table")
+        yield from _table_blocks(batches, "table", reader)
+    elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
+        yield from _dict_blocks(enumerate(source, 1), "dicts", reader)
+    else:
+        expected = "a path, a binary file object, a table with the Arrow PyCapsule interface, or an iterable of dicts"
+        raise refuse("source", type(source).__name__, expected)
+
+
+def _stream_blocks(stream: Any, file: str, reader: Reader) -> Iterator[Block]:
     options, problems = reader.options, reader.problems
-    if not isinstance(source, str) and not hasattr(source, "read"):
-        raise refuse("source", type(source).__name__, "a path, a binary file, a table, or an iterable of dicts")
-    file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
-    with opened(source) as stream:
+    try:
         form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
+    except BROKEN as wrong:
+        problems.meet(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
+        return
+    if form in ("csv", "tsv"):
+        separator = "," if form == "csv" else "\t"
+        batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
+        yield from _table_blocks(batches, file, reader)
+    elif form in ("parquet", "arrow"):
+        opener = parquet_batches if form == "parquet" else arrow_batches
+        yield from _table_blocks(numbered(opener(stream), f"{form} file", problems, file), file, reader)
+    elif form == "jsonl":
+        held = chunks(stream, options.block_bytes, problems, file)
+        yield from _dict_blocks(json_dicts(held, problems, file), file, reader)
+    else:
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
-        yield from parse_lines(chunks(stream, options.block_bytes, problems, file), lines, problems, reader.names, file)
+        held = chunks(stream, options.block_bytes, problems, file)
+        yield from parse_lines(held, lines, problems, reader.names, file)
+
+
+def _table_blocks(batches: Iterable[Numbered], file: str, reader: Reader) -> Iterator[Block]:
+    options = reader.options
+    yield from table_blocks(
+        batches, options.columns, options.bits, options.block_bytes, reader.problems, reader.names, file
+    )
+
+
+def _dict_blocks(items: Iterable[tuple[int, Any]], file: str, reader: Reader) -> Iterator[Block]:
+    options = reader.options
+    yield from dict_blocks(items, options.columns, options.bits, reader.problems, reader.names, file)
 
 
 def _name(stream: Any) -> str:

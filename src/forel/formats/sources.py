@@ -21,6 +21,7 @@ __all__ = ["Chunk", "chunks", "expand", "opened"]
 PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
+BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,7 @@ def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]
             if not got:
                 break
             n += got
-    except (OSError, EOFError, ValueError, zlib.error) as problem:
+    except BROKEN as problem:
         return n, problem
     return n, None
 

@@ -334,6 +334,29 @@ def test_every_truncation_of_a_binary_file_is_read_or_refused(how):
         same(found, whole[: len(found)])
 
 
+@pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream", "csv", "csv, CRLF, gzip", "jsonl"])
+def test_flipped_bits_never_crash(how):
+    table = pa.Table.from_pylist(ROWS * 3, SCHEMA)
+    raw = FORMS[how](ROWS * 3, table).getvalue()
+    form = {"feather": "arrow", "file": "arrow", "stream": "arrow", "csv, CRLF, gzip": "csv"}.get(how, how)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(300):
+        data = bytearray(raw)
+        for k in rng.integers(0, len(raw), rng.integers(1, 4)):
+            data[k] ^= 1 << rng.integers(0, 8)
+        reader = open_blocks(io.BytesIO(bytes(data)), form, bits=BITS, on_error="skip")
+        try:
+            block = concatenate(reader)
+        except ValueError:
+            refused += 1
+            continue
+        assert np.isfinite(block.values).all()
+        assert block.indices.size == 0 or 0 <= block.indices.min() <= block.indices.max() < 1 << BITS
+        refused += reader.problems.count > 0
+    assert refused > 10
+
+
 # Names and real data.
 
 

@@ -29,8 +29,11 @@ def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -
     while True:
         try:
             batch = next(held, None)
-        except (pa.ArrowException, OSError) as wrong:
-            got = str(wrong).splitlines()[0].rstrip(".")
+            if batch is not None:
+                # Offsets in a broken file may point anywhere, and compiled code would follow them.
+                batch.validate(full=True)
+        except (pa.ArrowException, OSError, MemoryError) as wrong:
+            got = (str(wrong) or type(wrong).__name__).splitlines()[0].rstrip(".")
             problems.meet(Malformed(file, row, None, got, f"a whole {kind}"))
             return
         if batch is None:

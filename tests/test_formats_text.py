@@ -332,7 +332,15 @@ def test_formats_are_recognised_from_their_first_bytes():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"format": "xml"}, {"bits": 0}, {"bits": 32}, {"on_error": "ignore"}, {"block_bytes": 0}, {"zero_based": 2}],
+    [
+        {"format": "xml"},
+        {"bits": 0},
+        {"bits": 32},
+        {"on_error": "ignore"},
+        {"block_bytes": 0},
+        {"block_bytes": 1 << 31},
+        {"zero_based": 2},
+    ],
 )
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}: got"):

@@ -37,14 +37,13 @@ class Names:
         """Keep names whose bytes are where the records of a parser say."""
         if not records.size:
             return
+        from forel.formats.compiled.layout import gather
+
         slots, _, begin, middle, start, stop = records.T
-        caret = middle > begin
-        held = bytes(text[: int(stop.max())])
-        words = [
-            held[b:m] + b"^" + held[s:e] if c else held[s:e]
-            for b, m, s, e, c in zip(*(x.tolist() for x in (begin, middle, start, stop, caret)), strict=True)
-        ]
-        self._keep(slots.copy(), words)
+        size = int((middle - begin + (middle > begin) + stop - start).sum())
+        ends, out = np.zeros(slots.size + 1, np.int64), np.empty(size, np.uint8)
+        gather(text, records, ends, out)
+        self._keep(slots.copy(), out.tobytes(), ends)
 
     def meet(self, slots: NDArray[Any], hashes: NDArray[np.uint64], word: Callable[[int], bytes]) -> None:
         """Keep those of some names that are the first of their slot, and mark slots where another name was.
@@ -58,15 +57,15 @@ class Names:
         self.prints[fresh] = mine[first]
         other = slots[(self.prints[slots] ^ mine) & np.uint32(FINGERPRINT) != 0]
         self.prints[other] |= np.uint32(MET)
-        self._keep(fresh.astype(np.int64), [word(int(k)) for k in first])
+        words = [word(int(k)) for k in first]
+        self._keep(fresh.astype(np.int64), b"".join(words), np.cumsum([0, *map(len, words)]))
 
     def forget(self, records: NDArray[np.int64]) -> None:
         """Take back what a parser marked, because it reads the same text again."""
         self.prints[records[:, 0]] = 0
 
-    def _keep(self, slots: NDArray[np.int64], words: list[bytes]) -> None:
-        ends = np.cumsum([0, *map(len, words)])
-        self._pieces.append((slots, b"".join(words), ends))
+    def _keep(self, slots: NDArray[np.int64], text: bytes, ends: NDArray[np.int64]) -> None:
+        self._pieces.append((slots, text, ends))
         self._table = None
 
     def _sorted(self) -> tuple[Any, ...]:

@@ -37,7 +37,8 @@ class Options:
             raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
         if not 1 <= whole("bits", self.bits, low=1) <= 31:
             raise refuse("bits", self.bits, "1 to 31")
-        whole("block_bytes", self.block_bytes, low=1)
+        if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
+            raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
 

@@ -21,6 +21,7 @@ __all__ = ["Chunk", "chunks", "expand", "opened"]
 PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
+LONGEST = 1 << 30  # of a line; compiled code counts entries of a chunk in 32 bits
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
 
 
@@ -123,6 +124,8 @@ def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterat
             start, line = 0, line + lines
         else:
             rest = text[:n]
+            if n > LONGEST:
+                raise Malformed(file, line, None, f"{n} bytes without a line end", "lines of less than a gigabyte")
         if problem is not None:
             problems.meet(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
         if ended:

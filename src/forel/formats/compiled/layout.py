@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-__all__ = ["settle"]
+__all__ = ["gather", "settle"]
 
 # Places in ``counts``: where reading goes on, and how much there is so far.
 AT, ROWS, ENTRIES, LINES, HARD, NAMES = range(6)
@@ -38,3 +38,20 @@ def settle(prints, records, names, candidates):
         elif (held ^ mine) & FINGERPRINT != 0:
             prints[slot] = held | MET
     return np.int64(end)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gather(text, records, ends, out):
+    """Write the names of the records one after the other, and where each ends."""
+    at = 0
+    for k in range(records.shape[0]):
+        for i in range(records[k, 2], records[k, 3]):
+            out[at] = text[i]
+            at += 1
+        if records[k, 3] > records[k, 2]:
+            out[at] = 94  # a caret
+            at += 1
+        for i in range(records[k, 4], records[k, 5]):
+            out[at] = text[i]
+            at += 1
+        ends[k + 1] = at

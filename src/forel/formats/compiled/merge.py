@@ -13,11 +13,12 @@ def merge_row(indices, values, start, stop, to, table):
     The table holds positions of entries. One below ``to`` is from a row before, and as good as empty, so that the table
     is never cleared.
     """
-    size = 64
-    while size < 2 * (stop - start):
+    # Room enough that entries rarely meet, since each meeting is a branch guessed wrong; and still in the first cache.
+    size = 1024
+    while size < 4 * (stop - start):
         size *= 2
     if size > table.size:
-        table = np.full(2 * size, -1, np.int64)
+        table = np.full(size, -1, np.int32)
     last = np.uint64(size - 1)
     end = to
     finite = True
@@ -30,8 +31,9 @@ def merge_row(indices, values, start, stop, to, table):
             held = table[place]
         if held < to:
             table[place] = end
-            indices[np.uint64(end)] = q
-            values[np.uint64(end)] = v
+            if np.uint64(end) != j:
+                indices[np.uint64(end)] = q
+                values[np.uint64(end)] = v
             end += 1
         else:
             values[np.uint64(held)] += v
@@ -42,7 +44,7 @@ def merge_row(indices, values, start, stop, to, table):
 @njit(cache=True, nogil=True, error_model="numpy")
 def merge_rows(indptr, indices, values):
     """Do so for all rows in place; return the first row whose sum is infinite, or −1."""
-    table = np.full(256, -1, np.int64)
+    table = np.full(1024, -1, np.int32)
     bad = np.int64(-1)
     to = np.int64(0)
     start = indptr[0]

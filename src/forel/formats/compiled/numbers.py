@@ -22,7 +22,7 @@ POWERS = np.array([float(f"1e{k}") for k in range(-REACH, REACH + 1)])
 EXACT = np.uint64(1 << 53)
 TINY, LARGEST = 2.0**-126, np.float32(np.finfo(np.float32).max)
 REST, HALF, NEAR = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(4)
-DOT, MINUS, PLUS, LITTLE_E, BIG_E = (np.uint8(ord(c)) for c in ".-+eE")
+DOT, MINUS, PLUS, LITTLE_E, BIG_E, SPACE = (np.uint8(ord(c)) for c in ".-+eE ")
 
 
 @intrinsic
@@ -78,7 +78,15 @@ def number(i):
     if negative or c == PLUS:
         i += ONE
     start = i
-    i, w, taken, cut = gather(i, np.uint64(0), False)
+    w, taken, cut = np.uint64(byte(i)) - ZERO, ONE, False
+    # One digit, alone or before a point: where the next word begins is then guessed, not waited for.
+    if w < TEN and byte(i + ONE) <= SPACE:
+        single = np.float32(w)
+        return -single if negative else single, i + ONE, NUMBER
+    if w < TEN and byte(i + ONE) == DOT:
+        i += ONE
+    else:
+        i, w, taken, cut = gather(i, np.uint64(0), False)
     whole = i - start
     e = np.int64(whole) - np.int64(taken)
     if byte(i) == DOT:

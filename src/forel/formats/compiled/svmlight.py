@@ -47,7 +47,7 @@ def parse(
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
     hards, names = np.int64(0), counts[layout.NAMES]
-    table = np.full(256, -1, np.int64)
+    table = np.full(1024, -1, np.int32)
     status = layout.DONE
     while i < stop:
         while blank(byte(i)):

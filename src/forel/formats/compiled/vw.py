@@ -50,7 +50,7 @@ def parse(
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
     hards, names = np.int64(0), counts[layout.NAMES]
-    table = np.full(256, -1, np.int64)
+    table = np.full(1024, -1, np.int32)
     status = layout.DONE
     nan, one = np.float32(np.nan), np.float32(1)
     while i < stop:
@@ -106,7 +106,12 @@ def parse(
             begin, state, scale = i, START, one
             c = byte(i)
             if c > SPACE and c != COLON and c != BAR:
-                i, state = named(i, START)
+                if byte(i + ONE) <= SPACE:
+                    # A namespace of one letter: where its features begin is then guessed, not waited for.
+                    i += ONE
+                    state = finish(absorb(START, np.uint64(c)), ONE)
+                else:
+                    i, state = named(i, START)
             middle = i
             if byte(i) == COLON:
                 i += ONE

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -163,6 +164,7 @@ MIDDLES = st.builds(
 
 @given(st.lists(st.one_of(MIDDLES, DECIMAL.filter(bool)), min_size=1, max_size=30))
 @example([b"1.00000017881393432617187499", b"1.00000017881393432617187500", b"1.00000017881393432617187501"])
+@example([b"1099511693312.1", b"1099511693312", b"1099511693311.9", b"1099511693312.00000000000000000000000001"])
 @example([b"340282356779733661637539395458142568447", b"340282356779733661637539395458142568448"])
 @example([b"0." + b"0" * 500 + b"1e500", b"1" + b"0" * 500 + b"e-500", b"0" * 6000 + b"5", b"9" * 6000 + b"e-5999"])
 @example([b"7.0064923216240854e-46", b"7.006492321624085e-46", b"1.1754942807573643e-38"])
@@ -312,6 +314,71 @@ def test_files_globs_lists_and_objects(tmp_path):
         list(open_blocks(f"{tmp_path}/*.svm"))
     with pytest.raises(ValueError, match="for all files of a folder"):
         list(open_blocks(tmp_path))
+
+
+@pytest.mark.parametrize("how", ["plain", "gzip", "zstd"])
+def test_the_callers_file_stays_open(how, tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(compressed(VALID["vw"] * 3, how))
+    with path.open("rb") as buffered, path.open("rb", buffering=0) as raw, io.BytesIO(path.read_bytes()) as memory:
+        for file in (buffered, raw, memory):
+            assert len(concatenate(open_blocks(file, "vw"))) == 10
+            assert not file.closed
+    with path.open("r", encoding="latin-1") as text:
+        assert len(concatenate(open_blocks(text, "vw"))) == 10
+    with pytest.raises(ValueError, match="expected a file object opened for reading bytes"):
+        list(open_blocks(io.StringIO("1 | a"), "vw"))
+
+
+class Endless(io.RawIOBase):
+    """A binary file of so many equal lines that are nowhere in memory."""
+
+    def __init__(self, line, lines):
+        self.line, self.left = line, lines
+
+    def readable(self):
+        return True
+
+    def readinto(self, view):
+        n = min(len(view) // len(self.line), self.left) * len(self.line)
+        view[:n] = self.line * (n // len(self.line))
+        self.left -= n // len(self.line)
+        return n
+
+
+def test_memory_does_not_grow_with_the_file():
+    peaks = []
+    for lines in (50_000, 500_000):
+        tracemalloc.start()
+        source = Endless(b"1 |a f12345 f777:1.5\n", lines)
+        assert sum(len(block) for block in open_blocks(source, "vw", names=True, bits=10)) == lines
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_a_block_is_what_the_learner_learns_from():
+    from forel.linear import Linear, Rows, Settings
+
+    text = b"1 |a x:2 y\n-1 2 |a y z:0.5 y\n" * 30
+    one, two = (Linear(1 << BITS, Settings("squared", alpha=0.1)) for _ in range(2))
+    for block in open_blocks(io.BytesIO(text), bits=BITS, block_bytes=100):
+        one.learn(Rows(*block.rows), block.labels, block.importance)
+        two.learn(block.matrix(1 << BITS), block.labels, block.importance)
+    assert np.array_equal(one.weights, two.weights)
+    assert one.loss == two.loss
+
+
+def test_parsers_run_without_the_interpreters_lock():
+    from forel.formats.compiled import svmlight, vw
+
+    assert vw.parse.targetoptions["nogil"]
+    assert svmlight.parse.targetoptions["nogil"]
+
+
+def test_columns_are_refused_where_there_are_none():
+    with pytest.raises(ValueError, match=r"label, .*: got 'y', expected none for vw"):
+        list(open_blocks(io.BytesIO(b"1 | a"), label="y"))
 
 
 def test_standard_input():

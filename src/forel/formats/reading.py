@@ -149,6 +149,9 @@ def _stream_blocks(stream: Any, file: str, reader: Reader) -> Iterator[Block]:
         held = chunks(stream, options.block_bytes, problems, file)
         yield from _dict_blocks(json_dicts(held, problems, file), file, reader)
     else:
+        if options.columns != Columns():
+            given = options.columns.label or "columns"
+            raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
         held = chunks(stream, options.block_bytes, problems, file)

@@ -6,7 +6,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,9 +73,21 @@ def opened(source: Any) -> Iterator[Any]:
             # pyarrow's reader, because it notices when a file has been cut off.
             import pyarrow as pa
 
-            yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd"), 1 << 17)
+            yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd"), 1 << 17)
         else:
             yield raw
+
+
+class _Borrowed:
+    """A stream that pyarrow may read, but not close: it is the caller's."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 @contextmanager
@@ -89,8 +101,17 @@ def _raw(source: Any) -> Iterator[Any]:
                 yield file
     elif hasattr(source, "peek"):
         yield source
+    elif hasattr(source, "readinto"):
+        buffered = io.BufferedReader(source, 1 << 17)
+        try:
+            yield buffered
+        finally:
+            with suppress(ValueError):  # it may be closed already
+                buffered.detach()  # or the caller's file would be closed with it
+    elif hasattr(source, "buffer"):
+        yield source.buffer
     else:
-        yield io.BufferedReader(source, 1 << 17)
+        raise refuse("source", type(source).__name__, "a file object opened for reading bytes")
 
 
 def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterator[Chunk]:

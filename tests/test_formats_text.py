@@ -236,6 +236,24 @@ def test_only_the_first_messages_are_kept():
     assert len(reader.problems.messages) == 5
 
 
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-9, 9)), max_size=40), max_size=5))
+def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
+    from forel.formats.compiled.merge import merge_rows
+
+    # Slots that differ by multiples of the table's width meet in it.
+    slots = [[1024 * a + b for a, b, _ in row] for row in rows]
+    indptr = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    indices = np.array([q for row in slots for q in row], np.int32)
+    values = np.array([v for row in rows for *_, v in row], np.float32)
+    assert merge_rows(indptr, indices, values) == -1
+    for r, (row, held) in enumerate(zip(rows, slots, strict=True)):
+        wanted = {}
+        for (*_, v), q in zip(row, held, strict=True):
+            wanted[q] = wanted.get(q, 0) + v
+        part = slice(indptr[r], indptr[r + 1])
+        assert list(zip(indices[part].tolist(), values[part].tolist(), strict=True)) == list(wanted.items())
+
+
 # Long lines, blocks, sources.
 
 

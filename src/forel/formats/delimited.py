@@ -23,7 +23,7 @@ TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0,
 def delimited(
     stream: Any, separator: str, categories: Iterable[str], block_bytes: int, problems: Problems, file: str
 ) -> Iterator[Numbered]:
-    r"""Yield typed batches of the rows of a stream, with their numbers; the header is number 1.
+    r"""Yield typed batches of the rows of a stream, with their lines; line ends within quotes do not count.
 
     >>> import io
     >>> batch, lines = next(delimited(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), ",", (), 1 << 20, Problems(), ""))
@@ -42,8 +42,8 @@ def delimited(
     refused: list[Any] = []
 
     def invalid(row: Any) -> str:
-        refused.append(row)
         skipped.append(row.number)
+        refused.append(row)
         return "error" if problems.on_error == "raise" else "skip"
 
     kinds = dict.fromkeys(categories, "category")
@@ -55,7 +55,7 @@ def delimited(
                 use_threads=False, block_size=max(block_bytes, 1 << 20), column_names=header
             ),
             parse_options=pacsv.ParseOptions(
-                delimiter=separator, newlines_in_values=True, invalid_row_handler=invalid
+                delimiter=separator, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=invalid
             ),
             convert_options=pacsv.ConvertOptions(
                 column_types={name: pa.binary() for name in header}, strings_can_be_null=False
@@ -141,7 +141,7 @@ def _typed(
     import pyarrow as pa
 
     arrays = []
-    good = np.ones(batch.num_rows, bool)
+    good = ~_empty(batch)
     for name, array in zip(batch.schema.names, batch.columns, strict=True):
         if kinds.get(name) == "category":
             arrays.append(array)
@@ -164,6 +164,18 @@ def _typed(
         arrays.append(numbers)
     typed = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
     return (typed, lines) if good.all() else (typed.filter(pa.array(good)), lines[good])
+
+
+def _empty(batch: Any) -> NDArray[np.bool_]:
+    """Tell which rows have nothing in any cell, as empty lines have."""
+    import pyarrow.compute as pc
+
+    found = np.ones(batch.num_rows, bool)
+    for array in batch.columns:
+        found &= pc.equal(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+        if not found.any():
+            break
+    return found
 
 
 def _floats(array: Any) -> tuple[Any, list[int]]:

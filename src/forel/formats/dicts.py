@@ -42,8 +42,8 @@ class _Rows:
         try:
             if not isinstance(item, Mapping):
                 raise _Wrong(None, type(item).__name__, "a dict of features")
-            label = _number(columns.label, item.get(columns.label), np.nan)
-            importance = _number(columns.importance, item.get(columns.importance), 1.0)
+            label = _number(columns.label, item.get(columns.label), np.nan, "a number")
+            importance = _number(columns.importance, item.get(columns.importance), 1.0, "a number")
             if importance < 0:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
@@ -92,11 +92,11 @@ class _Rows:
         return assemble(indptr, slots, values, labels, importance, lines, problems, file)
 
 
-def _number(key: Any, value: Any, missing: float) -> float:
+def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> float:
     if value is None:
         return missing
     if not isinstance(value, int | float | np.number | np.bool_):
-        raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", KINDS)
+        raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
     if not -LARGEST <= value <= LARGEST:
         raise _Wrong(key, f"{value!r:.40}", "a number within the range of float32")
     return float(value)

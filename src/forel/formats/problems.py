@@ -1,7 +1,7 @@
 """Malformed input: the sentence that says where and what, and whether to stop or to count."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 __all__ = ["Malformed", "Problems"]
 
@@ -10,9 +10,12 @@ class Malformed(ValueError):
     """Input that cannot be read; the message names file, line and column, and what was expected there."""
 
     def __init__(self, file: str, line: int, column: int | str | None, got: str, expected: str) -> None:
-        self.file, self.line, self.column = file, line, column
+        self.file, self.line, self.column, self.got, self.expected = file, line, column, got, expected
         place = f", column {column!r}" if isinstance(column, str) else f", column {column}" if column else ""
         super().__init__(f"{file}, line {line}{place}: got {got}, expected {expected}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Malformed, (self.file, self.line, self.column, self.got, self.expected)
 
 
 @dataclass

@@ -124,6 +124,12 @@ def _blocks(source: Any, reader: Reader) -> Iterator[Block]:
 
         batches = numbered(pa.RecordBatchReader.from_stream(source), "table", reader.problems, "table")
         yield from _table_blocks(batches, "table", reader)
+    elif hasattr(source, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        yield from _table_blocks(
+            numbered([pa.record_batch(source)], "table", reader.problems, "table"), "table", reader
+        )
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_blocks(enumerate(source, 1), "dicts", reader)
     else:

@@ -140,6 +140,14 @@ def test_the_valid_files_are_valid(form):
     assert not bad
 
 
+def test_ids_may_begin_with_one():
+    found = examples(open_blocks(io.BytesIO(VALID["svmlight"]), "svmlight", bits=BITS, zero_based=False))
+    same(found, twins.read(VALID["svmlight"], lambda line, bits: twins.svmlight_line(line, bits, 1), BITS)[0])
+    for kept in (True, "auto"):
+        reader = open_blocks(io.BytesIO(b"1 0:3 7:2"), "svmlight", zero_based=kept)
+        assert concatenate(reader).indices.tolist() == [0, 7]
+
+
 @pytest.mark.parametrize("form", TWINS)
 def test_a_byte_order_mark_is_not_part_of_the_first_label(form):
     check(form, b"\xef\xbb\xbf" + VALID[form])
@@ -385,6 +393,19 @@ def test_a_block_is_what_the_learner_learns_from():
         two.learn(block.matrix(1 << BITS), block.labels, block.importance)
     assert np.array_equal(one.weights, two.weights)
     assert one.loss == two.loss
+
+
+def test_compiled_code_is_kept_by_all_its_sources(tmp_path, monkeypatch):
+    from forel.formats.compiled import cache, vw
+
+    (tmp_path / "caller.py").write_text("import callee")
+    (tmp_path / "callee.py").write_text("one")
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    before = cache.folder(tmp_path)
+    assert before.parent == tmp_path / "formats"
+    (tmp_path / "callee.py").write_text("two")
+    assert cache.folder(tmp_path) != before
+    assert str(cache.FOLDER) in vw.parse.stats.cache_path
 
 
 def test_parsers_run_without_the_interpreters_lock():

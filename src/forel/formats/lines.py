@@ -1,6 +1,6 @@
 """From chunks of lines to blocks: calls the compiled parsers, finishes what they leave open, and words their errors."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class LineFormat:
     shift: int = 0
     tags: bool = False
 
-    def parser(self) -> Callable[..., int]:
+    def parser(self) -> Any:
         """Return the compiled parser; numba is imported here, not before."""
         if self.name == "vw":
             from forel.formats.compiled import vw

@@ -6,8 +6,8 @@ filled up with zeros. A namespace's hash is where the hashes of its features sta
 """
 
 import numpy as np
-from numba import njit
 
+from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, THREE, address, load
 
 __all__ = ["START", "absorb", "finish", "hash_pieces", "mix", "only"]
@@ -17,20 +17,20 @@ FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC
 ONE, FOLD = np.uint64(1), np.uint64(32)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def absorb(state, word):
     """Return the state after one word more."""
     state = (state ^ word) * FACTOR
     return state ^ (state >> FOLD)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def only(word, n):
     """Return the first n bytes of a word, n < 8, and zeros."""
     return word & ((ONE << (n << THREE)) - ONE)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def mix(state):
     """Return a word all of whose bits depend on all bits of the state."""
     state = (state ^ (state >> SHIFT)) * FIRST
@@ -38,13 +38,13 @@ def mix(state):
     return state ^ (state >> SHIFT)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def finish(state, length):
     """Return the hash of a name of so many bytes from the state after its last word."""
     return mix(state ^ length)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def hash_pieces(text, ends, start, out):
     """Write the hash of every piece of ``text``, each from the end of the one before, after the hash ``start[k]``."""
     base = address(text)

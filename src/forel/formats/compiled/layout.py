@@ -1,7 +1,8 @@
 """What parsers of lines share: where counts are kept, what can be wrong, and how names are recorded."""
 
 import numpy as np
-from numba import njit
+
+from forel.formats.compiled.cache import fast
 
 __all__ = ["gather", "settle"]
 
@@ -18,7 +19,7 @@ UPPER = np.uint64(32)
 COLUMNS = 6  # of a record: slot, hash, and a name as the bytes begin to middle, a caret if any, the bytes start to stop
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def settle(prints, records, names, candidates):
     """Keep those candidates of a row, after the first ``names`` records, whose slot is touched first; return the end.
 
@@ -40,7 +41,7 @@ def settle(prints, records, names, candidates):
     return np.int64(end)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def gather(text, records, ends, out):
     """Write the names of the records one after the other, and where each ends."""
     at = 0

@@ -1,12 +1,13 @@
 """One entry for each feature of a row: what hashes to the same slot, or is there twice, is summed."""
 
 import numpy as np
-from numba import njit
+
+from forel.formats.compiled.cache import fast
 
 __all__ = ["merge_row", "merge_rows"]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def merge_row(indices, values, start, stop, to, table):
     """Move entries start to stop down to ``to`` and sum equal ones; return their end, the table, and whether finite.
 
@@ -41,7 +42,7 @@ def merge_row(indices, values, start, stop, to, table):
     return end, table, finite
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def merge_rows(indptr, indices, values):
     """Do so for all rows in place; return the first row whose sum is infinite, or −1."""
     table = np.full(1024, -1, np.int32)

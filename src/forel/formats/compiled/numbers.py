@@ -8,8 +8,9 @@ and the caller finishes it in exact arithmetic.
 """
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
 
 __all__ = ["HARD", "LARGEST", "WRONG", "finished", "number"]
@@ -35,7 +36,7 @@ def bits_of(typing_context, real):
     return types.uint64(types.float64), codegen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def rounded(w, cut, e):
     """Return w·10ᵉ as a double, and whether its float32 is certain; ``cut`` tells that digits were left out."""
     if e == 0 and w < EXACT and not cut:
@@ -49,7 +50,7 @@ def rounded(w, cut, e):
     return real, real >= TINY and rest > NEAR + NEAR
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def gather(i, w, cut):
     """Add the digits from address i to w while there is room; return position, w, digits added, and ``cut``."""
     start = i
@@ -70,7 +71,7 @@ def gather(i, w, cut):
     return i, w, taken, cut
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def number(i):
     """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
     c = byte(i)
@@ -119,7 +120,7 @@ def number(i):
     return np.float32(real), i, NUMBER if certain else HARD
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def finished(start, end, hard, known, count):
     """Return a hard number, if it is known; otherwise note where it is, as long as there is room, and return 0."""
     if count < known.size:

@@ -1,9 +1,9 @@
 """Lines of svmlight's and libsvm's format: ``label [qid:number] id:value ... [# comment]``."""
 
 import numpy as np
-from numba import njit
 
 from forel.formats.compiled import layout
+from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import mix
 from forel.formats.compiled.layout import settle
 from forel.formats.compiled.merge import merge_row
@@ -19,7 +19,7 @@ COLON, COMMENT, END, SPACE = (np.uint8(ord(c)) for c in ":#\n ")
 QID, FOUR_BYTES = np.uint64(int.from_bytes(b"qid:", "little")), np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def whole(i):
     """Read a whole number from address i; return it and the address after it, i if it has no digits or too many."""
     start, found, n = i, np.uint64(0), EIGHT
@@ -32,7 +32,7 @@ def whole(i):
     return found, (start if i - start > LONGEST else i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def parse(
     text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
 ):

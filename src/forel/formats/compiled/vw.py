@@ -1,9 +1,9 @@
 """Lines of Vowpal Wabbit's text format: ``Label [Importance] [Tag]|namespace:scale feature:value ...``."""
 
 import numpy as np
-from numba import njit
 
 from forel.formats.compiled import layout
+from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import START, absorb, finish, only
 from forel.formats.compiled.layout import settle
 from forel.formats.compiled.merge import merge_row
@@ -16,13 +16,13 @@ ONE = np.uint64(1)
 COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def blank(c):
     """Tell whether a byte separates words of a line."""
     return c <= SPACE and c != END
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def named(i, state):
     """Read a name from address i; return the address after it and its hash after ``state``."""
     start = i
@@ -39,7 +39,7 @@ def named(i, state):
     return i, finish(state, i - start)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def parse(
     text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
 ):

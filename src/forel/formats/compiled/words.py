@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import extending, njit, types
+from numba import extending, types
 from numba.core import cgutils
+
+from forel.formats.compiled.cache import fast
 
 __all__ = ["address", "byte", "digits", "first", "load", "name_end", "power_of_ten", "value"]
 
@@ -78,21 +80,21 @@ def first(typing_context, marks):
     return types.uint64(types.uint64), codegen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def name_end(word):
     """Return how many bytes there are before the first blank, colon or bar."""
     colon, bar = word ^ COLONS, word ^ BARS
     return first((((word - BLANK) & ~word) | ((colon - ONES) & ~colon) | ((bar - ONES) & ~bar)) & TOPS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def digits(word):
     """Return how many digits the word begins with."""
     found = word ^ ZEROS
     return first(((found + ABOVE_NINE) | found) & TOPS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def value(word, n):
     """Return the number that the first n digits of the word write, n ≥ 1."""
     # Digits go to the upper end, so that leading zeros fill up; then tens and ones, hundreds, and all eight.
@@ -101,7 +103,7 @@ def value(word, n):
     return ((pairs & PAIRS) * LOW + ((pairs >> TWO) & PAIRS) * HIGH) >> HALF
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def power_of_ten(n):
     """Return 10ⁿ for n up to 8."""
     return TENS[n]

@@ -230,6 +230,11 @@ def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time(
     ]
 
 
+def test_a_column_that_begins_with_a_word_is_of_categories():
+    found = examples(open_blocks(io.BytesIO(b"c,d\nx,\n7,8\n"), "csv", bits=BITS))
+    assert found[1][3] == {slot("7", "c", BITS): 1, slot("d", bits=BITS): 8}
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_empty_lines_are_counted_and_left_out(end):
     text = end.join(["a,b", "", "1,2", "", "", "3", "4,x", "5,6", ""]).encode()
@@ -353,6 +358,14 @@ def test_every_truncation_of_a_binary_file_is_read_or_refused(how):
         same(found, whole[: len(found)])
 
 
+@pytest.mark.parametrize("offsets", [[0, 1 << 30, 5], [0, -7, 5], [3, 1, 5]])
+def test_offsets_that_point_elsewhere_are_not_followed(offsets):
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"hello")]
+    batch = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.string(), 2, buffers)], names=["a"])
+    with pytest.raises(Malformed, match=r"table, line 1: got .*, expected a whole table"):
+        list(open_blocks(pa.Table.from_batches([batch])))
+
+
 @pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream", "csv", "csv, CRLF, gzip", "jsonl"])
 def test_flipped_bits_never_crash(how):
     table = pa.Table.from_pylist(ROWS * 3, SCHEMA)
@@ -391,6 +404,15 @@ def test_names_of_columns_and_keys():
         list(few)
         assert len(few.names) == len({slot(*reversed(w.split("^")), bits=2) for w in wanted})
         assert 0 < few.names.met <= len(few.names)
+
+
+def test_examples_that_are_left_out_leave_no_names():
+    rows = [{"a": 1.0, "city": "Rome"}, {"a": 1e39, "city": "Oslo"}, {"a": 2.0, "city": "Bern"}]
+    for form in ("dicts", "csv", "table", "jsonl"):
+        source = FORMS[form](rows, pa.Table.from_pylist(rows))
+        reader = open_blocks(source, names=True, on_error="skip")
+        assert sum(map(len, reader)) == 2
+        assert {reader.names[k] for k in reader.names} == {"a", "city^Rome", "city^Bern"}
 
 
 def test_real_columns_are_those_pandas_reads():

@@ -407,7 +407,7 @@ def test_names_of_columns_and_keys():
 
 
 def test_examples_that_are_left_out_leave_no_names():
-    rows = [{"a": 1.0, "city": "Rome"}, {"a": 1e39, "city": "Oslo"}, {"a": 2.0, "city": "Bern"}]
+    rows = [{"city": "Rome", "a": 1.0}, {"city": "Oslo", "a": 1e39}, {"city": "Bern", "a": 2.0}]
     for form in ("dicts", "csv", "table", "jsonl"):
         source = FORMS[form](rows, pa.Table.from_pylist(rows))
         reader = open_blocks(source, names=True, on_error="skip")

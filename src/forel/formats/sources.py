@@ -122,7 +122,7 @@ def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterat
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
-    rest = np.empty(0, np.uint8)
+    rest, ends = np.empty(0, np.uint8), np.empty(0, bool)
     start, line = -1, 1
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
@@ -134,13 +134,15 @@ def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterat
         if ended and problem is None and n and text[n - 1] != NEWLINE:
             text[n] = NEWLINE
             n += 1
-        text[n:] = 0
+        text[n : n + 8] = 0
         if start < 0:
             start = len(MARK) if text[:3].tobytes() == MARK else 0
         cut = n if ended and problem is None else last_line_end(text, n)
         if cut:
             rest = text[cut:n].copy()
-            lines = int(np.count_nonzero(text[:cut] == NEWLINE))
+            if ends.size < cut:
+                ends = np.empty(text.size, bool)  # kept, because fresh memory costs more than the comparison
+            lines = int(np.count_nonzero(np.equal(text[:cut], NEWLINE, out=ends[:cut])))
             yield Chunk(text, cut, lines, start)
             start, line = 0, line + lines
         else:

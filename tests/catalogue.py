@@ -6,7 +6,19 @@ not. A kind is an entry of ``CATALOGUE``, and its contract a function in ``test_
 
 import numpy as np
 
-from forel import algorithms, analysis, geometries, losses, norms, penalties, rates, regularizers, sets, weights
+from forel import (
+    algorithms,
+    analysis,
+    experts,
+    geometries,
+    losses,
+    norms,
+    penalties,
+    rates,
+    regularizers,
+    sets,
+    weights,
+)
 from forel.argmin.table import GEOMETRIES
 from forel.argmin.table import penalties as penalty_table
 from forel.argmin.table import sets as set_table
@@ -71,6 +83,7 @@ ALGORITHMS = {
 
 ONES = losses.Linear(np.ones(N))
 TRACE = analysis.play(algorithms.gradient_descent(1.0), [ONES])
+MIXED = experts.mix([[0.9, 0.5], [0.2, 0.5]], [1, 0])
 CATALOGUE = {
     "algorithm": list(ALGORITHMS.values()),
     "trace": [TRACE],
@@ -118,5 +131,24 @@ CATALOGUE = {
         rates.AsNeeded(2.0),
     ],
     "doubling": [rates.Doubling(1.0, 1.0)],
+    "pool": [
+        experts.Probabilities(),
+        experts.LogOdds(),
+        experts.Likelihoods(),
+        experts.Likelihoods(log=True),
+        experts.Means(losses.Absolute()),
+        experts.squared(0.0, 1.0),
+        experts.Aggregated(0.0, 1.0),
+        experts.Costs(),
+    ],
+    "rule": [
+        experts.ExponentialWeights(0.5),
+        experts.ExponentialWeights(0.5, np.arange(1.0, N + 1)),
+        experts.FixedShare(0.5),
+        experts.FixedShare(0.5, 0.1),
+        experts.Hedge(1.0),
+        experts.AdaHedge(),
+    ],
+    "experts": [MIXED, MIXED.guarantee(), experts.Panel(), experts.Panel(experts.Costs(), experts.Hedge())],
 }
-MODULES = [algorithms, analysis, geometries, losses, norms, penalties, rates, regularizers, sets, weights]
+MODULES = [algorithms, analysis, experts, geometries, losses, norms, penalties, rates, regularizers, sets, weights]

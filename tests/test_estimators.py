@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forel.checks import Unsupported
 from forel.estimators import FTRLClassifier, FTRLRegressor
 from forel.linear import Linear, Settings
 
@@ -285,8 +284,3 @@ def test_a_refused_piece_leaves_the_model_as_it_was():
     assert same(model, other)
     assert model.partial_fit(X3, Y3, sample_weight=[0, 0, 0]).t_ == 6
     assert same(model, other)
-
-
-def test_settings_that_sparse_rows_do_not_allow_say_so():
-    with pytest.raises(Unsupported, match="rate='root'"):
-        FTRLRegressor(rate="root").fit(X3, Y3)

@@ -19,6 +19,7 @@ from forel.analysis.adversaries import alternating, worst_linear
 from forel.analysis.game import play
 from forel.analysis.streams import random_linear, switching
 from forel.checks import Unsupported
+from forel.experts import FixedShare, mix
 from forel.geometries import Euclidean
 from forel.plot.canvas import FAINT
 from forel.rates import Constant, InverseSqrt
@@ -39,6 +40,12 @@ def game(n=2, rounds=30, feasible=SETS["L2 ball"], eta=0.3):
     return play(FTRL(Constant(eta), Euclidean(), feasible=feasible), switching(n, rounds, 10, seed=3))
 
 
+def advice(rounds=60, n=3):
+    names = [f"forecaster {k}" for k in range(n)]
+    right = np.arange(rounds)[:, None] * n // rounds == np.arange(n)
+    return mix(np.where(right, 0.9, 0.2), np.ones(rounds), rule=FixedShare(), names=names)
+
+
 def texts(figure):
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
@@ -55,6 +62,9 @@ def pictures():
         "line": lambda: plot.path(line),
         "plane": lambda: plot.path(trace),
         "figure 4": plot.l1_figure,
+        "posterior": lambda: plot.posterior(advice()),
+        "one expert": lambda: plot.posterior(advice(1, 1)),
+        "many experts": lambda: plot.posterior(advice(n=12)),
     }
 
 
@@ -167,6 +177,35 @@ def test_path_of_a_point_that_never_moves():
     assert plot.path(still)
 
 
+def test_posterior_stacks_the_weights_and_names_them_at_the_end():
+    mixed = advice()
+    (axes,) = plot.posterior(mixed).axes
+    assert [area.get_label() for area in axes.collections] == list(mixed.names)
+    below = np.zeros(61)
+    for k, area in enumerate(axes.collections):
+        (outline,) = area.get_paths()
+        top = {x: max(y for a, y in outline.vertices if a == x) for x in range(1, 62)}
+        below += mixed.weights[:, k]
+        assert [top[x] for x in range(1, 62)] == pytest.approx(below)
+    ends = [f"{name}: {w:.3f}" for name, w in zip(mixed.names, mixed.posterior, strict=True)]
+    assert texts(axes.figure) == ends
+    assert axes.get_ylim() == (0, 1)
+
+
+def test_posterior_puts_the_least_of_many_experts_together():
+    mixed = advice(5000, 12)
+    (axes,) = plot.posterior(mixed, most=2).axes
+    assert len(axes.collections) == 3
+    assert axes.collections[2].get_label() == "10 others"
+    top = axes.collections[2].get_paths()[0].vertices
+    assert len(top) < 900
+    assert top[:, 1].max() == pytest.approx(1.0)
+    last = dict(zip(mixed.names, mixed.posterior, strict=True))
+    shown = [text.split(": ") for text in texts(axes.figure)]
+    assert shown[0][1] == "below 0.001"
+    assert float(shown[2][1]) == pytest.approx(1 - sum(last[name] for name, _ in shown[:2]), abs=5e-3)
+
+
 def test_figure_4_says_what_is_seen():
     figure = plot.l1_figure()
     for axes, zeros in zip(figure.axes, ([13, 14, 15, 16], [13, 14]), strict=True):
@@ -230,6 +269,7 @@ def test_saved_files_have_150_dots_an_inch_and_a_background(tmp_path):
         (lambda: plot.decomposition([1.0], [1.0, 1.0], 0.0), r"regularization: got shape \(1,\), expected .* length 2"),
         (lambda: plot.decomposition(1.0, [1.0, np.nan], 0.0), r"stability: got nan at index 1"),
         (lambda: plot.path(game(3, feasible=Reals())), r"trace: got points of dimension 3, expected 1 or 2"),
+        (lambda: plot.posterior(advice(), most=0), "most: got 0, expected a whole number of at least 1"),
         (lambda: plot.l1_figure([Figure().subplots()]), r"ax: got '1 axes', expected two"),
     ],
 )

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
+DATA = pathlib.Path(os.environ.get("FOREL_DATA", ROOT.parent / "shared" / "data"))
 FOREL = [sys.executable, "-m", "forel"]
 
 
@@ -22,6 +23,26 @@ def test_examples_run(example):
     done = run(sys.executable, str(example))
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+WITH_DATA = {
+    "portfolio": (
+        "nyse_o.csv.gz",
+        ["54.14  best stock", "14.50  equal parts bought and held", "250.60  best constant"],
+    ),
+    "electricity": ("elec2.csv.gz", ["Exponential weights: within 0.000059 per example of the best of 14 experts"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_DATA)
+def test_examples_say_what_they_found_in_their_data(name):
+    table, lines = WITH_DATA[name]
+    if not (DATA / table).exists():
+        pytest.skip(f"needs {table}, in shared/data next to the checkout or where FOREL_DATA says")
+    done = run(sys.executable, str(ROOT / "examples" / f"{name}.py"), str(DATA / table))
+    assert done.returncode == 0, done.stderr
+    assert all(line in done.stdout for line in lines), done.stdout
 
 
 def test_help_lists_the_commands_and_version_is_the_packages():

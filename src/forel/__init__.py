@@ -16,6 +16,7 @@ _MODULES = (
     "argmin",
     "convex",
     "estimators",
+    "experts",
     "formats",
     "geometries",
     "linear",

@@ -2,7 +2,8 @@ r"""The live certificate: from a few running sums, what is proved of a model tha
 
 With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, regret against any fixed
 model is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that of the losses themselves; its worst case
-over a ball is one norm; the theorem's bound is $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \frac12\sum_t\|g_t\|_\star^2$.
+over a ball is one norm; the theorem's bound is $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \frac12\sum_t\|g_t\|_\star^2$, a
+quadratic in x* whose constant is one sum too.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, non_negative, vector
+from forel.checks import Unsupported, Vector, non_negative, vector
 from forel.norms import L1, L2, LINF
 
 __all__ = ["Certificate"]
@@ -36,7 +37,6 @@ class Certificate:
     loss: float
     played: float
     gradients: Vector
-    stability: float
     strength: Vector
     linear: Vector
     constant: float
@@ -44,6 +44,7 @@ class Certificate:
     l2: Vector
     radius: float | None
     result: str
+    void: str = ""
 
     def regret(self, model: ArrayLike) -> float:
         r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which is no less than the true one."""
@@ -51,6 +52,8 @@ class Certificate:
 
     def bound(self, model: ArrayLike) -> float:
         """Return the theorem's bound on that regret; the penalty counts as part of the regularizer."""
+        if self.void:
+            raise Unsupported(f"{self.result} is void: {self.void}")
         x = self._model(model)
         if self.radius is not None and LINF(x) > self.radius * (1 + 1e-6):
             raise ValueError(
@@ -59,7 +62,7 @@ class Certificate:
             )
         regularizer = 0.5 * float((self.strength * x) @ x) - float(self.linear @ x) + self.constant
         penalty = float(self.l1 @ np.abs(x)) + 0.5 * float((self.l2 * x) @ x)
-        return regularizer + penalty + self.stability
+        return regularizer + penalty
 
     def worst(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
         """Return the largest regret against any model in a ball: ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1 or |x_i| ≤ box, exactly one."""

@@ -65,6 +65,10 @@ class Implicit:
         """Return x_{t+1}."""
         return state.x
 
+    def see(self, state: MirrorState, features: Vector) -> MirrorState:
+        """Show the features of the example to come to a rate that looks at them."""
+        return self.mirror.see(state, features)
+
     def update(self, state: MirrorState, loss: Loss) -> MirrorState:
         """Minimise the loss itself near x_t."""
         t = state.t + 1

@@ -3,102 +3,21 @@
 import hashlib
 import importlib.util
 import inspect
+import math
 import os
 import pathlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numba
 
-from forel.kernels import losses as loss_pieces
-from forel.kernels import pieces
-from forel.kernels import prefetch as prefetching
-from forel.kernels.template import TEMPLATE
+from forel.kernels import dither, inline, losses, pieces, prefetch
+from forel.kernels.recipe import FLAGS, Recipe
 
-__all__ = ["Recipe", "compose", "interpret"]
-
-Labels = Literal["shared", "classes"]
-LOSSES = ("logistic", "squared", "hinge", "squared_hinge", "absolute")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Which pieces a kernel is made of, by name; ``loss`` may also be a pair of the user's own (value, slope)."""
-
-    loss: str | tuple[Callable[..., float], Callable[..., float]]
-    rule: Literal["centered", "proximal", "mirror"]
-    rate: Literal["adagrad", "scale_free", "constant", "root"]
-    weights: Literal["once", "every"]
-    lanes: int = 1
-    bias: bool = False
-    labels: Labels = "shared"
-    double: bool = False
-    certified: bool = False
-
-    @property
-    def loop(self) -> str:
-        """The number of turns of the inner loop: a literal for one lane, and counted up where lanes go side by side."""
-        return "1" if self.lanes == 1 else "zn.shape[2]"
-
-    def pieces(self) -> dict[str, Any]:
-        """Return the functions that the template names, by the names it gives them."""
-        value, slope = self._loss()
-        strength = self.rate if self.rate in ("adagrad", "scale_free") else "timed"
-        clock = {"constant": "constant_clock", "root": "root_clock"}.get(self.rate, "no_clock")
-        return {
-            "value": value,
-            "derivative": slope,
-            "strength": getattr(pieces, strength),
-            "clock": getattr(pieces, clock),
-            "weight": pieces.primal_weight if self.rule == "mirror" else pieces.dual_weight,
-            "step": getattr(pieces, f"{self.rule}_step"),
-            "total": getattr(pieces, f"{self.weights}_total"),
-            "now_weight": getattr(pieces, f"{self.weights}_now"),
-            "faded": pieces.faded,
-            "prefetch": prefetching.prefetch,
-        }
-
-    def _loss(self) -> tuple[Any, Any]:
-        if isinstance(self.loss, str):
-            return getattr(loss_pieces, f"{self.loss}_value"), getattr(loss_pieces, f"{self.loss}_slope")
-        value, slope = (numba.njit(error_model="numpy", nogil=True)(f) for f in self.loss)
-        return value, slope
-
-    def source(self, imports: str) -> str:
-        """Return the template with this recipe's lines and literals."""
-        proximal = self.rule == "proximal"
-        wanted = {
-            "see": self.rate == "scale_free",
-            "fade": self.rule == "mirror" and self.weights == "every",
-            "proof": self.certified,
-            "around": self.certified and proximal,
-        }
-        label = "labels[r]" if self.labels == "shared" else "(one if labels[r] == k else OTHER)"
-        loss = "\n".join(
-            (
-                f"for k in range({self.loop}):",
-                f"            y = {label}",
-                "            sums[k] += float(scale * value(margin[k], y))",
-                "            slope[k] = scale * derivative(margin[k], y)",
-            )
-        )
-        other = "-one" if self.loss in ("hinge", "squared_hinge") else "zero"
-        lines = []
-        for line in TEMPLATE.splitlines():
-            mark = next((name for name in wanted if line.lstrip().startswith(f"#{name} ")), None)
-            if mark is None:
-                lines.append(line)
-            elif wanted[mark]:
-                lines.append(line.replace(f"#{mark} ", "", 1))
-        limit = "1e150" if self.double else "1e15"
-        text = "\n".join(lines) + "\n"
-        filled = text.format(imports=imports, lanes=self.loop, bias=int(self.bias), limit=limit, loss=loss)
-        # Theorem 2 measures g_t with the strength of its own round, Theorem 1 with that of the round before.
-        return filled.replace("OTHER", other).replace("MEASURED", "after" if proximal else "before")
+__all__ = ["compose", "interpret"]
 
 
 def folder() -> pathlib.Path:
@@ -111,21 +30,25 @@ def folder() -> pathlib.Path:
 
 @lru_cache(maxsize=64)
 def compose(recipe: Recipe) -> ModuleType:
-    """Return a module with the compiled functions ``learn``, ``predict`` and ``read`` of a recipe.
+    """Return a module with the compiled functions ``learn``, ``feed``, ``predict`` and ``gather`` of a recipe.
 
     The module's file has a hash of everything that went into it in its name, because numba's cache looks only at the
-    file itself. A user's own functions are compiled in memory, unless they can be imported by name.
+    file itself. A loss of the user's own is compiled in memory, unless it can be imported by name.
     """
-    found = recipe.pieces()
-    imported = {name: piece for name, piece in found.items() if _importable(piece)}
-    lines = [f"from {_home(piece)} import {_name(piece)} as {name}" for name, piece in imported.items()]
+    lines = [f"from forel.kernels.{piece} as {name}" for name, piece in _imports(recipe)]
+    own = None if isinstance(recipe.loss, str) else recipe.loss
+    if own is not None and _importable(own):
+        lines.append(f"from {own.__module__} import {own.__name__} as loss")
+    if own is not None and not hasattr(own, "py_func"):
+        lines.append('loss = njit(error_model="numpy", nogil=True)(loss)')
     text = recipe.source("\n".join(lines))
-    if len(imported) < len(found):
+    if own is not None and not _importable(own):
         module = ModuleType("forel_kernel_in_memory")
-        module.__dict__.update({name: piece for name, piece in found.items() if name not in imported})
+        module.__dict__["loss"] = own
         exec(text.replace("cache=True, ", ""), module.__dict__)
         return module
-    sources = "".join(inspect.getsource(inspect.getmodule(_plain(piece))) for piece in imported.values())  # type: ignore[arg-type]
+    modules = [dither, inline, losses, pieces, prefetch, *([inspect.getmodule(own)] if own is not None else [])]
+    sources = "".join(inspect.getsource(module) for module in modules if module is not None)
     versions = f"{numba.__version__} {sys.version}"
     key = hashlib.sha256((text + sources + versions).encode()).hexdigest()[:20]
     path = folder() / f"forel_{key}.py"
@@ -143,51 +66,46 @@ def compose(recipe: Recipe) -> ModuleType:
     return module
 
 
+def _imports(recipe: Recipe) -> list[tuple[str, str]]:
+    return [(name, piece.replace(".", " import ")) for name, piece in recipe.pieces().items()]
+
+
+def _importable(own: Any) -> bool:
+    """Tell whether a later process finds the same function under its name."""
+    module = sys.modules.get(own.__module__)
+    return own.__module__ != "__main__" and getattr(module, own.__name__, None) is own
+
+
 @lru_cache(maxsize=64)
 def interpret(recipe: Recipe) -> ModuleType:
     """Return the same functions as plain Python, from the same source: slow, and what parity is tested on."""
-
-    def unchanged(**_: object) -> Callable[[Any], Any]:
-        return lambda function: function
-
     module = ModuleType("forel_kernel_interpreted")
-    text = recipe.source("").replace("from numba import njit\n", "")
-    names: dict[str, Any] = {name: _interpreted(piece) for name, piece in recipe.pieces().items()}
-    module.__dict__.update(names, njit=unchanged, prefetch=lambda array, row: None)
-    exec(text, module.__dict__)
+    spaces = _interpreted()
+    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name != "prefetch"}
+    names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
+    if not isinstance(recipe.loss, str):
+        names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)
+    module.__dict__.update(names, njit=_unchanged, prefetch=lambda array, place: None)
+    exec(recipe.source("").replace("from numba import njit\n", ""), module.__dict__)
     return module
 
 
+def _unchanged(*_: object, **__: object) -> Callable[[Any], Any]:
+    return lambda function: function
+
+
 @lru_cache(maxsize=1)
-def _interpreted_pieces() -> dict[str, dict[str, Any]]:
+def _interpreted() -> dict[str, dict[str, Any]]:
     """Return the modules of pieces run once more without numba, so that pieces call uncompiled pieces."""
-    spaces = {}
-    for module in (pieces, loss_pieces):
-        text = inspect.getsource(module).replace("from numba import njit\n", "njit = lambda **_: lambda f: f\n")
-        space: dict[str, Any] = {"__name__": f"{module.__name__}_interpreted"}
-        exec(text, space)
-        spaces[module.__name__] = space
+    spaces: dict[str, dict[str, Any]] = {}
+    shared = {"fast": lambda f: f, "njit": _unchanged, "intrinsic": lambda f: f, "FLAGS": FLAGS}
+    for name, module in (("dither", dither), ("pieces", pieces), ("losses", losses)):
+        lines = inspect.getsource(module).splitlines()
+        kept = [line for line in lines if not line.startswith(("from numba", "from llvmlite", "from forel", "fast ="))]
+        space: dict[str, Any] = {"__name__": f"{module.__name__}_interpreted", **shared}
+        exec("\n".join(kept), space)
+        space["binade"] = lambda x: abs(x) and 2.0 ** math.floor(math.log2(abs(x)))
+        spaces[name] = space
+        shared["add"] = spaces["dither"]["add"]
+    spaces["dither"]["noise"] = lambda t: (0.0, 0.0)  # plain rounding
     return spaces
-
-
-def _interpreted(piece: Any) -> Any:
-    space = _interpreted_pieces().get(_plain(piece).__module__)
-    return space[_name(piece)] if space is not None else _plain(piece)
-
-
-def _plain(piece: Any) -> Any:
-    return getattr(piece, "py_func", getattr(piece, "_defn", piece))
-
-
-def _home(piece: Any) -> str:
-    return str(_plain(piece).__module__)
-
-
-def _name(piece: Any) -> str:
-    return str(_plain(piece).__name__)
-
-
-def _importable(piece: Any) -> bool:
-    """Tell whether a later process finds the same function under its name."""
-    module = sys.modules.get(_home(piece))
-    return _home(piece) != "__main__" and getattr(module, _name(piece), None) in (piece, _plain(piece))

@@ -1,85 +1,83 @@
-"""Margin losses as scalar functions of margin and label, each the twin of one in ``forel.losses``.
+"""Margin losses as scalar functions of margin, label and shape, each the twin of one in ``forel.losses``.
 
-They compute in the type they are given, so that a float32 kernel stays in float32, and are finite for finite margins.
+A loss returns its value and its slope together, because both need the same exponential. They compute in the type they
+are given, so that a float32 kernel stays in float32, and are finite for finite margins: values that may be large are
+doubles. The shape is the one parameter that some losses have.
 """
 
-import math
-
+import numpy as np
 from numba import njit
 
-fast = njit(error_model="numpy", nogil=True, fastmath=True)
+from forel.kernels.recipe import FLAGS
+
+fast = njit(error_model="numpy", nogil=True, fastmath=set(FLAGS))
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a literal would make a double of everything it meets
 
 
 @fast
-def softplus(m):
-    """Return log(1 + eᵐ)."""
-    return max(m, m * 0) + math.log1p(math.exp(-abs(m)))
+def logistic(m, y, shape):
+    """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from the exponential that does not overflow."""
+    e = np.exp(-abs(m))
+    near, far = ONE / (ONE + e), e / (ONE + e)
+    p, q = (near, far) if m > 0 else (far, near)
+    value = np.log1p(e) + (ONE - y) * max(m, ZERO) + y * max(-m, ZERO)
+    return value, (ONE - y) * p - y * q
 
 
 @fast
-def sigmoid(m):
-    """Return 1/(1 + e⁻ᵐ), from the exponential that does not overflow."""
-    e = math.exp(-abs(m))
-    return (e if m < 0 else e * 0 + 1) / (1 + e)
-
-
-@fast
-def logistic_value(m, y):
-    """Return log(1 + eᵐ) − ym, without cancellation."""
-    return y * softplus(-m) + (1 - y) * softplus(m)
-
-
-@fast
-def logistic_slope(m, y):
-    """Return p − y."""
-    return (1 - y) * sigmoid(m) - y * sigmoid(-m)
-
-
-@fast
-def squared_value(m, y):
-    """Return ½(m − y)²."""
-    return (m - y) * (m - y) / 2
-
-
-@fast
-def squared_slope(m, y):
-    """Return m − y."""
-    return m - y
-
-
-@fast
-def hinge_value(m, y):
-    """Return max(0, 1 − ym)."""
-    return max(1 - y * m, m * 0)
-
-
-@fast
-def hinge_slope(m, y):
-    """Return −y where ym < 1."""
-    return -y if y * m < 1 else y * 0
-
-
-@fast
-def squared_hinge_value(m, y):
-    """Return ½ max(0, 1 − ym)²."""
-    short = max(1 - y * m, m * 0)
-    return short * short / 2
-
-
-@fast
-def squared_hinge_slope(m, y):
-    """Return −y max(0, 1 − ym)."""
-    return -y * max(1 - y * m, m * 0)
-
-
-@fast
-def absolute_value(m, y):
-    """Return |m − y|."""
-    return abs(m - y)
-
-
-@fast
-def absolute_slope(m, y):
-    """Return the sign of m − y."""
+def squared(m, y, shape):
+    """Return ½(m − y)² and m − y."""
     d = m - y
-    return math.copysign(d * 0 + 1, d) if d != 0 else d * 0
+    return HALF * np.float64(d) * d, d
+
+
+@fast
+def hinge(m, y, shape):
+    """Return max(0, 1 − ym), and −y where ym < 1."""
+    short = ONE - y * m
+    return max(short, ZERO), (-y if short > 0 else y - y)
+
+
+@fast
+def squared_hinge(m, y, shape):
+    """Return ½ max(0, 1 − ym)² and −y max(0, 1 − ym)."""
+    short = max(ONE - y * m, ZERO)
+    return HALF * np.float64(short) * short, -y * short
+
+
+@fast
+def absolute(m, y, shape):
+    """Return |m − y| and the sign of m − y."""
+    d = m - y
+    return abs(d), (np.copysign(ONE, d) + (d - d) if d != 0 else d - d)
+
+
+@fast
+def epsilon_insensitive(m, y, shape):
+    """Return max(0, |m − y| − ε), and the sign of m − y outside the tolerance."""
+    d = m - y
+    over = abs(d) - shape
+    return max(over, ZERO), (np.copysign(ONE, d) + (d - d) if over > 0 else d - d)
+
+
+@fast
+def huber(m, y, shape):
+    """Return ½d² up to |d| = δ and δ(|d| − δ/2) beyond, for d = m − y, and d cut off at ±δ."""
+    d = m - y
+    cut = min(max(d, -shape), shape)
+    return np.float64(cut) * (d - HALF * cut), cut
+
+
+@fast
+def quantile(m, y, shape):
+    """Return max(q(y − m), (1 − q)(m − y)), and −q below the label, 1 − q above."""
+    d = m - y
+    slope = (ONE - shape if d > 0 else -shape) if d != 0 else d
+    return slope * d, slope
+
+
+@fast
+def poisson(m, y, shape):
+    """Return eᵐ − ym and eᵐ − y, with the tangent beyond the cap."""
+    mean = np.exp(min(m, shape))
+    return np.float64(mean) * (ONE + max(m - shape, ZERO)) - np.float64(y) * m, mean - y

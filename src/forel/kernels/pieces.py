@@ -1,17 +1,20 @@
 r"""What a coordinate does: its strength, its weight, and its step.
 
-Each function works on one coordinate of one lane. The parameters p of a lane are
-(1/scale, β, δ², λ1, λ2, R); ``now`` and ``next`` are the strengths 1/η_{t−1} and 1/η_t of rates that look at the round
-only; ``penalty`` is α_{1:t−1} for FTRL and α_t for Mirror Descent.
+Each function works on one coordinate of one lane. The parameters p of a lane are (1/α, β, λ1, λ2, R); ``now`` and
+``next`` are the strengths 1/η_{t−1} and 1/η_t of rates that look at the round only; ``penalty`` is α_{1:t−1} for FTRL
+and α_t for Mirror Descent. A rate is four functions: what of n is kept at hand (``root``), the ``strength`` that it
+stands for, how n grows (``grown``), and the strength that it gains by that (``gain``).
 """
 
 import math
 
 import numpy as np
-from numba import njit
 
-fast = njit(error_model="numpy", nogil=True, fastmath=True, inline="always")
+from forel.kernels.dither import add
+from forel.kernels.inline import fast
+
 TINY = np.float32(1e-30)  # a literal would make a double of everything it meets
+ONE = np.float32(1)
 
 
 @fast
@@ -23,45 +26,110 @@ def argmin(z, strength, l1, l2, radius):
 
 
 @fast
-def adagrad(n, reach, now, p):
-    """Return (β + √(δ² + n))/c."""
-    return (p[1] + np.sqrt(p[2] + n)) * p[0]
+def adagrad_root(n):
+    """Return √n."""
+    return np.sqrt(n)
 
 
 @fast
-def scale_free(n, reach, now, p):
+def adagrad_strength(root, reach, now, p):
+    """Return (β + √n)/α."""
+    return (p[1] + root) * p[0]
+
+
+@fast
+def adagrad_grown(n, gg, next, r):
+    """Return n + g²."""
+    return add(n, gg, r)
+
+
+@fast
+def adagrad_gain(root, after, reach, now, next, p):
+    """Return the strength that was added, from a difference that is exactly 0 where nothing was."""
+    return (after - root) * p[0]
+
+
+@fast
+def scale_free_strength(root, reach, now, p):
     """Return s(βs + √n)/α, with s the largest feature value seen."""
-    return reach * (p[1] * reach + np.sqrt(n)) * p[0]
+    return reach * (p[1] * reach + root) * p[0]
 
 
 @fast
-def timed(n, reach, now, p):
+def scale_free_gain(root, after, reach, now, next, p):
+    """Return the strength that was added around the point; what the scale added was around 0, before."""
+    return reach * (after - root) * p[0]
+
+
+@fast
+def timed_root(n):
+    """Return n, which is not used."""
+    return n
+
+
+@fast
+def timed_strength(root, reach, now, p):
     """Return the strength of the round."""
     return now
 
 
 @fast
-def centered_step(z, n, x, g, before, after, penalty, p):
+def timed_grown(n, gg, next, r):
+    """Return n as it is."""
+    return n
+
+
+@fast
+def timed_gain(root, after, reach, now, next, p):
+    """Return what the round added."""
+    return next - now
+
+
+@fast
+def elapsed_strength(root, reach, now, p):
+    """Return the strength of the round in which the coordinate was last seen, kept in place of n."""
+    return root
+
+
+@fast
+def elapsed_grown(n, gg, next, r):
+    """Return the strength of this round."""
+    return next
+
+
+@fast
+def elapsed_gain(root, after, reach, now, next, p):
+    """Return what was added since: around weights that stayed the same, so that all of it can be added now."""
+    return after - root
+
+
+@fast
+def centered_step(z, x, g, added, after, penalty, p, r):
     """Return z + g: regularizers around 0 leave the dual state to the gradients."""
-    return z + g
+    return add(z, g, r)
 
 
 @fast
-def proximal_step(z, n, x, g, before, after, penalty, p):
+def proximal_step(z, x, g, added, after, penalty, p, r):
     """Return z + g − σx: what a regularizer around x adds."""
-    return z + g - (after - before) * x
+    return add(z, g - added * x, r)
 
 
 @fast
-def mirror_step(z, n, x, g, before, after, penalty, p):
+def mirror_step(z, x, g, added, after, penalty, p, r):
     """Return the next point itself, argmin g·x' + αΨ(x') + (1/2η)(x' − x)²."""
-    return argmin(g - after * x, after, penalty * p[3], penalty * p[4], p[5])
+    l1, l2 = penalty * p[2], penalty * p[3]
+    target = argmin(g - after * x, after, l1, l2, p[4])
+    inside = target != 0 and abs(target) < p[4]
+    # The same point from its optimality condition, as a step whose size survives rounding.
+    step = (g + (l1 if target > 0 else -l1) + l2 * target) / max(after, TINY)
+    return add(x, -step, r) if inside else target
 
 
 @fast
 def dual_weight(z, strength, penalty, p):
     """Return the weight that a dual state stands for."""
-    return argmin(z, strength, penalty * p[3], penalty * p[4], p[5])
+    return argmin(z, strength, penalty * p[2], penalty * p[3], p[4])
 
 
 @fast
@@ -72,18 +140,33 @@ def primal_weight(z, strength, penalty, p):
 
 @fast
 def faded(x, strength, skipped, p):
-    """Return x after rounds without a gradient, in each of which the penalty pulled it towards 0.
+    """Return x after rounds without a gradient and of equal strength, in each of which the penalty pulled it to 0.
 
     |x| ← max(0, (S|x| − λ1)/(S + λ2)), k times: geometric with λ2, arithmetic without.
     """
     if skipped <= 0 or x == 0:
         return x
-    if p[4] > 0:
-        ratio = math.pow(strength / (strength + p[4]), skipped)
-        left = abs(x) * ratio - p[3] / p[4] * (1 - ratio)
+    if p[3] > 0:
+        return drifted(x, skipped * math.log(strength / (strength + p[3])), p)
+    return drifted(x, skipped * p[2] / strength, p) if strength > 0 else x * 0
+
+
+@fast
+def drifted(x, change, p):
+    """Return x after rounds without a gradient, from the sum of ``tick`` over them."""
+    if p[3] > 0:
+        # The distance to the fixed point −λ1/λ2 shrinks by S/(S + λ2) in each round.
+        far = p[2] / p[3]
+        left = abs(x) * math.exp(change) + far * math.expm1(change)
     else:
-        left = abs(x) - skipped * p[3] / strength if strength > 0 else x * 0
+        left = abs(x) - change
     return math.copysign(max(left, x * 0), x)
+
+
+@fast
+def tick(strength, p):
+    """Return what one round of this strength adds: log S/(S + λ2), or λ1/S without λ2."""
+    return math.log(strength / (strength + p[3])) if p[3] > 0 else p[2] / strength
 
 
 @fast
@@ -94,8 +177,8 @@ def constant_clock(t, p):
 
 @fast
 def root_clock(t, p):
-    """Return √(t + offset)/c."""
-    return np.sqrt(t + p[2]) * p[0]
+    """Return √(t + 1)/α."""
+    return np.sqrt(np.float64(t) + ONE) * p[0]
 
 
 @fast

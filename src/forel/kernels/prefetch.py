@@ -11,26 +11,20 @@ __all__ = ["prefetch"]
 
 
 @intrinsic
-def prefetch(typing_context: Any, array: Any, row: Any) -> Any:
-    """Ask for the cache line that holds ``array[row, 0, ...]``, to be written; it is never an error."""
-    signature = types.void(array, types.intp)
+def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Ask for the cache line that holds ``array[place]``, to be written; it is never an error."""
+    signature = types.void(array, types.uintp)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
         struct = context.make_array(kind)(context, builder, arguments[0])
-        zeros = [ir.Constant(ir.IntType(64), 0)] * (kind.ndim - 1)
+        shape, strides = (cgutils.unpack_tuple(builder, part) for part in (struct.shape, struct.strides))
         pointer = cgutils.get_item_pointer2(
-            context,
-            builder,
-            struct.data,
-            cgutils.unpack_tuple(builder, struct.shape),
-            cgutils.unpack_tuple(builder, struct.strides),
-            kind.layout,
-            [arguments[1], *zeros],
-        )
+            context, builder, struct.data, shape, strides, kind.layout, [arguments[1]]
+        )  # fmt: skip
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
+        function_type = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
         builder.call(function, [builder.bitcast(pointer, byte), word(1), word(3), word(1)])
         return context.get_dummy_value()
 

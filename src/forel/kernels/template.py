@@ -1,11 +1,84 @@
-"""The loop over rows, coordinates and lanes, as source into which pieces are put.
+"""The loops over rows, coordinates and lanes, as source into which pieces are put.
 
 It is text because numba's disk cache needs a module: a closure over compiled functions is compiled in every process.
-Lines that only some rules need are marked with a name and left out otherwise; the number of lanes is a literal, so that
-the inner loop is unrolled and vectorised.
+Lines that only some recipes need are marked with a name and left out otherwise. Arrays are flat and the number of lanes
+is a literal, so that the compiler sees which parts of an array cannot overlap, and takes the lanes side by side.
+
+The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
+point. The ``desk`` has the weight and √n of each coordinate of the present row. The ``row`` has six numbers a lane:
+margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx². The ``totals`` are doubles, four a
+lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
 """
 
-__all__ = ["TEMPLATE"]
+__all__ = ["IMPLICIT", "MARGINAL", "SOFTMAX", "TEMPLATE"]
+
+MARGINAL = """\
+for k in range(L):
+    m = row[k]
+    value, slope = loss(m, LABEL, shape)
+    totals[k] += float(scale) * float(value)
+    row[L + k] = row[2 * L + k] = scale * slope
+"""
+
+SOFTMAX = """\
+hit, top = np.intp(labels[r]), 0
+for k in range(L):
+    top = k if row[k] > row[top] else top
+rest = 0.0
+for k in range(L):
+    row[L + k] = np.exp(row[k] - row[top])
+    rest += 0.0 if k == top else float(row[L + k])
+totals[0] += float(scale) * (float(row[top] - row[hit]) + np.log1p(rest))
+others = 0.0
+for k in range(L):
+    row[L + k] *= scale / real(1 + rest)
+    others += 0.0 if k == hit else float(row[L + k])
+row[L + hit] = -others
+for k in range(L):
+    row[2 * L + k] = row[L + k]
+"""
+
+# The slope at the point that is stepped to: between none and the one at the point that is left, where s = ℓ'(m(s)).
+IMPLICIT = """\
+for k in range(L):
+    p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
+    for i in range(hi - lo + EXTRA):
+        inside = i < hi - lo
+        h = row[2 * L + k] * (values[lo + i] if inside else one)
+        q = np.uint64(indices[lo + i]) if inside else bias
+        s = zero
+        #see s = reach[q]
+        n = grown(zn[q * WIDTH + np.uint64(L + k)], h * h, row[4 * L + k], zero)
+        desk[i * DESK + np.uint64(2 * L + k)] = strength(measure(n), s, row[4 * L + k], p)
+    here, there = 0.0, float(row[2 * L + k])
+    below, above = -there, 0.0
+    for turn in range(200):
+        # A secant, then a bisection: fast where the slope is smooth, and sure where it jumps.
+        s = there if turn == 0 else (here + there) / 2
+        if turn > 0 and (s == here or s == there):
+            break
+        if turn % 2 == 0 and turn > 0:
+            bent = here - below * (there - here) / (above - below)
+            s = bent if min(here, there) < bent < max(here, there) else s
+        m = zero
+        for i in range(hi - lo + EXTRA):
+            inside = i < hi - lo
+            v = values[lo + i] if inside else one
+            pull = pulled * (p[2] if inside else zero)
+            more = pulled * (p[3] if inside else zero)
+            x, after = desk[i * DESK + np.uint64(k)], desk[i * DESK + np.uint64(2 * L + k)]
+            m += v * argmin(real(s) * v - after * x, after, pull, more, p[4])
+        value, slope = loss(m, LABEL, shape)
+        excess = s - float(scale) * float(slope)
+        if excess == 0:
+            here = there = s
+            break
+        if (excess > 0) == (row[2 * L + k] > 0):
+            there, above = s, excess
+        else:
+            here, below = s, excess
+    row[L + k] = there
+"""
 
 TEMPLATE = '''\
 """Composed by forel; safe to delete."""
@@ -13,126 +86,240 @@ import numpy as np
 from numba import njit
 {imports}
 
+FLAGS = {flags}
+L, PARTS, AHEAD = {lanes}, {parts}, np.uint64({ahead})
+WIDTH, DESK, EXTRA = np.uint64({lanes} * {parts}), np.uint64({desk} * {lanes}), np.uint64({bias})
+LIMIT, LARGEST, TINY = {limit}, {largest}, np.float32(1e-30)
 
-BIAS = {bias}
-LIMIT = {limit}
-TINY = np.float32(1e-30)
+
+#replay @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+#replay def replayed(z, since, until, p):
+#replay     """Return a dual state after rounds without a gradient, where strength and penalty grew in each."""
+#replay     for s in range(since, until):
+#replay         now = clock(s, p)
+#replay         x = weight(z, now, total(s), p)
+#replay         if x == 0:
+#replay             break
+#replay         z -= (clock(s + 1, p) - now) * x
+#replay     return z
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def recall(STATE, q, i, s, v, held, free):
+    """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
+    at, place = q * WIDTH, np.uint64(i) * DESK
+    for k in range(L):
+        l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
+        p = (params[k], params[L + k], l1, l2, params[4 * L + k])
+        root = measure(zn[at + np.uint64(L + k)])
+        strong = strength(root, s, row[3 * L + k], p)
+        z = zn[at + np.uint64(k)]
+        #replay z = zn.dtype.type(replayed(z, last[q], t, p))
+        x = weight(z, strong, held, p)
+        #fade x = zn.dtype.type(faded(x, strong, zn.dtype.type(t - last[q]), p))
+        #drift x = zn.dtype.type(drifted(x, totals[3 * L + k] - mark[q * np.uint64(L) + np.uint64(k)], p))
+        desk[place + np.uint64(k)] = x
+        desk[place + np.uint64(L + k)] = root
+        #many row[k] += x * v
+    #one return x * v
+
+
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
+    """Take one coordinate's step in every lane, along the slopes in the row times v."""
+    real = zn.dtype.type
+    zero, limit = real(0), real(LIMIT)
+    at, place = q * WIDTH, np.uint64(i) * DESK
+    for k in range(L):
+        l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
+        p = (params[k], params[L + k], l1, l2, params[4 * L + k])
+        g = min(max(row[L + k] * v, -limit), limit)
+        h = g
+        #implicit h = min(max(row[2 * L + k] * v, -limit), limit)
+        gg = h * h
+        uz, un = rz, rn
+        #many uz, un = (rz, rn) if h != 0 else (zero, zero)
+        x, root = desk[place + np.uint64(k)], desk[place + np.uint64(L + k)]
+        z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
+        #replay z = real(replayed(z, last[q], t, p))
+        now, next = row[3 * L + k], row[4 * L + k]
+        # From n as it is kept: what rounding does to one round's strength, the next one's takes back.
+        kept = grown(n, gg, next, un)
+        after_root = measure(kept)
+        added = gain(root, after_root, s, now, next, p)
+        after = strength(after_root, s, next, p)
+        #before before = strength(root, s, now, p)
+        spent = zero
+        #proof spent = gg / max(MEASURED, TINY)
+        #around spent += added * x * x
+        #many #proof row[5 * L + k] += spent
+        #gradients zn[at + np.uint64(2 * L + k)] = add(zn[at + np.uint64(2 * L + k)], h, -uz)
+        #points zn[at + np.uint64(3 * L + k)] = add(zn[at + np.uint64(3 * L + k)], added * x, -un)
+        zn[at + np.uint64(k)] = step(z, x, g, added, after, pulled, p, uz)
+        zn[at + np.uint64(L + k)] = kept
+        #drift mark[q * np.uint64(L) + np.uint64(k)] = totals[3 * L + k]
+    #since last[q] = t + 1
+    #one return spent
+
+
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def scratch(lanes, longest):
+    """Return the lanes' parameters, a row and a desk as new arrays, which overlap with nothing."""
+    return lanes.copy(), np.zeros(6 * L, lanes.dtype), np.empty(longest * DESK, lanes.dtype)
+
+
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def begin(row, params, t, real):
+    """Clear the row, and say how strong this round is where that depends on nothing else."""
+    for k in range(L):
+        p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
+        row[k] = real(0)
+        row[5 * L + k] = real(0)
+        #timed row[3 * L + k] = real(clock(t, p))
+        #timed row[4 * L + k] = real(clock(t + 1, p))
+
+
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def bounded(row, real):
+    """Keep margins that overflowed finite."""
+    largest = real(LARGEST)
+    for k in range(L):
+        m = row[k]
+        row[k] = min(max(m, -largest), largest) if m == m else real(0)
+
+
+#drift @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+#drift def tock(row, totals, params):
+#drift     """Add this round to the sums of ticks, after weights were recalled and before they are changed."""
+#drift     for k in range(L):
+#drift         p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
+#drift         totals[3 * L + k] += tick(float(row[4 * L + k]), p)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
 def learn(
-    indptr, indices, values, labels, importance, zn, reach, last, t, params, sums, w, held_strength, margin, slope,
-    part, proof
+    indptr, indices, values, labels, importance, zn, reach, last, mark, t, lanes, shape, longest, totals
 ):
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far."""
     rows = labels.shape[0]
-    bias = np.uint64(zn.shape[0] - 1)
+    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     real = zn.dtype.type
-    zero, one, limit = real(0), real(1), real(LIMIT)
-    extra = np.uint64(BIAS)
+    zero, one = real(0), real(1)
+    params, row, desk = scratch(lanes, longest)
+    end = np.uint64(indptr[rows]) - np.uint64(1)
     for r in range(rows):
-        if r + 2 < rows:
-            for j in range(np.uint64(indptr[r + 2]), np.uint64(indptr[r + 3])):
-                prefetch(zn, np.intp(indices[j]))
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
-        for k in range({lanes}):
-            margin[k] = zero
-        for j in range(lo, hi + extra):
-            inside = j < hi
-            q = np.uint64(indices[j]) if inside else bias
-            v = values[j] if inside else one
-            penalized = one if inside else zero
-            s = zero
-            #see reach[q] = max(reach[q], abs(v))
-            #see s = reach[q]
-            for k in range({lanes}):
-                l1, l2 = penalized * params[3, k], penalized * params[4, k]
-                p = (params[0, k], params[1, k], params[2, k], l1, l2, params[5, k])
-                strong = strength(zn[q, 1, k], s, real(clock(t, p)), p)
-                x = weight(zn[q, 0, k], strong, held, p)
-                #fade x = faded(x, strong, real(t - last[q]), p)
-                w[j - lo, k] = x
-                held_strength[j - lo, k] = strong
-                margin[k] += x * v
         scale = importance[r]
-        {loss}
-        for j in range(lo, hi + extra):
-            inside = j < hi
-            q = np.uint64(indices[j]) if inside else bias
-            v = values[j] if inside else one
-            penalized = one if inside else zero
+        begin(row, params, t, real)
+        #one margin = spent = zero
+        for j in range(lo, hi):
+            ahead = np.uint64(indices[min(np.uint64(j) + AHEAD, end)]) * WIDTH
+            {prefetch}
+            q, v = np.uint64(indices[j]), values[j]
             s = zero
             #see s = reach[q]
-            for k in range({lanes}):
-                l1, l2 = penalized * params[3, k], penalized * params[4, k]
-                p = (params[0, k], params[1, k], params[2, k], l1, l2, params[5, k])
-                g = min(max(slope[k] * v, -limit), limit)
-                n = zn[q, 1, k]
-                grown = n + g * g
-                before = held_strength[j - lo, k]
-                after = strength(grown, s, real(clock(t + 1, p)), p)
-                #proof part[0, k] += g * g / max(MEASURED, TINY)
-                #around part[1, k] += (after - before) * w[j - lo, k] * w[j - lo, k]
-                #around zn[q, 2, k] += (after - before) * w[j - lo, k]
-                zn[q, 0, k] = step(zn[q, 0, k], n, w[j - lo, k], g, before, after, pulled, p)
-                zn[q, 1, k] = grown
-            #fade last[q] = t + 1
-        # Sums over a row are short and stay in the state's type; those over rows are long and are doubles.
-        #proof for k in range({lanes}):
-        #proof     proof[0, k] += float(slope[k] * margin[k])
-        #proof     proof[1, k] += 0.5 * float(part[0, k])
-        #proof     proof[2, k] += 0.5 * float(part[1, k])
-        #proof     part[0, k] = part[1, k] = zero
+            #see seen = max(s, abs(v))
+            #see reach[q] = seen
+            #see s = SEEN
+            ONE_MARGINrecall(STATE, q, np.uint64(j) - lo, s, v, held, one)
+        #bias ONE_MARGINrecall(STATE, bias, hi - lo, one, one, held, zero)
+        #one row[0] = margin
+        bounded(row, real)
+        #drift tock(row, totals, params)
+        {loss}
+        rz, rn = zero, zero
+        #dither rz, rn = noise(t)
+        # Where there is nothing to add there is nothing to round.
+        #one rz, rn = (rz, rn) if row[2] != 0 else (zero, zero)
+        for j in range(lo, hi):
+            q = np.uint64(indices[j])
+            s = zero
+            #see s = reach[q]
+            ONE_SPENTabsorb(STATE, q, np.uint64(j) - lo, s, values[j], pulled, one, rz, rn)
+        #bias ONE_SPENTabsorb(STATE, bias, hi - lo, one, one, pulled, zero, rz, rn)
+        #one row[5] = spent
+        #proof for k in range(L):
+        #proof     totals[L + k] += float(row[2 * L + k]) * float(row[k])
+        #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
         t += 1
     return t
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
-def predict(indptr, indices, values, zn, reach, last, t, params, out):
-    """Write the margins of every row and lane, learning nothing."""
-    bias = np.uint64(zn.shape[0] - 1)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, totals):
+    """Learn from gradients as they are, a round a row; ``gradients`` has L numbers for each index."""
+    rows = indptr.shape[0] - 1
     real = zn.dtype.type
     zero, one = real(0), real(1)
-    extra = np.uint64(BIAS)
-    held = real(total(t))
-    for r in range(indptr.shape[0] - 1):
+    params, row, desk = scratch(lanes, longest)
+    for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        for k in range({lanes}):
-            out[r, k] = zero
-        for j in range(lo, hi + extra):
-            inside = j < hi
-            q = np.uint64(indices[j]) if inside else bias
-            v = values[j] if inside else one
-            penalized = one if inside else zero
-            s = zero
-            #see s = max(reach[q], abs(v))
-            for k in range({lanes}):
-                l1, l2 = penalized * params[3, k], penalized * params[4, k]
-                p = (params[0, k], params[1, k], params[2, k], l1, l2, params[5, k])
-                strong = strength(zn[q, 1, k], s, real(clock(t, p)), p)
-                x = weight(zn[q, 0, k], strong, held, p)
-                #fade x = faded(x, strong, real(t - last[q]), p)
-                out[r, k] += x * v
+        held, pulled = real(total(t)), real(now_weight(t + 1))
+        begin(row, params, t, real)
+        #one margin = spent = zero
+        for j in range(lo, hi):
+            recall(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, zero, held, one)
+        #drift tock(row, totals, params)
+        rz, rn = zero, zero
+        #dither rz, rn = noise(t)
+        for j in range(lo, hi):
+            for k in range(L):
+                row[L + k] = row[2 * L + k] = gradients[np.uint64(j) * np.uint64(L) + np.uint64(k)]
+                #proof x = desk[(np.uint64(j) - lo) * DESK + np.uint64(k)]
+                #proof totals[L + k] += float(row[L + k]) * float(x)
+            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, one, rz, rn)
+        #one row[5] = spent
+        #proof for k in range(L):
+        #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
+        t += 1
+    return t
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
-def read(zn, reach, last, t, params, out):
-    """Write the weight of every coordinate and lane."""
-    bias = np.uint64(zn.shape[0] - 1)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, out):
+    """Write the margins of every row and lane, learning nothing."""
+    rows = indptr.shape[0] - 1
+    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     real = zn.dtype.type
     zero, one = real(0), real(1)
-    extra = np.uint64(BIAS)
+    params, row, desk = scratch(lanes, 1)
     held = real(total(t))
-    for q in range(zn.shape[0]):
-        penalized = one if q < bias or BIAS == 0 else zero
-        s = zero
+    end = np.uint64(indptr[rows]) - np.uint64(1)
+    for r in range(rows):
+        begin(row, params, t, real)
+        #one margin = spent = zero
+        for j in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            ahead = np.uint64(indices[min(np.uint64(j) + AHEAD, end)]) * WIDTH
+            {prefetch}
+            q, v = np.uint64(indices[j]), values[j]
+            s = zero
+            #see s = reach[q]
+            #see seen = max(s, abs(v))
+            #see s = SEEN
+            ONE_MARGINrecall(STATE, q, 0, s, v, held, one)
+        #bias ONE_MARGINrecall(STATE, bias, 0, one, one, held, zero)
+        #one row[0] = margin
+        bounded(row, real)
+        for k in range(L):
+            out[r * L + k] = row[k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
+    """Write the weights of the chosen coordinates in every lane."""
+    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
+    real = zn.dtype.type
+    zero, one = real(0), real(1)
+    params, row, desk = scratch(lanes, 1)
+    held = real(total(t))
+    begin(row, params, t, real)
+    for j in range(chosen.shape[0]):
+        q = np.uint64(chosen[j])
+        s = one
         #see s = reach[q]
-        for k in range({lanes}):
-            l1, l2 = penalized * params[3, k], penalized * params[4, k]
-            p = (params[0, k], params[1, k], params[2, k], l1, l2, params[5, k])
-            strong = strength(zn[q, 1, k], s, real(clock(t, p)), p)
-            x = weight(zn[q, 0, k], strong, held, p)
-            #fade x = faded(x, strong, real(t - last[q]), p)
-            out[q, k] = x
+        free = one if q < bias or EXTRA == 0 else zero
+        recall(STATE, q, 0, s, zero, held, free)
+        for k in range(L):
+            out[j * L + k] = desk[k]
 '''

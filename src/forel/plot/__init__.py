@@ -1,4 +1,4 @@
-"""Pictures of games: regret, its bound and their parts, paths, and the survey's figure 4. Needs the extra ``plot``.
+"""Pictures of games: regret and its bound, paths, weights of experts, the survey's figure 4. Needs the extra ``plot``.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns the figure, ready to :func:`save`.
 Nothing global changes, and no window opens. Colours of text and background are those of matplotlib's current style, so
@@ -7,7 +7,8 @@ that a dark style gives a dark picture; those of lines are such that all eyes ca
 
 from forel.plot.canvas import save
 from forel.plot.example import l1_figure
+from forel.plot.experts import posterior
 from forel.plot.games import compare, decomposition, regret
 from forel.plot.paths import path
 
-__all__ = ["compare", "decomposition", "l1_figure", "path", "regret", "save"]
+__all__ = ["compare", "decomposition", "l1_figure", "path", "posterior", "regret", "save"]

@@ -1,0 +1,66 @@
+r"""Prediction with expert advice: many predictors, mixed into one that is nearly as good as the best of them.
+
+A *pool* says what is predicted and what it costs, a *rule* how predictors are weighed by what they lost.
+
+===========================================  ===========================================  ==========
+pool                                         predictions                                  η
+===========================================  ===========================================  ==========
+``Probabilities()``, ``LogOdds()``           of a 1, with log-loss                        1
+``Likelihoods()``                            what was given to the outcome, any kind      1
+``squared(a, b)``                            in [a, b], mean of, with squared loss        1/(b − a)²
+``Aggregated(a, b)``                         the same, with Vovk's substitution           4/(b − a)²
+``Means(loss, α)``                           any α-exp-concave loss, mean of              α
+``Means(loss)``, ``Costs()``                 any convex loss, mean of; losses themselves  0
+===========================================  ===========================================  ==========
+
+===============================  ============================================================================
+rule                             regret at most
+===============================  ============================================================================
+``ExponentialWeights(η, π)``     log(1/π_k)/η against expert k, log(K)/η with uniform π
+``FixedShare(η, α)``             −log(prior of the sequence)/η against every sequence of experts
+``Hedge(G)``                     2√((G² + Σ‖ℓ‖∞²) log K), for losses up to G
+``AdaHedge()``                   twice the mixability gap, at most √(Σs² log K) + S(4/3 log K + 2); any losses
+===============================  ============================================================================
+
+:func:`mix` does it for a table of forecasts, :class:`Panel` round by round for predictors of any kind.
+
+>>> mixed = mix([[0.9, 0.2], [0.8, 0.3], [0.1, 0.5]], [1, 1, 0])
+>>> mixed.weights.round(2)
+array([[0.5 , 0.5 ],
+       [0.82, 0.18],
+       [0.92, 0.08],
+       [0.96, 0.04]])
+"""
+
+from forel.experts.exponential import ExponentialWeights
+from forel.experts.fixed_share import FixedShare
+from forel.experts.guarantee import Guarantee
+from forel.experts.hedge import AdaHedge, Hedge
+from forel.experts.log_loss import Likelihoods, LogOdds, Probabilities
+from forel.experts.means import Aggregated, Costs, Means, squared
+from forel.experts.mix import Mixed, mix
+from forel.experts.panel import Panel
+from forel.experts.pool import Pool
+from forel.experts.rule import Rule
+from forel.experts.switching import best_switching
+
+__all__ = [
+    "AdaHedge",
+    "Aggregated",
+    "Costs",
+    "ExponentialWeights",
+    "FixedShare",
+    "Guarantee",
+    "Hedge",
+    "Likelihoods",
+    "LogOdds",
+    "Means",
+    "Mixed",
+    "Panel",
+    "Pool",
+    "Probabilities",
+    "Rule",
+    "best_switching",
+    "mix",
+    "squared",
+]

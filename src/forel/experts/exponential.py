@@ -1,0 +1,104 @@
+"""Exponential weights at a fixed rate: Bayes' rule, and its kin for other exp-concave losses."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import Unsupported, Vector, frozen, positive, refuse, vector, whole
+from forel.experts.rule import losses_of, prior_of
+
+__all__ = ["ExponentialWeights", "Posterior", "condition", "suit"]
+
+
+class Posterior(NamedTuple):
+    """Rounds seen, log weights, and why the bound does not hold, if so."""
+
+    rounds: int
+    log_weights: Vector
+    void: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialWeights:
+    r"""$w_{t+1,k} \propto \pi_k e^{-\eta \ell_{1:t,k}}$: regret against k is at most $\frac1\eta\log\frac1{\pi_k}$.
+
+    For a pool with $\ell_t \le -\frac1\eta \log \sum_k w_{t,k} e^{-\eta \ell_{t,k}}$, which exp-concave losses have for
+    weighted means. With log-loss, η = 1 and this is Bayes' rule; with uniform π regret is at most $\log K$, for ever.
+
+    An expert with infinite loss has no weight from then on. When the last one goes the mixture's loss is infinite too:
+    weights stay as they were, and there is no bound any more.
+
+    Parameters
+    ----------
+    eta : η, positive
+    prior : π, positive numbers in proportion to the weights before round 1; uniform if not given
+
+    >>> rule = ExponentialWeights(1.0)
+    >>> rule.play(rule.update(rule.init(2), [np.log(4), np.log(2)])).round(3)
+    array([0.333, 0.667])
+
+    Survey: section 3.6, with a constant rate; V. Vovk, "Aggregating strategies" (1990)
+    """
+
+    eta: float
+    prior: Vector | None
+
+    def __init__(self, eta: float = 1.0, prior: ArrayLike | None = None) -> None:
+        object.__setattr__(self, "eta", positive("eta", eta))
+        held = None
+        if prior is not None:
+            raw = vector("prior", prior)
+            if not (raw > 0).all():
+                raise refuse("prior", float(raw.min()), "positive numbers; leave out experts that cannot be right")
+            held = frozen(raw / raw.sum())
+        object.__setattr__(self, "prior", held)
+
+    @property
+    def result(self) -> str:
+        """The bound, in words."""
+        over = "" if self.eta == 1 else f" / {self.eta:.6g}"
+        return f"exponential weights, {'log K' if self.prior is None else 'log(1/π)'}{over}"
+
+    def suit(self, eta: float) -> None:
+        """Refuse a pool whose η is smaller."""
+        suit(self.eta, eta)
+
+    def init(self, n: int) -> Posterior:
+        """Return the prior as weights of n experts."""
+        return Posterior(0, prior_of(self.prior, whole("n", n, low=1)))
+
+    def play(self, state: Posterior) -> Vector:
+        """Return w_{t+1}."""
+        return np.exp(state.log_weights)
+
+    def update(self, state: Posterior, losses: ArrayLike) -> Posterior:
+        """Multiply each weight by e^{−ηℓ}."""
+        return condition(state, self.eta * losses_of(losses, state.log_weights.size))
+
+    def bound(self, state: Posterior) -> Vector:
+        """Return log(1/π_k)/η."""
+        return -prior_of(self.prior, state.log_weights.size) / self.eta
+
+    def void(self, state: Posterior) -> str:
+        """Return whether no expert is left."""
+        return state.void
+
+
+def condition(state: Posterior, losses: Vector) -> Posterior:
+    """Return the state with weights times e^{−losses}, or as they were where that leaves none."""
+    joint = state.log_weights - losses
+    total = np.logaddexp.reduce(joint)
+    t = state.rounds + 1
+    if total == -np.inf:
+        reason = f"in round {t} every expert left had infinite loss; keep probabilities away from 0 and 1"
+        return state._replace(rounds=t, void=state.void or reason)
+    return state._replace(rounds=t, log_weights=joint - total)
+
+
+def suit(eta: float, pool: float) -> None:
+    """Refuse a rate above what the pool allows."""
+    if eta > pool * (1 + 1e-12):
+        remedy = "use AdaHedge()" if pool == 0 else f"use eta={pool:.6g}, or AdaHedge()"
+        raise Unsupported(f"eta: got {eta:.6g}, more than the {pool:.6g} that this way of pooling allows; {remedy}")

@@ -1,0 +1,186 @@
+"""Rules for losses that are merely convex: Hedge with the survey's rate, and AdaHedge, which finds its own."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import Vector, positive, vector, whole
+from forel.rates import ScalarAdaGrad, entropic_rate
+from forel.rates.adagrad import ScalarRoot
+
+__all__ = ["AdaHedge", "Hedge", "HedgeState", "Ranges"]
+
+FINITE = "; an infinite loss needs exponential weights, or probabilities kept away from 0 and 1"
+
+
+class HedgeState(NamedTuple):
+    """Rounds, ℓ_{1:t}, the rate's state before and after the last round, log weights, and why there is no bound."""
+
+    rounds: int
+    totals: Vector
+    before: ScalarRoot
+    rate: ScalarRoot
+    log_weights: Vector
+    void: str = ""
+
+
+@dataclass(frozen=True)
+class Hedge:
+    r"""$w_{t+1,k} \propto e^{-\eta_t \ell_{1:t,k}}$ with $\eta_t = \sqrt{\log K/(G^2 + \sum_{s \le t}\|\ell_s\|_\infty^2)}$.
+
+    Regret is at most $2\sqrt{(G^2 + \sum_{t<T} \|\ell_t\|_\infty^2)\log K}$, for every T. This is
+    :func:`forel.algorithms.hedge` with the losses of the experts as gradients.
+
+    Parameters
+    ----------
+    lipschitz : G, positive; no expert loses or gains more in a round. A larger loss voids the bound
+
+    >>> rule = Hedge(lipschitz=1.0)
+    >>> rule.play(rule.update(rule.init(2), [1.0, 0.0])).round(3)
+    array([0.357, 0.643])
+
+    Survey: section 3.6
+    """  # noqa: E501
+
+    lipschitz: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("lipschitz", self.lipschitz)
+
+    @property
+    def result(self) -> str:
+        """The bound, in words."""
+        return "Hedge, 2√((G² + Σ‖ℓ‖∞²) log K)"
+
+    def suit(self, eta: float) -> None:
+        """Accept every pool."""
+
+    def init(self, n: int) -> HedgeState:
+        """Return uniform weights over n experts."""
+        n = whole("n", n, low=1)
+        rate = _rate(n, self.lipschitz).init(n)
+        return HedgeState(0, np.zeros(n), rate, rate, np.full(n, -math.log(n)))
+
+    def play(self, state: HedgeState) -> Vector:
+        """Return w_{t+1}."""
+        return np.exp(state.log_weights)
+
+    def update(self, state: HedgeState, losses: ArrayLike) -> HedgeState:
+        """Add the losses, and take the rate they give."""
+        losses = _finite(losses, state.totals.size)
+        n, t, totals = losses.size, state.rounds + 1, state.totals + losses
+        largest = float(np.abs(losses).max())
+        void = state.void
+        if not void and largest > self.lipschitz * (1 + 1e-12):
+            void = f"in round {t} a loss of {largest:.6g} is larger than the promised {self.lipschitz:.6g}"
+        rate = _rate(n, self.lipschitz)
+        after = rate.update(state.rate, losses)
+        return HedgeState(t, totals, state.rate, after, _softmax(-totals / rate.strength(after)), void)
+
+    def bound(self, state: HedgeState) -> Vector:
+        """Return 2√((G² + Σ_{t<T}‖ℓ_t‖∞²) log K), the same for all."""
+        n = state.totals.size
+        return np.full(n, 2 * state.before.root * math.sqrt(math.log(n)))
+
+    def void(self, state: HedgeState) -> str:
+        """Return whether a loss was larger than promised."""
+        return state.void
+
+
+class Ranges(NamedTuple):
+    """Rounds, ℓ_{1:t}, the mixability gap Δ_t so far, largest range S, √Σ of squared ranges, and log weights."""
+
+    rounds: int
+    totals: Vector
+    gap: float
+    largest: float
+    root: float
+    log_weights: Vector
+
+
+@dataclass(frozen=True)
+class AdaHedge:
+    r"""$w_{t+1,k} \propto e^{-\eta_{t+1} \ell_{1:t,k}}$ with $\eta_{t+1} = \log K / \Delta_t$, for losses of any size.
+
+    The mixability gap $\Delta_t = \sum_{s \le t} \bigl(w_s \cdot \ell_s + \frac1{\eta_s}\log\sum_k w_{s,k}
+    e^{-\eta_s\ell_{s,k}}\bigr)$ is what weighing costs; regret is at most $2\Delta_T$, which is known at any moment.
+    With $s_t$ the range of losses in round t, it is in turn at most
+    $\sqrt{\sum_t s_t^2 \log K} + \max_t s_t\,(\frac43\log K + 2)$ (:meth:`worst`). Nothing is promised of the losses,
+    and the same number added to all of them, or another unit for them, changes no weight.
+
+    >>> rule = AdaHedge()
+    >>> state = rule.init(2)
+    >>> for losses in ([1.0, 0.0], [0.0, 1.0], [1.0, 0.0]):
+    ...     state = rule.update(state, losses)
+    >>> rule.play(state).round(3), rule.bound(state)
+    (array([0.289, 0.711]), array([1.536..., 1.536...]))
+
+    Survey: section 3.6, with the rate of S. de Rooij, T. van Erven, P. Grünwald and W. Koolen, "Follow the leader if
+    you can, hedge if you must" (2014)
+    """
+
+    @property
+    def result(self) -> str:
+        """The bound, in words."""
+        return "AdaHedge, twice the mixability gap"
+
+    def suit(self, eta: float) -> None:
+        """Accept every pool."""
+
+    def init(self, n: int) -> Ranges:
+        """Return uniform weights over n experts."""
+        n = whole("n", n, low=1)
+        return Ranges(0, np.zeros(n), 0.0, 0.0, 0.0, np.full(n, -math.log(n)))
+
+    def play(self, state: Ranges) -> Vector:
+        """Return w_{t+1}."""
+        return np.exp(state.log_weights)
+
+    def update(self, state: Ranges, losses: ArrayLike) -> Ranges:
+        """Add the losses and what weighing them cost, and take the rate that gives."""
+        losses = _finite(losses, state.totals.size)
+        above = losses - losses.min()  # what all lose alike weighs nothing; without it, sums keep their digits
+        expected, mixed, log = float(np.exp(state.log_weights) @ above), 0.0, math.log(losses.size)
+        if state.gap > 0:  # before, the rate is infinite and no expert has lost more than another
+            mixed = -float(np.logaddexp.reduce(state.log_weights - log * (above / state.gap))) * state.gap / log
+        gap = state.gap + max(0.0, expected - mixed)
+        totals = state.totals + above
+        totals -= totals.min()
+        log_weights = _softmax(-log * (totals / gap)) if gap > 0 else state.log_weights
+        span = float(above.max())
+        largest, root = max(state.largest, span), math.hypot(state.root, span)
+        return Ranges(state.rounds + 1, totals, gap, largest, root, log_weights)
+
+    def bound(self, state: Ranges) -> Vector:
+        """Return 2Δ_T, the same for all."""
+        return np.full(state.totals.size, 2 * state.gap)
+
+    def worst(self, state: Ranges) -> float:
+        """Return the bound in terms of the ranges of losses alone."""
+        log = math.log(state.totals.size)
+        return state.root * math.sqrt(log) + state.largest * (4 / 3 * log + 2)
+
+    def void(self, state: Ranges) -> str:
+        """Return nothing: the bound always holds."""
+        return ""
+
+
+@cache
+def _rate(n: int, lipschitz: float) -> ScalarAdaGrad:
+    return entropic_rate(max(n, 2), lipschitz)  # one expert has all the weight at any rate
+
+
+def _finite(losses: ArrayLike, n: int) -> Vector:
+    try:
+        return vector("losses", losses, n)
+    except ValueError as error:
+        raise ValueError(f"{error}{FINITE if 'inf' in str(error) else ''}") from None
+
+
+def _softmax(scores: Vector) -> Vector:
+    result: Vector = scores - np.logaddexp.reduce(scores)
+    return result

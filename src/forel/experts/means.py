@@ -1,0 +1,181 @@
+"""Pools for numbers: weighted means, Vovk's substitution for squared loss, and bare costs."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import non_negative, number, refuse
+from forel.experts.pool import beside, mean, mix_loss, no_labels
+from forel.losses import Interval, Labels, Squared
+from forel.losses.margin import Array
+
+__all__ = ["Aggregated", "Costs", "Means", "squared"]
+
+EVERYTHING = Interval()
+SQUARED = Squared()
+
+
+@dataclass(frozen=True)
+class Means:
+    r"""Numbers under any loss that is convex in the prediction, mixed as $p = \sum_k w_k p_k$.
+
+    Parameters
+    ----------
+    loss_of : ℓ(p, y) over arrays: a margin loss of forel, or a function of your own
+    eta : an α for which $e^{-\alpha\ell}$ is concave in p over the range, 0 where there is none (``loss.constants``)
+    range : where predictions must lie
+    labels : where labels must lie, as the loss says if not given
+
+    >>> from forel.losses import Absolute
+    >>> pool = Means(Absolute())
+    >>> float(pool.predict(np.log([0.25, 0.75]), np.array([0.0, 4.0]))), pool.losses(np.array([0.0, 4.0]), 1.0)
+    (3.0, array([1., 3.]))
+
+    Survey: section 3.6, for convex losses of a prediction
+    """
+
+    loss_of: Callable[[Any, Any], Any]
+    eta: float = 0.0
+    range: Interval = EVERYTHING
+    labels: Labels | None = None
+
+    def __post_init__(self) -> None:
+        non_negative("eta", self.eta)
+
+    def check_predictions(self, predictions: ArrayLike) -> Array:
+        """Return predictions in the range."""
+        return self.range.check("predictions", predictions)
+
+    def check_labels(self, y: Any) -> Array:
+        """Return labels in their range, or such as the loss takes."""
+        labels: Labels = getattr(self.loss_of, "labels", EVERYTHING) if self.labels is None else self.labels
+        return labels.check("labels", y)
+
+    def losses(self, predictions: Array, y: ArrayLike) -> Array:
+        """Return ℓ(p, y)."""
+        return np.asarray(self.loss_of(predictions, beside(y)), dtype=np.float64)
+
+    def predict(self, log_weights: Array, predictions: Array) -> Array:
+        """Return the weighted mean."""
+        return mean(log_weights, predictions)
+
+    def loss(self, log_weights: Array, predictions: Array, y: Array) -> Array:
+        """Return the loss of the weighted mean."""
+        return np.asarray(self.loss_of(self.predict(log_weights, predictions), y), dtype=np.float64)
+
+
+def squared(low: float, high: float) -> Means:
+    r"""Return weighted means under $\frac12(p - y)^2$ with both in [a, b], for which $\eta = 1/(b - a)^2$.
+
+    $e^{-\alpha\ell}$ is concave where $\alpha\ell'^2 \le \ell''$, that is $\alpha (p - y)^2 \le 1$. (Without the half,
+    α would be $1/(2(b - a)^2)$.) :class:`Aggregated` has four times as large an η.
+
+    >>> squared(0, 10).eta
+    0.01
+
+    Survey: section 3.6, for squared loss; J. Kivinen and M. Warmuth, "Averaging expert predictions" (1999)
+    """
+    span = _span(low, high)
+    return Means(SQUARED, 1 / span**2, Interval(low, high), Interval(low, high))
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    r"""Numbers under $\frac12(p - y)^2$ with both in [a, b], not averaged but aggregated; $\eta = 4/(b - a)^2$.
+
+    With $g(y) = -\frac1\eta\log\sum_k w_k e^{-\eta\ell(p_k, y)}$, the prediction is
+    $p = \frac{a + b}2 + \frac{g(a) - g(b)}{b - a}$, for which $\ell(p, y) \le g(y)$ at a and at b, and so between:
+    $\sum_k w_k e^{\eta(\ell(p, y) - \ell(p_k, y))}$ is convex in y.
+
+    Parameters
+    ----------
+    low, high : a and b
+
+    >>> pool = Aggregated(0.0, 1.0)
+    >>> pool.eta, float(pool.predict(np.log([0.25, 0.75]), np.array([0.0, 1.0])).round(4))
+    (4.0, 0.7005)
+
+    Survey: section 3.6, for squared loss; V. Vovk, "A game of prediction with expert advice" (1998)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _span(self.low, self.high)
+
+    @property
+    def eta(self) -> float:
+        """4/(b − a)²."""
+        return 4 / (self.high - self.low) ** 2
+
+    def check_predictions(self, predictions: ArrayLike) -> Array:
+        """Return predictions in [a, b]."""
+        return Interval(self.low, self.high).check("predictions", predictions)
+
+    def check_labels(self, y: Any) -> Array:
+        """Return labels in [a, b]."""
+        return Interval(self.low, self.high).check("labels", y)
+
+    def losses(self, predictions: Array, y: ArrayLike) -> Array:
+        """Return ½(p − y)²."""
+        return SQUARED(predictions, beside(y))
+
+    def predict(self, log_weights: Array, predictions: Array) -> Array:
+        """Return p, from what the mixture would lose at either end."""
+        at = [mix_loss(log_weights, self.eta * self.losses(predictions, y)) / self.eta for y in (self.low, self.high)]
+        p = (self.low + self.high) / 2 + (at[0] - at[1]) / (self.high - self.low)
+        return np.clip(p, self.low, self.high)
+
+    def loss(self, log_weights: Array, predictions: Array, y: Array) -> Array:
+        """Return ½(p − y)²."""
+        return SQUARED(self.predict(log_weights, predictions), y)
+
+
+@dataclass(frozen=True)
+class Costs:
+    r"""The experts' losses themselves, in place of predictions; the mixture loses $\sum_k w_k \ell_k$.
+
+    That is what choosing an expert at random by the weights costs on average. There are no labels, and η is 0.
+
+    >>> float(Costs().loss(np.log([0.5, 0.5]), np.array([1.0, 0.0]), None))
+    0.5
+
+    Survey: section 3.6
+    """
+
+    eta: ClassVar[float] = 0.0
+
+    def check_predictions(self, predictions: ArrayLike) -> Array:
+        """Return finite losses."""
+        return EVERYTHING.check("predictions", predictions)
+
+    def check_labels(self, y: Any) -> None:
+        """Refuse labels."""
+        no_labels(y)
+
+    def losses(self, predictions: Array, y: Any = None) -> Array:
+        """Return the losses."""
+        return predictions
+
+    def predict(self, log_weights: Array, predictions: Array) -> Array:
+        """Return the expected loss."""
+        return mean(log_weights, predictions)
+
+    def loss(self, log_weights: Array, predictions: Array, y: Any = None) -> Array:
+        """Return the expected loss."""
+        return mean(log_weights, predictions)
+
+
+def _span(low: float, high: float) -> float:
+    low, high = number("low", low), number("high", high)
+    if not low < high:
+        raise refuse("low", low, f"a number below high = {high:g}")
+    span = high - low
+    if not 0 < span * span < math.inf:
+        raise refuse("high", high, "a range whose square is a number; rescale the labels")
+    return span

@@ -1,0 +1,152 @@
+"""Forecasts in a table, mixed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import Matrix, Unsupported, Vector, whole
+from forel.experts.fixed_share import FixedShare
+from forel.experts.guarantee import Guarantee
+from forel.experts.panel import PROBABILITIES, guarantee, rule_for
+from forel.experts.pool import Pool
+from forel.experts.rule import Rule
+from forel.experts.switching import best_switching
+
+__all__ = ["Mixed", "mix"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """A mixture over a whole table: what it predicted, lost, and proved.
+
+    Parameters
+    ----------
+    names : of the experts
+    pool, rule, state : what was mixed and how, and the rule's state at the end
+    predictions, losses : of the mixture, one a round
+    expert_losses : a row a round, a column an expert
+    weights : a row a round, as used in it, and one more with the weights at the end
+
+    >>> mix([[0.9, 0.5], [0.8, 0.5]], [1, 1])
+    Mixed of 2 experts in 2 rounds: loss 0.723606, the best of them 0.328504
+
+    Survey: section 3.6
+    """
+
+    names: tuple[str, ...]
+    pool: Pool
+    rule: Rule
+    state: Any
+    predictions: Vector
+    losses: Vector
+    expert_losses: Matrix
+    weights: Matrix
+
+    def __repr__(self) -> str:
+        T, K = self.expert_losses.shape
+        best = self.totals[self.best]
+        return f"Mixed of {K} experts in {T} rounds: loss {self.loss:.6g}, the best of them {best:.6g}"
+
+    @property
+    def loss(self) -> float:
+        """What the mixture lost in all."""
+        return float(self.losses.sum())
+
+    @cached_property
+    def totals(self) -> Vector:
+        """What each expert lost in all."""
+        return np.asarray(self.expert_losses.sum(axis=0))
+
+    @property
+    def best(self) -> int:
+        """The expert that lost least."""
+        return int(np.argmin(self.totals))
+
+    @property
+    def posterior(self) -> Vector:
+        """The weights after the last round."""
+        return np.asarray(self.weights[-1])
+
+    def guarantee(self, expert: int | None = None, switches: int = 0) -> Guarantee:
+        """Return what is proved against an expert, the best if none is named, or against the best that switch.
+
+        >>> first, then = [[0.9, 0.1]] * 50, [[0.1, 0.9]] * 50
+        >>> mixed = mix(first + then, [1] * 100, rule=FixedShare())
+        >>> print(mixed.guarantee(switches=1))
+        within 0.099 per example of the best sequence of 2 experts with at most 1 switch (0.10536 per example)
+        """
+        if whole("switches", switches) == 0:
+            return guarantee(self.rule, self.state, self.loss, self.totals, self.names, expert)
+        if not isinstance(self.rule, FixedShare) or expert is not None:
+            raise Unsupported(
+                "switches: only FixedShare bounds regret against sequences; use rule=FixedShare(pool.eta)"
+            )
+        limit = float(self.rule.bound(self.state, switches)[0])
+        T, K = self.expert_losses.shape
+        other = float(best_switching(self.expert_losses, switches)[-1])
+        against = f"the best sequence of {K} experts with at most {switches} switch{'es' * (switches > 1)}"
+        return Guarantee(self.rule.result, against, T, self.loss, other, limit, self.rule.void(self.state))
+
+
+def mix(
+    predictions: ArrayLike | Mapping[str, ArrayLike],
+    labels: ArrayLike | None = None,
+    pool: Pool = PROBABILITIES,
+    rule: Rule | None = None,
+    names: Sequence[str] | None = None,
+) -> Mixed:
+    """Mix forecasts in a table, round by round, each before its label is used.
+
+    Parameters
+    ----------
+    predictions : a row a round, a column an expert: an array, a dataframe, or columns by name
+    labels : one a round; none for pools that need none
+    pool : what is predicted, and what it costs
+    rule : how experts are weighed; exponential weights at the pool's η if not given, AdaHedge where that is 0
+    names : of the experts; those of the columns if not given
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 2, 1000)
+    >>> table = {"guess": np.full(1000, 0.5), "know": np.where(labels, 0.8, 0.2), "err": np.where(labels, 0.2, 0.8)}
+    >>> mixed = mix(table, labels)
+    >>> mixed.posterior.round(6)
+    array([0., 1., 0.])
+    >>> print(mixed.guarantee())
+    within 0.0011 per example of the best of 3 experts, which is know (0.22314 per example)
+
+    Survey: section 3.6
+    """
+    raw, found = _table(predictions)
+    table, y = pool.check_predictions(raw), pool.check_labels(labels)
+    if table.ndim != 2 or table.size == 0:
+        raise ValueError(f"predictions: got shape {table.shape}, expected a row a round and a column an expert")
+    T, K = table.shape
+    if y is not None and y.shape != (T,):
+        raise ValueError(f"labels: got shape {y.shape}, expected ({T},), one for each row of predictions")
+    called = tuple(found if names is None else map(str, names)) or tuple(f"expert {k}" for k in range(K))
+    if len(called) != K:
+        raise ValueError(f"names: got {len(called)}, expected {K}, one for each column of predictions")
+    weigh, losses = rule_for(pool, rule), pool.losses(table, y)
+    state, log_weights = weigh.init(K), np.empty((T + 1, K))
+    log_weights[0] = state.log_weights
+    for t, row in enumerate(losses, start=1):
+        state = weigh.update(state, row)
+        log_weights[t] = state.log_weights
+    used = log_weights[:-1]
+    mixture, lost = pool.predict(used, table), pool.loss(used, table, y)
+    return Mixed(called, pool, weigh, state, mixture, lost, losses, np.exp(log_weights))
+
+
+def _table(predictions: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return predictions as an array, and names of columns where there are any."""
+    if isinstance(predictions, Mapping):
+        columns = [np.asarray(column) for column in predictions.values()]
+        if len({column.shape for column in columns}) > 1 or any(column.ndim != 1 for column in columns):
+            shapes = [column.shape for column in columns]
+            raise ValueError(f"predictions: got columns of shapes {shapes}, expected vectors of one length")
+        return np.array(columns).T, tuple(map(str, predictions))
+    return predictions, tuple(map(str, getattr(predictions, "columns", ())))

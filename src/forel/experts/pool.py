@@ -1,0 +1,69 @@
+r"""What a pool is: what experts predict, what it costs, and how their predictions become one.
+
+A pool has an $\eta$ for which its prediction costs at most $-\frac1\eta \log \sum_k w_k e^{-\eta\ell_k}$, whatever the
+weights; 0 where it only costs at most $\sum_k w_k \ell_k$, as for every convex loss. Experts are the last axis of
+predictions, labels have one axis less, and all methods work on whole tables.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.checks import refuse
+from forel.losses.margin import Array
+
+__all__ = ["Pool", "beside", "mean", "mix_loss", "no_labels"]
+
+
+class Pool(Protocol):
+    """How predictions are checked, paid for and mixed."""
+
+    @property
+    def eta(self) -> float:
+        """The largest known η, 0 if there is none."""
+        ...
+
+    def check_predictions(self, predictions: ArrayLike) -> Array:
+        """Return predictions as an array, or refuse the first that makes no sense."""
+        ...
+
+    def check_labels(self, y: Any) -> Any:
+        """Return labels as an array, or refuse the first that makes no sense."""
+        ...
+
+    def losses(self, predictions: Array, y: Any) -> Array:
+        """Return what each expert loses."""
+        ...
+
+    def predict(self, log_weights: Array, predictions: Array) -> Array:
+        """Return the mixture's prediction."""
+        ...
+
+    def loss(self, log_weights: Array, predictions: Array, y: Any) -> Array:
+        """Return what the mixture loses."""
+        ...
+
+
+def mean(log_weights: Array, predictions: Array) -> Array:
+    """Return Σ w_k p_k."""
+    weights = np.exp(log_weights)
+    found: Array = np.einsum("...k,...k->...", weights, predictions) / weights.sum(axis=-1)
+    # Rounding must not leave the range of what was predicted: 1 + 1e-16 is no probability.
+    return np.clip(found, np.min(predictions, axis=-1), np.max(predictions, axis=-1))
+
+
+def mix_loss(log_weights: Array, losses: Array) -> Array:
+    """Return −log Σ w_k e^{−ℓ_k}."""
+    return 0.0 - np.asarray(np.logaddexp.reduce(log_weights - losses, axis=-1))
+
+
+def beside(y: ArrayLike) -> Array:
+    """Return labels as a column, to stand beside the experts."""
+    return np.asarray(y, dtype=np.float64)[..., None]
+
+
+def no_labels(y: Any) -> None:
+    """Refuse labels."""
+    if y is not None:
+        raise refuse("labels", y, "none, because the table already says what the outcome cost")

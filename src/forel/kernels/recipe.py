@@ -1,0 +1,159 @@
+"""Which pieces a kernel is made of, and the source that they make together; nothing here needs numba."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from forel.kernels.template import IMPLICIT, MARGINAL, SOFTMAX, TEMPLATE
+
+__all__ = ["FLAGS", "Recipe"]
+
+# Sums keep their order, because dithered sums mean it, and infinities are looked for.
+FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
+AHEAD = 48  # how many non-zeros ahead a coordinate is asked for: a little over one row of a click log
+LINE = 64  # bytes of a cache line
+MARK = re.compile(r" *#([a-z]+) ")
+LABELS = {
+    "shared": "labels[r]",
+    "classes": "(one if labels[r] == k else zero)",
+    "signs": "(one if labels[r] == k else -one)",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which pieces a kernel is made of, by name; ``loss`` may also be a function of the user's own.
+
+    Such a function takes margin and label, and returns value and slope. With ``labels`` "classes" or "signs" lane
+    k learns class k against the rest, coded 0 and 1 or −1 and 1.
+    """
+
+    loss: str | Callable[[float, float], tuple[float, float]]
+    rule: Literal["centered", "proximal", "mirror", "implicit"]
+    rate: Literal["adagrad", "scale_free", "constant", "root"]
+    weights: Literal["once", "every"]
+    lanes: int = 1
+    bias: bool = False
+    labels: Literal["shared", "classes", "signs"] = "shared"
+    double: bool = False
+    certified: bool = False
+
+    @property
+    def primal(self) -> bool:
+        """Whether the state is the point itself."""
+        return self.rule in ("mirror", "implicit")
+
+    @property
+    def parts(self) -> int:
+        """How many numbers the state has for each coordinate and lane."""
+        if not self.certified:
+            return 2
+        return 4 if self.primal else 3 if self.rule == "proximal" else 2
+
+    @property
+    def catches_up(self) -> Literal["no", "fade", "drift", "replay"]:
+        """How a weight that was not seen for some rounds is brought up to date."""
+        if self.weights == "once" or self.rule == "centered" or (self.rule == "proximal" and self.rate != "root"):
+            return "no"
+        if self.rule == "proximal":
+            return "replay"
+        return "drift" if self.rate == "root" else "fade"
+
+    @property
+    def counts(self) -> bool:
+        """Whether each coordinate's last round is kept."""
+        return self.catches_up in ("fade", "replay")
+
+    @property
+    def elapses(self) -> bool:
+        """Whether a record keeps the strength of the round in which it was last seen, in place of n."""
+        return self.rate == "root" and self.rule != "centered" and self.catches_up == "no"
+
+    def pieces(self) -> dict[str, str]:
+        """Return the functions that the template names, by the names it gives them, as module.function."""
+        summed = self.rate in ("adagrad", "scale_free")
+        timed = "elapsed" if self.elapses else "timed"
+        chosen = {
+            "measure": "adagrad_root" if summed else "timed_root",
+            "grown": "adagrad_grown" if summed else f"{timed}_grown",
+            "strength": f"{self.rate if summed else timed}_strength",
+            "gain": f"{self.rate if summed else timed}_gain",
+            "clock": "no_clock" if summed else f"{self.rate}_clock",
+            "weight": "primal_weight" if self.primal else "dual_weight",
+            "step": "mirror_step" if self.primal else f"{self.rule}_step",
+            "total": f"{self.weights}_total",
+            "now_weight": f"{self.weights}_now",
+            **{name: name for name in ("argmin", "faded", "drifted", "tick")},
+        }
+        found = {name: f"pieces.{piece}" for name, piece in chosen.items()}
+        found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
+        if isinstance(self.loss, str) and self.loss != "softmax":
+            found["loss"] = f"losses.{self.loss}"
+        return found
+
+    def _lines(self) -> list[int]:
+        """Return the numbers of a coordinate's record whose cache lines are asked for."""
+        record, line = self.lanes * self.parts, LINE // (8 if self.double else 4)
+        # A record that does not divide a line, or lines, may reach into one more.
+        return [*range(0, record, line), *([record - 1] if max(record, line) % min(record, line) else [])]
+
+    def source(self, imports: str) -> str:
+        """Return the template with this recipe's lines and literals."""
+        wanted = {
+            "see": self.rate == "scale_free",
+            "timed": self.rate in ("constant", "root"),
+            "bias": self.bias,
+            "one": self.lanes == 1,
+            "many": self.lanes > 1,
+            "dither": not self.double,
+            "implicit": self.rule == "implicit",
+            "since": self.counts,
+            **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
+            "proof": self.certified,
+            "before": self.certified and self.rule == "centered",
+            "around": self.certified and self.rule != "centered",
+            "gradients": self.parts >= 3,
+            "points": self.parts == 4,
+        }
+        inner = SOFTMAX if self.loss == "softmax" else MARGINAL + (IMPLICIT if self.rule == "implicit" else "")
+        hints = [f"prefetch(zn, ahead + np.uint64({place}))" for place in self._lines()]
+        places = {"loss": inner.rstrip(), "prefetch": "\n".join(hints)}
+        text = re.sub(r"^( *)\{(loss|prefetch)\}$", lambda m: textwrap.indent(places[m[2]], m[1]), TEMPLATE, flags=re.M)
+        literals = {
+            "imports": imports,
+            "flags": "{" + ", ".join(map(repr, sorted(FLAGS))) + "}",
+            "lanes": self.lanes,
+            "parts": self.parts,
+            "ahead": AHEAD,
+            "desk": 3 if self.rule == "implicit" else 2,
+            "bias": int(self.bias),
+            "limit": "1e150" if self.double else "1e15",
+            "largest": "1e300" if self.double else "1e30",
+        }
+        for name, literal in literals.items():
+            text = text.replace(f"{{{name}}}", str(literal))
+        text = text.replace("STATE", "zn, last, mark, t, params, desk, row, totals")
+        # Theorem 2 measures g_t with the strength of its own round, Theorem 1 with that of the round before.
+        text = text.replace("MEASURED", "before" if self.rule == "centered" else "after")
+        # What faded did so at the old scale; all else is as if the scale had always been what it is now.
+        text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
+        # One lane's sums over a row are kept in registers, where those of many would not fit.
+        text = text.replace("ONE_MARGIN", "margin += " if self.lanes == 1 else "")
+        text = text.replace("ONE_SPENT", "spent += " if self.lanes == 1 else "")
+        text = text.replace("LABEL", LABELS[self.labels])
+        if not isinstance(self.loss, str):
+            text = text.replace(", shape)", ")")
+        return "\n".join(_kept(text.splitlines(), wanted)) + "\n"
+
+
+def _kept(lines: list[str], wanted: dict[str, bool]) -> Iterator[str]:
+    """Yield the lines whose marks are all wanted, without the marks."""
+    for line in lines:
+        while (mark := MARK.match(line)) and mark[1] in wanted:
+            if not wanted[mark[1]]:
+                break
+            line = line.replace(f"#{mark[1]} ", "", 1)
+        else:
+            yield line

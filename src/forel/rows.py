@@ -1,0 +1,74 @@
+"""Sparse rows: what kernels are given, checked first."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+from forel.checks import all_finite
+
+__all__ = ["Rows", "rows_of"]
+
+
+class Rows(NamedTuple):
+    """Validated sparse rows: what a kernel may be given."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+
+    @property
+    def number(self) -> int:
+        """How many rows there are."""
+        return self.indptr.size - 1
+
+    @property
+    def longest(self) -> int:
+        """The most non-zeros of a row."""
+        return int(np.diff(self.indptr).max(initial=0))
+
+
+def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
+    """Return an array or sparse matrix as rows, checked, and without a copy where it has the right type already.
+
+    Rows that were checked before are taken as they are.
+
+    >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
+    array([1, 0], dtype=int32)
+    """
+    if isinstance(X, Rows):
+        return X
+    if sparse.issparse(X):
+        matrix = X if X.format == "csr" else X.tocsr()
+        _structure(matrix)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+    else:
+        dense = np.asarray(X)
+        if dense.ndim != 2:
+            raise ValueError(f"X: got shape {dense.shape}, expected two dimensions, a row an example")
+        matrix = sparse.csr_array(dense)
+    if matrix.shape[1] != features:
+        raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as at the start")
+    with np.errstate(over="ignore"):
+        values = matrix.data.astype(dtype, copy=False)
+    if not all_finite(values):
+        k = int(np.argmin(np.isfinite(values)))
+        row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
+        raise ValueError(f"X: got {matrix.data[k]} in row {row}, column {matrix.indices[k]}, expected finite numbers")
+    return Rows(matrix.indptr.astype(np.int64, copy=False), matrix.indices, values)
+
+
+def _structure(matrix: Any) -> None:
+    """Refuse a sparse matrix whose parts do not fit together; scipy lets them be set by hand."""
+    indptr, indices = matrix.indptr, matrix.indices
+    if indptr.size != matrix.shape[0] + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
+        raise ValueError("X: got an indptr that does not rise from 0, expected a valid CSR matrix")
+    if indptr[-1] > indices.size or indices.size != matrix.data.size:
+        raise ValueError("X: got indices and data of other lengths than indptr says, expected a valid CSR matrix")
+    used = indices[: indptr[-1]]
+    if used.size and (used.min() < 0 or used.max() >= matrix.shape[1]):
+        bad = int(used.min() if used.min() < 0 else used.max())
+        raise ValueError(f"X: got the column index {bad}, expected 0 to {matrix.shape[1] - 1}")

@@ -1,0 +1,164 @@
+"""What a linear model learns, and how: the choices of the survey's family that kernels are composed from."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forel.checks import all_finite, constants, refuse
+from forel.losses import (
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Interval,
+    Logistic,
+    MarginLoss,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+)
+
+__all__ = ["LOSSES", "Settings"]
+
+Algorithm = Literal["proximal", "centered", "mirror", "implicit"]
+RateName = Literal["adagrad", "scale_free", "constant", "root"]
+Own = Callable[[float, float], tuple[float, float]]
+
+LOSSES: dict[str, MarginLoss] = {
+    "logistic": Logistic(),
+    "squared": Squared(),
+    "hinge": Hinge(),
+    "squared_hinge": SquaredHinge(),
+    "absolute": Absolute(),
+    "huber": Huber(1.0),
+    "quantile": Quantile(0.5),
+    "epsilon_insensitive": EpsilonInsensitive(0.1),
+    "poisson": Poisson(),
+}
+SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
+NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
+
+
+@dataclass(frozen=True)
+class Settings:
+    r"""What is learned, and how: $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$ and its relatives.
+
+    Parameters
+    ----------
+    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", "absolute", "huber",
+        "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
+        ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
+        returns value and slope and is convex in the margin
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    alpha, beta : of the rate
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether there is a constant feature, which is not penalised
+
+    alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
+
+    >>> Settings(alpha=[0.1, 1.0], l1=0.5).lanes
+    2
+
+    Survey: sections 3.4, 5 and 6
+    """
+
+    loss: str | MarginLoss | Own = "logistic"
+    algorithm: Algorithm = "proximal"
+    rate: RateName = "adagrad"
+    alpha: float | tuple[float, ...] = 0.1
+    beta: float | tuple[float, ...] = 1.0
+    l1: float | tuple[float, ...] = 0.0
+    l2: float | tuple[float, ...] = 0.0
+    penalty_weight: Literal["once", "every"] = "once"
+    radius: float | tuple[float, ...] | None = None
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_loss()
+        _choice("algorithm", self.algorithm, get_args(Algorithm))
+        _choice("rate", self.rate, get_args(RateName))
+        _choice("penalty_weight", self.penalty_weight, ("once", "every"))
+        for name in ("alpha", "beta", "l1", "l2", "radius"):
+            given = getattr(self, name)
+            if given is None and name == "radius":
+                continue
+            strict = name in ("alpha", "radius")
+            expected = "positive numbers" if strict else "numbers of at least 0"
+            held = constants(name, given, expected, low=np.finfo(np.float64).tiny if strict else 0.0)
+            object.__setattr__(self, name, tuple(held.tolist()) if isinstance(held, np.ndarray) else held)
+        lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
+        if len(lengths) > 1:
+            raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
+
+    def _check_loss(self) -> None:
+        if isinstance(self.loss, str):
+            _choice("loss", self.loss, (*LOSSES, "softmax"))
+        elif type(self.loss) not in NAMES:
+            try:
+                inspect.signature(self.loss).bind(0.0, 1.0)
+            except (TypeError, ValueError):
+                expected = f"one of {', '.join((*LOSSES, 'softmax'))}, a loss, or a function of margin and label"
+                raise refuse("loss", self.loss, expected) from None
+        if self.loss == "softmax" and self.algorithm == "implicit":
+            raise refuse("loss", "softmax", "a loss of one margin where algorithm='implicit'")
+
+    def _per_lane(self) -> tuple[Any, ...]:
+        return self.alpha, self.beta, self.l1, self.l2, self.radius
+
+    @property
+    def lanes(self) -> int:
+        """How many models are learned side by side."""
+        return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
+
+    @property
+    def rule(self) -> Algorithm:
+        """The algorithm, by its simplest name."""
+        # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
+        return "centered" if (self.algorithm, self.rate) == ("proximal", "constant") else self.algorithm
+
+    @property
+    def piece(self) -> Any:
+        """The loss as kernels know it: a name, or the function itself."""
+        return self.loss if isinstance(self.loss, str) else NAMES.get(type(self.loss), self.loss)
+
+    @property
+    def labels(self) -> Any:
+        """The domain of the labels of one lane; any finite number for a loss of your own."""
+        known = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return getattr(known, "labels", Interval())
+
+    def shape(self, dtype: DTypeLike) -> Any:
+        """Return the loss's own parameter, 0 where it has none."""
+        if self.piece not in SHAPES:
+            return np.dtype(dtype).type(0)
+        known: Any = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
+        value = getattr(known, SHAPES[self.piece])
+        # Beyond a margin of 80 an exponential leaves the range of float32.
+        return np.dtype(dtype).type(min(value, 80.0) if self.piece == "poisson" and dtype == np.float32 else value)
+
+    def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the lanes' parameters as the kernels take them, a row each: 1/α, β, λ1, λ2, R."""
+        largest = np.finfo(dtype).max
+        radius = largest if self.radius is None else np.minimum(self.radius, largest)
+        rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
+        with np.errstate(over="ignore"):
+            parameters = np.array([np.broadcast_to(row, lanes) for row in rows]).astype(dtype)
+        if not all_finite(parameters):
+            raise ValueError(
+                f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
+                f"within the range of {np.dtype(dtype)}"
+            )
+        return parameters
+
+
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise refuse(name, value, f"one of {', '.join(allowed)}")

@@ -17,6 +17,7 @@ _MODULES = (
     "convex",
     "estimators",
     "experts",
+    "formats",
     "geometries",
     "linear",
     "losses",

@@ -1,0 +1,51 @@
+"""Which columns or keys are what: label, importance, features."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forel.checks import refuse
+
+__all__ = ["Columns"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the names of a table or a dict mean.
+
+    Parameters
+    ----------
+    label, importance : the names that hold them, if any
+    keep : the names to use as features; None for all others
+    ignore : the names not to use
+    categories : the names whose numbers are categories too
+
+    >>> Columns(label="y", ignore=("id",)).features(["id", "x", "y"])
+    ['x']
+    """
+
+    label: str | None = None
+    importance: str | None = None
+    keep: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    def uses(self, name: str) -> bool:
+        """Tell whether a name is a feature's."""
+        return (
+            name not in (self.label, self.importance)
+            and name not in self.ignore
+            and (self.keep is None or name in self.keep)
+        )
+
+    def features(self, names: Iterable[str]) -> list[str]:
+        """Return the features among all names of a table, or refuse names that it does not have."""
+        there = list(names)
+        for what in ("label", "importance", "keep", "ignore", "categories"):
+            given = getattr(self, what)
+            for name in (given,) if isinstance(given, str) else given or ():
+                if name not in there:
+                    raise refuse(what, name, f"one of the columns {', '.join(there)}")
+        twice = next((name for k, name in enumerate(there) if name in there[:k]), None)
+        if twice is not None:
+            raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+        return [name for name in there if self.uses(name)]

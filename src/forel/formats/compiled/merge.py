@@ -1,0 +1,59 @@
+"""One entry for each feature of a row: what hashes to the same slot, or is there twice, is summed."""
+
+import numpy as np
+
+from forel.formats.compiled.cache import fast
+
+__all__ = ["merge_row", "merge_rows"]
+
+
+@fast
+def merge_row(indices, values, start, stop, to, table):
+    """Move entries start to stop down to ``to`` and sum equal ones; return their end, the table, and whether finite.
+
+    The table holds positions of entries. One below ``to`` is from a row before, and as good as empty, so that the table
+    is never cleared.
+    """
+    # Room enough that entries rarely meet, since each meeting is a branch guessed wrong; and still in the first cache.
+    size = 1024
+    while size < 4 * (stop - start):
+        size *= 2
+    if size > table.size:
+        table = np.full(size, -1, np.int32)
+    last = np.uint64(size - 1)
+    end = to
+    finite = True
+    for j in range(np.uint64(start), np.uint64(stop)):
+        q, v = indices[j], values[j]
+        place = np.uint64(q) & last
+        held = table[place]
+        while held >= to and indices[np.uint64(held)] != q:
+            place = (place + np.uint64(1)) & last
+            held = table[place]
+        if held < to:
+            table[place] = end
+            if np.uint64(end) != j:
+                indices[np.uint64(end)] = q
+                values[np.uint64(end)] = v
+            end += 1
+        else:
+            values[np.uint64(held)] += v
+            finite = finite and np.isfinite(values[np.uint64(held)])
+    return end, table, finite
+
+
+@fast
+def merge_rows(indptr, indices, values):
+    """Do so for all rows in place; return the first row whose sum is infinite, or −1."""
+    table = np.full(1024, -1, np.int32)
+    bad = np.int64(-1)
+    to = np.int64(0)
+    start = indptr[0]
+    for r in range(indptr.size - 1):
+        stop = indptr[r + 1]
+        to, table, finite = merge_row(indices, values, start, stop, to, table)
+        if not finite and bad < 0:
+            bad = np.int64(r)
+        start = stop
+        indptr[r + 1] = to
+    return bad

@@ -1,0 +1,192 @@
+"""Lines of Vowpal Wabbit's text format: ``Label [Importance] [Tag]|namespace:scale feature:value ...``."""
+
+import numpy as np
+
+from forel.formats.compiled import layout
+from forel.formats.compiled.cache import fast
+from forel.formats.compiled.hashing import START, absorb, finish, only
+from forel.formats.compiled.layout import settle
+from forel.formats.compiled.merge import merge_row
+from forel.formats.compiled.numbers import HARD, LARGEST, WRONG, finished, number
+from forel.formats.compiled.words import EIGHT, address, byte, load, name_end
+
+__all__ = ["parse"]
+
+ONE = np.uint64(1)
+COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
+
+
+@fast
+def blank(c):
+    """Tell whether a byte separates words of a line."""
+    return c <= SPACE and c != END
+
+
+@fast
+def named(i, state):
+    """Read a name from address i; return the address after it and its hash after ``state``."""
+    start = i
+    word = load(i)
+    n = name_end(word)
+    while n == EIGHT:
+        state = absorb(state, word)
+        i += EIGHT
+        word = load(i)
+        n = name_end(word)
+    if n > 0:
+        state = absorb(state, only(word, n))
+        i += n
+    return i, finish(state, i - start)
+
+
+@fast
+def parse(
+    text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
+):
+    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended."""
+    mask = (ONE << np.uint64(bits)) - ONE
+    naming, tagging = prints.size > 0, tags.size > 0
+    base = address(text)
+    i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
+    rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
+    hards, names = np.int64(0), counts[layout.NAMES]
+    table = np.full(1024, -1, np.int32)
+    status = layout.DONE
+    nan, one = np.float32(np.nan), np.float32(1)
+    while i < stop:
+        while blank(byte(i)):
+            i += ONE
+        if byte(i) == END:
+            i += ONE
+            lines += 1
+            continue
+        label, weight = nan, one
+        entry, candidate, words = np.uint64(entries), np.uint64(names), 0
+        tag = tag_end = i
+        # Before the bar: numbers and a tag.
+        while byte(i) != BAR:
+            if byte(i) == END:
+                status = layout.NO_BAR
+                break
+            word = i
+            while byte(i) != BAR and byte(i) > SPACE:
+                i += ONE
+            if byte(i) == BAR or byte(word) == QUOTE:
+                tag, tag_end = (word + ONE if byte(word) == QUOTE else word), i
+                while blank(byte(i)):
+                    i += ONE
+                if byte(i) != BAR:
+                    status = layout.AFTER_TAG
+                break
+            found, end, kind = number(word)
+            if kind == HARD:
+                found = finished(word - base, end - base, hard, known, hards)
+                hards += 1
+            if words == 2:
+                status = layout.THIRD
+            elif kind == WRONG or end != i:
+                status = layout.NO_NUMBER
+            elif not abs(found) <= LARGEST:
+                status = layout.NOT_FINITE
+            elif words == 1 and found < 0:
+                status = layout.NEGATIVE
+            if status != layout.DONE:
+                i = word
+                break
+            if words == 0:
+                label = found
+            else:
+                weight = found
+            words += 1
+            while blank(byte(i)):
+                i += ONE
+        # From bar to bar: a namespace, and its features.
+        while status == layout.DONE and byte(i) == BAR:
+            i += ONE
+            begin, state, scale = i, START, one
+            c = byte(i)
+            if c > SPACE and c != COLON and c != BAR:
+                if byte(i + ONE) <= SPACE:
+                    # A namespace of one letter: where its features begin is then guessed, not waited for.
+                    i += ONE
+                    state = finish(absorb(START, np.uint64(c)), ONE)
+                else:
+                    i, state = named(i, START)
+            middle = i
+            if byte(i) == COLON:
+                i += ONE
+                scale, end, kind = number(i)
+                if kind == HARD:
+                    scale = finished(i - base, end - base, hard, known, hards)
+                    hards += 1
+                if middle == begin:
+                    i = begin
+                    status = layout.NO_NAMESPACE
+                elif kind == WRONG:
+                    status = layout.NO_NUMBER
+                elif not abs(scale) <= LARGEST:
+                    status = layout.NOT_FINITE
+                elif byte(end) > SPACE and byte(end) != BAR:
+                    i = end
+                    status = layout.NO_SPACE
+                if status != layout.DONE:
+                    break
+                i = end
+            while True:
+                while blank(byte(i)):
+                    i += ONE
+                start = i
+                i, hashed = named(i, state)
+                name_stop, value = i, scale
+                if byte(i) == COLON:
+                    i += ONE
+                    found, end, kind = number(i)
+                    if kind == HARD:
+                        found = finished(i - base, end - base, hard, known, hards)
+                        hards += 1
+                    value *= found
+                    if start == name_stop:
+                        i = start
+                        status = layout.NO_NAME
+                    elif kind == WRONG:
+                        status = layout.NO_NUMBER
+                    elif not abs(value) <= LARGEST:
+                        status = layout.NOT_FINITE
+                    elif byte(end) > SPACE and byte(end) != BAR:
+                        i = end
+                        status = layout.NO_SPACE
+                    if status != layout.DONE:
+                        break
+                    i = end
+                elif start == i:
+                    break
+                slot = hashed & mask
+                indices[entry] = np.int32(slot)
+                values[entry] = value
+                entry += ONE
+                if naming:
+                    records[candidate, 0], records[candidate, 1] = slot, hashed
+                    records[candidate, 2], records[candidate, 3] = begin - base, middle - base
+                    records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
+                    candidate += ONE
+        end_entries = entries
+        if status == layout.DONE:
+            end_entries, table, finite = merge_row(indices, values, entries, np.int64(entry), entries, table)
+            if not finite:
+                status = layout.SUM
+        if status != layout.DONE:
+            break
+        if naming:
+            names = settle(prints, records, names, np.int64(candidate) - names)
+        entries = end_entries
+        labels[rows] = label
+        importance[rows] = weight
+        if tagging:
+            tags[rows, 0], tags[rows, 1] = tag - base, tag_end - base
+        rows += 1
+        indptr[rows] = entries
+        i += ONE
+        lines += 1
+    counts[layout.AT], counts[layout.ROWS], counts[layout.ENTRIES] = i - base, rows, entries
+    counts[layout.LINES], counts[layout.HARD], counts[layout.NAMES] = lines, hards, names
+    return status

@@ -1,0 +1,210 @@
+"""CSV and TSV with a header: pyarrow splits, and its first value decides what a column is."""
+
+import codecs
+import csv
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.checks import refuse
+from forel.formats.problems import Malformed, Problems, shown
+from forel.formats.sources import BROKEN
+from forel.formats.tables import Numbered
+
+__all__ = ["delimited"]
+
+# A numeric cell that says "none"; a category is absent only where the cell is empty.
+NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
+TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0, b"FALSE": 0.0}
+
+
+def delimited(
+    stream: Any, separator: str, categories: Iterable[str], block_bytes: int, problems: Problems, file: str
+) -> Iterator[Numbered]:
+    r"""Yield typed batches of the rows of a stream, with their lines; line ends within quotes do not count.
+
+    >>> import io
+    >>> batch, lines = next(delimited(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), ",", (), 1 << 20, Problems(), ""))
+    >>> batch.to_pydict(), lines.tolist()
+    ({'price': [3.0, None], 'city': [b'Rome', b'Oslo']}, [2, 3])
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    try:
+        header = _header(stream, separator, file)
+    except Malformed as wrong:
+        problems.meet(wrong)
+        return
+    skipped: list[int] = []
+    refused: list[Any] = []
+
+    def invalid(row: Any) -> str:
+        skipped.append(row.number)
+        refused.append(row)
+        return "error" if problems.on_error == "raise" else "skip"
+
+    kinds = dict.fromkeys(categories, "category")
+    rows = 0
+    try:
+        reader = pacsv.open_csv(
+            pa.PythonFile(_Text(stream), "r"),
+            read_options=pacsv.ReadOptions(
+                use_threads=False, block_size=max(block_bytes, 1 << 20), column_names=header
+            ),
+            parse_options=pacsv.ParseOptions(
+                delimiter=separator, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=invalid
+            ),
+            convert_options=pacsv.ConvertOptions(
+                column_types={name: pa.binary() for name in header}, strings_can_be_null=False
+            ),
+        )  # fmt: skip
+        for batch in reader:
+            while refused:
+                problems.meet(_width(file, refused.pop(0)))
+            kept = np.arange(rows, rows + batch.num_rows)
+            before = np.array(skipped, np.int64) - np.arange(len(skipped))
+            lines = kept + 2 + np.searchsorted(before, kept + 1, side="right")
+            rows += batch.num_rows
+            yield _typed(batch, lines, kinds, problems, file)
+    except pa.ArrowException as wrong:
+        if refused and problems.on_error == "raise":
+            raise _width(file, refused[0]) from None
+        if "Empty CSV" not in str(wrong):
+            got = str(wrong).splitlines()[0].rstrip(".")
+            problems.meet(Malformed(file, rows + 2, None, got, "rows of CSV; or say a larger block_bytes"))
+    except BROKEN as wrong:
+        problems.meet(Malformed(file, rows + 2, None, str(wrong).rstrip("."), "a whole file"))
+    while refused:
+        problems.meet(_width(file, refused.pop(0)))
+
+
+class _Text:
+    """A stream whose bytes are UTF-8 for certain: others come as escapes, as they do in names.
+
+    pyarrow keeps bytes that are not in cells, but cannot report a malformed row with such a byte.
+    """
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._held = b""
+
+    def read(self, size: int) -> bytes:
+        """Return at most so many bytes, none at the end."""
+        while not self._held:
+            data = self._stream.read(size)
+            self._held = self._decoder.decode(data, final=not data).encode()
+            if not data:
+                break
+        found, self._held = self._held[:size], self._held[size:]
+        return found
+
+
+def _header(stream: Any, separator: str, file: str) -> list[str]:
+    """Read the names of the columns, and not a byte more."""
+    held = []
+
+    def lines() -> Iterator[str]:
+        while line := stream.readline():
+            held.append(line)
+            yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")
+
+    try:
+        names = next(csv.reader(lines(), delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error) as wrong:
+        raise Malformed(file, 1, None, shown(held[0]), "a header of column names in UTF-8") from wrong
+    except BROKEN as wrong:
+        raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
+    if not names:
+        raise Malformed(file, 1, None, "no header", "the names of the columns")
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+    return names
+
+
+def _width(file: str, row: Any) -> Malformed:
+    text = row.text if isinstance(row.text, bytes) else str(row.text).encode()
+    got = f"{row.actual_columns} columns in {shown(text)}"
+    return Malformed(file, row.number + 1, None, got, f"{row.expected_columns} columns")
+
+
+def _typed(
+    batch: Any, lines: NDArray[np.int64], kinds: dict[str, str], problems: Problems, file: str
+) -> Numbered:  # fmt: skip
+    """Return a batch of strings with the columns' own types, without the rows that do not fit."""
+    import pyarrow as pa
+
+    arrays = []
+    good = ~_empty(batch)
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if kinds.get(name) == "category":
+            arrays.append(array)
+            continue
+        numbers, bad = _floats(array)
+        if name not in kinds:
+            # A column is what its first value is, so that this does not depend on how much is read at a time.
+            first = np.argmax(numbers.is_valid().to_numpy(zero_copy_only=False)) if len(numbers) else 0
+            if bad and (numbers.null_count == len(numbers) or bad[0] < first):
+                kinds[name] = "category"
+                arrays.append(array)
+                continue
+            if numbers.null_count < len(numbers):
+                kinds[name] = "number"
+        for row in bad:
+            if good[row]:
+                expected = f"a number, as the column's first; or say categories=[{name!r}]"
+                problems.meet(Malformed(file, int(lines[row]), name, shown(array[row].as_py()), expected))
+            good[row] = False
+        arrays.append(numbers)
+    typed = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+    return (typed, lines) if good.all() else (typed.filter(pa.array(good)), lines[good])
+
+
+def _empty(batch: Any) -> NDArray[np.bool_]:
+    """Tell which rows have nothing in any cell, as empty lines have."""
+    import pyarrow.compute as pc
+
+    found = np.ones(batch.num_rows, bool)
+    for array in batch.columns:
+        found &= pc.equal(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
+        if not found.any():
+            break
+    return found
+
+
+def _floats(array: Any) -> tuple[Any, list[int]]:
+    """Return the numbers of a column of strings, null where there is nothing, and the rows that are no numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        text = pc.utf8_trim_whitespace(array.cast(pa.string()))
+        nothing = pc.is_in(text, value_set=pa.array(NOTHING))
+        return pc.if_else(nothing, None, text).cast(pa.float64()), []
+    except pa.ArrowInvalid:
+        return _one_by_one(array)
+
+
+def _one_by_one(array: Any) -> tuple[Any, list[int]]:
+    import pyarrow as pa
+
+    found: list[float | None] = []
+    bad = []
+    for row, cell in enumerate(array.to_pylist()):
+        word = cell.strip()
+        value: float | None = TRUTH.get(word)
+        if value is None and word not in {n.encode() for n in NOTHING}:
+            try:
+                value = float(word) if b"_" not in word else None
+            except ValueError:
+                value = None
+            if value is None:
+                bad.append(row)
+        found.append(value)
+    return pa.array(found, pa.float64()), bad

@@ -1,0 +1,125 @@
+"""From chunks of lines to blocks: calls the compiled parsers, finishes what they leave open, and words their errors."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forel.formats.block import Block
+from forel.formats.decimals import nearest
+from forel.formats.names import Names
+from forel.formats.problems import Malformed, Problems, shown
+from forel.formats.sources import Chunk, last_line_end, next_line
+
+__all__ = ["LineFormat", "parse_lines"]
+
+EXPECTED = {
+    "NO_NUMBER": "a number",
+    "NOT_FINITE": "a number within the range of float32",
+    "NO_BAR": "'|' before the features",
+    "AFTER_TAG": "'|' after the tag",
+    "THIRD": "'|' after label and importance; a tag touches the bar or begins with '",
+    "NEGATIVE": "an importance of at least 0",
+    "NO_NAMESPACE": "a namespace before ':', or a space after '|'",
+    "NO_NAME": "the name of a feature before ':'",
+    "NO_SPACE": "the end of the number",
+    "SUM": "values of one slot whose sum is within the range of float32",
+    "NO_ID": "the id of a feature, a whole number of at most 15 digits",
+    "NO_COLON": "':' and a value after the id",
+    "ID_ZERO": "an id of at least 1, or zero_based=True",
+    "NO_QUERY": "a whole number after qid:",
+}
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """A text format with a line for each example: its compiled parser, and what it is told."""
+
+    name: str
+    bits: int
+    shift: int = 0
+    tags: bool = False
+
+    def parser(self) -> Any:
+        """Return the compiled parser; numba is imported here, not before."""
+        if self.name == "vw":
+            from forel.formats.compiled import vw
+
+            return vw.parse
+        from forel.formats.compiled import svmlight
+
+        return svmlight.parse
+
+
+def parse_lines(
+    chunks: Iterable[Chunk], form: LineFormat, problems: Problems, names: Names | None = None, file: str = ""
+) -> Iterator[Block]:
+    """Yield a block for each chunk that has examples."""
+    line = 1
+    for chunk in chunks:
+        block = _parse(chunk, form, problems, names, file, line)
+        if len(block):
+            yield block
+        line += chunk.lines
+
+
+def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:
+    from forel.formats.compiled import layout
+
+    parse, text, length = form.parser(), chunk.text, chunk.length
+    # An example takes a line, and a feature two bytes; memory that is not touched is not used.
+    rows, most = chunk.lines, length // 2 + 1
+    indptr = np.empty(rows + 1, np.int64)
+    indptr[0] = 0
+    indices, values = np.empty(most, np.int32), np.empty(most, np.float32)
+    labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    tags = np.empty((rows if form.tags else 0, 2), np.int64)
+    prints = np.empty(0, np.uint32) if names is None else names.prints
+    records = np.empty((0 if names is None else most, layout.COLUMNS), np.int64)
+    counts = np.zeros(layout.SIZE, np.int64)
+    counts[layout.AT] = chunk.start
+    hard, known = np.empty((64, 2), np.int64), np.empty(0, np.float32)
+    while True:
+        before = counts.copy()
+        status = parse(
+            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, tags, hard,
+            known, prints, records,
+        )  # fmt: skip
+        met = int(counts[layout.HARD])
+        if met > known.size:
+            # Numbers that need exact arithmetic: find them all, and read the same text again.
+            if met > hard.shape[0]:
+                hard = np.empty((met, 2), np.int64)
+            else:
+                known = np.array([nearest(text[a:b].tobytes()) for a, b in hard[:met]], np.float32)
+            if names is not None:
+                names.forget(records[before[layout.NAMES] : counts[layout.NAMES]])
+            counts[:] = before
+            continue
+        if status == layout.DONE:
+            break
+        at, done = int(counts[layout.AT]), int(counts[layout.LINES])
+        problems.meet(_problem(chunk, at, file, line + done, _meaning(layout, status)))
+        counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
+        known = np.empty(0, np.float32)
+    n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
+    if names is not None:
+        names.record(text, records[: counts[layout.NAMES]])
+    held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
+    return Block(
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line
+    )  # fmt: skip
+
+
+def _meaning(layout: Any, status: int) -> str:
+    return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
+
+
+def _problem(chunk: Chunk, at: int, file: str, line: int, expected: str) -> Malformed:
+    start = max(last_line_end(chunk.text, at), chunk.start)
+    stop = next_line(chunk.text, at, chunk.length) - 1
+    token = chunk.text[at : min(stop, at + 200)].tobytes().split()
+    blank = token and chunk.text[at] <= 32
+    got = "the end of the line" if not token else "a space" if blank else shown(token[0])
+    return Malformed(file, line, at - start + 1, got, expected)

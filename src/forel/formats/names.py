@@ -1,0 +1,102 @@
+"""Names of slots, kept in the same pass that reads the examples."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Names"]
+
+MET, FINGERPRINT, TOUCHED = 2, 0xFFFFFFFC, 1
+
+
+class Names:
+    """The first name that each slot was touched by, and in how many slots two different names met.
+
+    A name is the namespace, a caret and the feature, or the feature alone where the namespace is empty.
+
+    Parameters
+    ----------
+    bits : of the slots; four bytes are kept for each, and the bytes of each first name
+
+    >>> from forel.formats import open_blocks, slot
+    >>> reader = open_blocks([{"colour": "red", "size": 2.0}], names=True)
+    >>> blocks = list(reader)
+    >>> reader.names[slot("red", "colour")], len(reader.names), reader.names.met
+    ('colour^red', 2, 0)
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.prints = np.zeros(1 << bits, np.uint32)
+        self._pieces: list[tuple[NDArray[np.int64], bytes, NDArray[np.int64]]] = []
+        self._table: tuple[Any, ...] | None = None
+
+    def record(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> None:
+        """Keep names whose bytes are where the records of a parser say."""
+        if not records.size:
+            return
+        from forel.formats.compiled.layout import gather
+
+        slots, _, begin, middle, start, stop = records.T
+        size = int((middle - begin + (middle > begin) + stop - start).sum())
+        ends, out = np.zeros(slots.size + 1, np.int64), np.empty(size, np.uint8)
+        gather(text, records, ends, out)
+        self._keep(slots.copy(), out.tobytes(), ends)
+
+    def meet(self, slots: NDArray[Any], hashes: NDArray[np.uint64], word: Callable[[int], bytes]) -> None:
+        """Keep those of some names that are the first of their slot, and mark slots where another name was.
+
+        ``word(k)`` is the name that ``slots[k]`` and ``hashes[k]`` are of.
+        """
+        mine = (hashes >> np.uint64(32)).astype(np.uint32) & np.uint32(FINGERPRINT) | np.uint32(TOUCHED)
+        fresh, first = np.unique(slots, return_index=True)
+        new = self.prints[fresh] == 0
+        fresh, first = fresh[new], first[new]
+        self.prints[fresh] = mine[first]
+        other = slots[(self.prints[slots] ^ mine) & np.uint32(FINGERPRINT) != 0]
+        self.prints[other] |= np.uint32(MET)
+        words = [word(int(k)) for k in first]
+        self._keep(fresh.astype(np.int64), b"".join(words), np.cumsum([0, *map(len, words)]))
+
+    def forget(self, records: NDArray[np.int64]) -> None:
+        """Take back what a parser marked, because it reads the same text again."""
+        self.prints[records[:, 0]] = 0
+
+    def _keep(self, slots: NDArray[np.int64], text: bytes, ends: NDArray[np.int64]) -> None:
+        self._pieces.append((slots, text, ends))
+        self._table = None
+
+    def _sorted(self) -> tuple[Any, ...]:
+        if self._table is None:
+            slots = np.concatenate([p[0] for p in self._pieces] or [np.empty(0, np.int64)])
+            piece = np.repeat(np.arange(len(self._pieces)), [p[0].size for p in self._pieces])
+            within = np.concatenate([np.arange(p[0].size) for p in self._pieces] or [np.empty(0, np.int64)])
+            order = np.argsort(slots)
+            self._table = slots[order], piece[order], within[order]
+        return self._table
+
+    @property
+    def met(self) -> int:
+        """In how many slots two different names met, as far as 30 bits more of their hashes tell."""
+        return int(np.count_nonzero(self.prints & MET))
+
+    def __len__(self) -> int:
+        return sum(p[0].size for p in self._pieces)
+
+    def __contains__(self, slot: int) -> bool:
+        return 0 <= slot < self.prints.size and bool(self.prints[slot])
+
+    def __getitem__(self, slot: int) -> str:
+        slots, piece, within = self._sorted()
+        k = int(np.searchsorted(slots, slot))
+        if k == slots.size or slots[k] != slot:
+            raise KeyError(slot)
+        _, text, ends = self._pieces[piece[k]]
+        start, stop = ends[within[k] : within[k] + 2].tolist()
+        name: bytes = text[start:stop]
+        return name.decode("utf-8", "backslashreplace")
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._sorted()[0].tolist()

@@ -1,0 +1,182 @@
+"""The door: blocks of examples from whatever holds them."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from forel.checks import refuse, whole
+from forel.formats.block import Block
+from forel.formats.columns import Columns
+from forel.formats.delimited import delimited
+from forel.formats.dicts import dict_blocks, json_dicts
+from forel.formats.lines import LineFormat, parse_lines
+from forel.formats.names import Names
+from forel.formats.problems import Malformed, Problems
+from forel.formats.recognise import FORMATS, recognise
+from forel.formats.sources import BROKEN, chunks, expand, opened
+from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
+
+__all__ = ["Reader", "open_blocks"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read; each is explained at :func:`open_blocks`."""
+
+    format: str = "auto"
+    bits: int = 22
+    columns: Columns = field(default_factory=Columns)
+    zero_based: bool | Literal["auto"] = "auto"
+    tags: bool = False
+    block_bytes: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        if self.format != "auto" and self.format not in FORMATS:
+            raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
+        if not 1 <= whole("bits", self.bits, low=1) <= 31:
+            raise refuse("bits", self.bits, "1 to 31")
+        if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
+            raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
+        if self.zero_based not in (True, False, "auto"):
+            raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Blocks of one pass, and what was met on the way: iterate over it, then look at ``problems`` and ``names``."""
+
+    source: Any
+    options: Options
+    problems: Problems
+    names: Names | None = field(default=None, repr=False)
+
+    def __iter__(self) -> Iterator[Block]:
+        for one in _sources(self.source):
+            yield from _blocks(one, self)
+
+
+def open_blocks(
+    source: Any,
+    format: str = "auto",
+    *,
+    bits: int = 22,
+    label: str | None = None,
+    importance: str | None = None,
+    keep: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    categories: Iterable[str] = (),
+    zero_based: bool | Literal["auto"] = "auto",
+    tags: bool = False,
+    names: bool = False,
+    on_error: Literal["raise", "skip"] = "raise",
+    block_bytes: int = 1 << 20,
+) -> Reader:
+    r"""Read examples in blocks, in constant memory.
+
+    Parameters
+    ----------
+    source : a path, a pattern, "-" for standard input, a binary file object, or a list of these, plain or compressed by
+        gzip or zstd; or a table with the Arrow PyCapsule interface; or an iterable of dicts
+    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" looks at the name, then at the first bytes
+    bits : there are 2**bits slots, which names are hashed to; svmlight's ids are kept as they are where they fit
+    label, importance : the columns or keys that hold them, in formats with names
+    keep, ignore : the columns or keys to use, or not to use, as features
+    categories : the columns or keys whose numbers are codes: each a category, as strings are
+    zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
+        of the two a file is cannot be known before its end
+    tags : whether to keep the tags of VW's examples
+    names : whether to keep the name that first touched each slot
+    on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
+    block_bytes : about how much is read at a time
+
+    >>> import io
+    >>> reader = open_blocks(io.BytesIO(b"1 2.0 |a x:3 y\n-1 |a y\n"))
+    >>> [(b.labels.tolist(), b.importance.tolist(), b.values.tolist()) for b in reader]
+    [([1.0, -1.0], [2.0, 1.0], [3.0, 1.0, 1.0])]
+    """
+    if on_error not in ("raise", "skip"):
+        raise refuse("on_error", on_error, "'raise' or 'skip'")
+    columns = Columns(label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories))
+    options = Options(format, bits, columns, zero_based, tags, block_bytes)
+    return Reader(source, options, Problems(on_error), Names(bits) if names else None)
+
+
+def _sources(source: Any) -> list[Any]:
+    """Return the single sources of a source: each file by itself."""
+    if isinstance(source, str | os.PathLike):
+        return list(expand(source))
+    if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
+        return [path for one in source for path in expand(one)]
+    if isinstance(source, Sequence) and source and all(hasattr(s, "read") for s in source):
+        return list(source)
+    return [source]
+
+
+def _blocks(source: Any, reader: Reader) -> Iterator[Block]:
+    if isinstance(source, str) or hasattr(source, "read"):
+        file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
+        with opened(source) as stream:
+            yield from _stream_blocks(stream, file, reader)
+    elif hasattr(source, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        batches = numbered(pa.RecordBatchReader.from_stream(source), "table", reader.problems, "table")
+        yield from _table_blocks(batches, "table", reader)
+    elif hasattr(source, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        yield from _table_blocks(
+            numbered([pa.record_batch(source)], "table", reader.problems, "table"), "table", reader
+        )
+    elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
+        yield from _dict_blocks(enumerate(source, 1), "dicts", reader)
+    else:
+        expected = "a path, a binary file object, a table with the Arrow PyCapsule interface, or an iterable of dicts"
+        raise refuse("source", type(source).__name__, expected)
+
+
+def _stream_blocks(stream: Any, file: str, reader: Reader) -> Iterator[Block]:
+    options, problems = reader.options, reader.problems
+    try:
+        form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
+    except BROKEN as wrong:
+        problems.meet(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
+        return
+    if form in ("csv", "tsv"):
+        separator = "," if form == "csv" else "\t"
+        batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
+        yield from _table_blocks(batches, file, reader)
+    elif form in ("parquet", "arrow"):
+        opener = parquet_batches if form == "parquet" else arrow_batches
+        yield from _table_blocks(numbered(opener(stream), f"{form} file", problems, file), file, reader)
+    elif form == "jsonl":
+        held = chunks(stream, options.block_bytes, problems, file)
+        yield from _dict_blocks(json_dicts(held, problems, file), file, reader)
+    else:
+        if options.columns != Columns():
+            given = options.columns.label or "columns"
+            raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
+        shift = 1 if options.zero_based is False and form == "svmlight" else 0
+        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
+        held = chunks(stream, options.block_bytes, problems, file)
+        yield from parse_lines(held, lines, problems, reader.names, file)
+
+
+def _table_blocks(batches: Iterable[Numbered], file: str, reader: Reader) -> Iterator[Block]:
+    options = reader.options
+    yield from table_blocks(
+        batches, options.columns, options.bits, options.block_bytes, reader.problems, reader.names, file
+    )
+
+
+def _dict_blocks(items: Iterable[tuple[int, Any]], file: str, reader: Reader) -> Iterator[Block]:
+    options = reader.options
+    yield from dict_blocks(items, options.columns, options.bits, reader.problems, reader.names, file)
+
+
+def _name(stream: Any) -> str:
+    with suppress(AttributeError):
+        return os.fspath(stream.name) if not isinstance(stream.name, int) else f"file {stream.name}"
+    return "stream"

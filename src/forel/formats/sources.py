@@ -1,0 +1,191 @@
+"""Bytes: files, globs, compressed or not, and standard input, read in chunks that end where lines end."""
+
+import glob
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.checks import refuse
+from forel.formats.problems import Malformed, Problems
+
+__all__ = ["Chunk", "chunks", "expand", "opened"]
+
+PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
+GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+NEWLINE = 10
+LONGEST = 1 << 30  # of a line; compiled code counts entries of a chunk in 32 bits
+BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of a file: the bytes of ``text`` from ``start`` to ``length``, the last of which ends a line."""
+
+    text: NDArray[np.uint8]
+    length: int
+    lines: int
+    start: int = 0
+
+
+def expand(source: str | os.PathLike[str]) -> list[str]:
+    """Return the files that a path or a pattern means, in order of their names; "-" is standard input.
+
+    >>> expand("-")
+    ['-']
+    """
+    path = os.fspath(source)
+    if path == "-" or os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        raise refuse("source", path, "a file; for all files of a folder add /*")
+    if os.path.exists(path):  # a pipe or a device
+        return [path]
+    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not found:
+        raise FileNotFoundError(f"source: got {path!r}, expected a file that is there, or a pattern of such")
+    return found
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[Any]:
+    """Open a path, standard input or a binary file object for reading, uncompressed; its first bytes can be peeked at.
+
+    >>> import gzip
+    >>> with opened(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
+    ...     stream.peek(3)[:3]
+    b'1 |'
+    """
+    with _raw(source) as raw:
+        first = raw.peek(4)[:4]
+        if first.startswith(GZIP):
+            import gzip
+
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 17)
+        elif first == ZSTD:
+            # pyarrow's reader, because it notices when a file has been cut off.
+            import pyarrow as pa
+
+            yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd"), 1 << 17)
+        else:
+            yield raw
+
+
+class _Borrowed:
+    """A stream that pyarrow may read, but not close: it is the caller's."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def _raw(source: Any) -> Iterator[Any]:
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if path == "-":
+            yield sys.stdin.buffer
+        else:
+            with open(path, "rb") as file:
+                yield file
+    elif hasattr(source, "peek"):
+        yield source
+    elif hasattr(source, "readinto"):
+        buffered = io.BufferedReader(source, 1 << 17)
+        try:
+            yield buffered
+        finally:
+            with suppress(ValueError):  # it may be closed already
+                buffered.detach()  # or the caller's file would be closed with it
+    elif hasattr(source, "buffer"):
+        yield source.buffer
+    else:
+        raise refuse("source", type(source).__name__, "a file object opened for reading bytes")
+
+
+def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterator[Chunk]:
+    r"""Read a stream in chunks of about ``size`` bytes that end where a line ends, whatever the length of a line.
+
+    Where compressed bytes are broken, the whole lines before come first, and then the problem.
+
+    >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
+    [b'one\ntwo\n', b'three\n']
+    """
+    rest, ends = np.empty(0, np.uint8), np.empty(0, bool)
+    start, line = -1, 1
+    while True:
+        # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
+        room = rest.size + max(size, rest.size)
+        text = np.empty(room + PAD, np.uint8)
+        text[: rest.size] = rest
+        n, problem = _fill(stream, memoryview(text.data)[:room], rest.size)
+        ended = n < room
+        if ended and problem is None and n and text[n - 1] != NEWLINE:
+            text[n] = NEWLINE
+            n += 1
+        text[n : n + 8] = 0
+        if start < 0:
+            start = len(MARK) if text[:3].tobytes() == MARK else 0
+        cut = n if ended and problem is None else last_line_end(text, n)
+        if cut:
+            rest = text[cut:n].copy()
+            if ends.size < cut:
+                ends = np.empty(text.size, bool)  # kept, because fresh memory costs more than the comparison
+            lines = int(np.count_nonzero(np.equal(text[:cut], NEWLINE, out=ends[:cut])))
+            yield Chunk(text, cut, lines, start)
+            start, line = 0, line + lines
+        else:
+            rest = text[:n]
+            if n > LONGEST:
+                raise Malformed(file, line, None, f"{n} bytes without a line end", "lines of less than a gigabyte")
+        if problem is not None:
+            problems.meet(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
+        if ended:
+            return
+
+
+def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:
+    """Read until the view is full or the stream ends; return how far, and what went wrong."""
+    try:
+        while n < len(view):
+            got = stream.readinto(view[n:])
+            if not got:
+                break
+            n += got
+    except BROKEN as problem:
+        return n, problem
+    return n, None
+
+
+def last_line_end(text: NDArray[np.uint8], stop: int) -> int:
+    """Return the position after the last line end before ``stop``; 0 without one."""
+    width = 1024
+    while stop > 0:
+        low = max(0, stop - width)
+        found = text[low:stop].tobytes().rfind(b"\n")
+        if found >= 0:
+            return low + found + 1
+        stop, width = low, width * 4
+    return 0
+
+
+def next_line(text: NDArray[np.uint8], start: int, length: int) -> int:
+    """Return the position after the next line end from ``start`` on."""
+    width = 1024
+    while start < length:
+        found = text[start : start + width].tobytes().find(b"\n")
+        if found >= 0:
+            return start + found + 1
+        start, width = start + width, width * 4
+    return length

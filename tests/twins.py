@@ -1,0 +1,167 @@
+"""Slow, obvious parsers of text formats: what the compiled ones must agree with."""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from forel.formats.hashing import START, hash_name
+
+NUMBER = re.compile(rb"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+BLANK = re.compile(rb"[\x00-\x09\x0b-\x20]+")
+
+
+class Wrong(Exception):
+    pass
+
+
+def words(text):
+    return [word for word in BLANK.split(text) if word]
+
+
+def round_to_float32(exact):
+    """Round a fraction to the nearest float32, ties to even, from the definition of the format."""
+    if exact == 0:
+        return 0.0
+    size = abs(exact)
+    power = math.floor(math.log2(size.numerator) - math.log2(size.denominator))
+    power += (size >= Fraction(2) ** (power + 1)) - (size < Fraction(2) ** power)
+    unit = Fraction(2) ** max(power - 23, -149)
+    steps = round(size / unit)  # Python rounds halves of fractions to even
+    result = steps * unit
+    if result >= Fraction(2) ** 128:
+        raise Wrong("not finite")
+    return math.copysign(float(result), exact)
+
+
+@lru_cache(maxsize=10_000)
+def number(word):
+    if not NUMBER.fullmatch(word):
+        raise Wrong(f"no number: {word}")
+    mantissa, _, exponent = word.decode().lower().partition("e")
+    if not any(c in "123456789" for c in mantissa):
+        return np.float32(0)
+    exponent = int(exponent or 0)
+    digits = len(mantissa)
+    if exponent > 60 + digits:
+        raise Wrong("not finite")
+    if exponent < -60 - digits:
+        return np.float32(0)
+    return np.float32(round_to_float32(Fraction(Decimal(mantissa)) * Fraction(10) ** exponent))
+
+
+def put(row, slot, value):
+    with np.errstate(over="ignore"):
+        row[slot] = np.float32(row[slot] + value) if slot in row else value
+    if not np.isfinite(row[slot]):
+        raise Wrong("not finite")
+
+
+def vw_line(line, bits):
+    """Return (label, importance, tag, {slot: value}), or None for an empty line."""
+    if not words(line):
+        return None
+    head, bar, rest = line.partition(b"|")
+    if not bar:
+        raise Wrong("no bar")
+    before = words(head)
+    tag = b""
+    if before and (head[-1] > 32 or before[-1].startswith(b"'")):
+        tag = before.pop().removeprefix(b"'")
+    if len(before) > 2:
+        raise Wrong("three numbers")
+    numbers = [number(word) for word in before]
+    label = numbers[0] if numbers else np.float32(np.nan)
+    importance = numbers[1] if len(numbers) > 1 else np.float32(1)
+    if importance < 0:
+        raise Wrong("negative")
+    row = {}
+    for segment in rest.split(b"|"):
+        tokens = words(segment)
+        namespace, scale = b"", np.float32(1)
+        if segment and segment[0] > 32:
+            namespace, colon, given = tokens.pop(0).partition(b":")
+            if colon:
+                scale = number(given)
+            if not namespace:
+                raise Wrong("no namespace")
+        start = hash_name(namespace) if namespace else START
+        for token in tokens:
+            name, colon, given = token.partition(b":")
+            if not name:
+                raise Wrong("no name")
+            with np.errstate(over="ignore"):
+                value = np.float32(scale * number(given)) if colon else scale
+            if not np.isfinite(value):
+                raise Wrong("not finite")
+            put(row, hash_name(name, start) & ((1 << bits) - 1), value)
+    return label, importance, tag, row
+
+
+def svmlight_line(line, bits, shift=0):
+    text = line.partition(b"#")[0]
+    tokens = words(text)
+    if not tokens:
+        return None
+    label = number(tokens.pop(0))
+    query = tokens.pop(0) if tokens and tokens[0].startswith(b"qid:") else b"qid:0"
+    if not re.fullmatch(rb"qid:[0-9]{1,15}", query):
+        raise Wrong("no query")
+    row = {}
+    for token in tokens:
+        name, colon, given = token.partition(b":")
+        if not colon or not re.fullmatch(rb"[0-9]{1,15}", name) or int(name) < shift:
+            raise Wrong("no id")
+        index = int(name) - shift
+        put(row, index if index < 1 << bits else mixed(index) & ((1 << bits) - 1), number(given))
+    return label, np.float32(1), b"", row
+
+
+def mixed(h):
+    every = (1 << 64) - 1
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & every
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & every
+    return h ^ h >> 33
+
+
+def read(text, parse, bits):
+    """Return the examples of a text, and the numbers of the lines that are malformed."""
+    examples, bad = [], []
+    lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    for k, line in enumerate(lines, 1):
+        try:
+            found = parse(line, bits)
+        except Wrong:
+            bad.append(k)
+            continue
+        if found is not None:
+            examples.append(found)
+    return examples, bad
+
+
+def examples(reader):
+    """The blocks of a reader in the form of the twins."""
+    found = []
+    for block in reader:
+        assert block.indptr[0] == 0
+        assert block.indptr[-1] == block.indices.size == block.values.size
+        assert (block.indptr.dtype, block.indices.dtype) == (np.int64, np.int32)
+        assert block.values.dtype == block.labels.dtype == block.importance.dtype == np.float32
+        for r in range(len(block)):
+            part = slice(block.indptr[r], block.indptr[r + 1])
+            row = dict(zip(block.indices[part].tolist(), block.values[part], strict=True))
+            assert len(row) == part.stop - part.start  # distinct
+            tag = block.tags[r] if block.tags else b""
+            found.append((block.labels[r], block.importance[r], tag, row))
+    return found
+
+
+def same(mine, other):
+    assert len(mine) == len(other)
+    for a, b in zip(mine, other, strict=True):
+        assert a[0] == b[0] or (np.isnan(a[0]) and np.isnan(b[0]))
+        assert a[1:3] == b[1:3]
+        assert a[3] == b[3]

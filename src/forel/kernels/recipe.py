@@ -12,7 +12,7 @@ __all__ = ["FLAGS", "Recipe"]
 
 # Sums keep their order, because dithered sums mean it, and infinities are looked for.
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
-AHEAD = 48  # how many non-zeros ahead a coordinate is asked for: a little over one row of a click log
+AHEAD = 80  # how many non-zeros ahead a coordinate is asked for: about two rows of a click log
 LINE = 64  # bytes of a cache line
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
@@ -135,6 +135,8 @@ class Recipe:
         for name, literal in literals.items():
             text = text.replace(f"{{{name}}}", str(literal))
         text = text.replace("STATE", "zn, last, mark, t, params, desk, row, totals")
+        # A few lanes would be unrolled before they are put side by side, so their number is not told.
+        text = text.replace("TURNS", "params.shape[0] // 5" if 2 < self.lanes < 16 else "L")
         # Theorem 2 measures g_t with the strength of its own round, Theorem 1 with that of the round before.
         text = text.replace("MEASURED", "before" if self.rule == "centered" else "after")
         # What faded did so at the old scale; all else is as if the scale had always been what it is now.

@@ -108,7 +108,7 @@ LIMIT, LARGEST, TINY = {limit}, {largest}, np.float32(1e-30)
 def recall(STATE, q, i, s, v, held, free):
     """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
     at, place = q * WIDTH, np.uint64(i) * DESK
-    for k in range(L):
+    for k in range(TURNS):
         l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
         p = (params[k], params[L + k], l1, l2, params[4 * L + k])
         root = measure(zn[at + np.uint64(L + k)])
@@ -130,7 +130,7 @@ def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
     real = zn.dtype.type
     zero, limit = real(0), real(LIMIT)
     at, place = q * WIDTH, np.uint64(i) * DESK
-    for k in range(L):
+    for k in range(TURNS):
         l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
         p = (params[k], params[L + k], l1, l2, params[4 * L + k])
         g = min(max(row[L + k] * v, -limit), limit)
@@ -217,8 +217,10 @@ def learn(
         begin(row, params, t, real)
         #one margin = spent = zero
         for j in range(lo, hi):
-            ahead = np.uint64(indices[min(np.uint64(j) + AHEAD, end)]) * WIDTH
+            coming = np.uint64(indices[min(np.uint64(j) + AHEAD, end)])
+            ahead = coming * WIDTH
             {prefetch}
+            #see prefetch(reach, coming)
             q, v = np.uint64(indices[j]), values[j]
             s = zero
             #see s = reach[q]
@@ -296,8 +298,10 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
         begin(row, params, t, real)
         #one margin = spent = zero
         for j in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
-            ahead = np.uint64(indices[min(np.uint64(j) + AHEAD, end)]) * WIDTH
+            coming = np.uint64(indices[min(np.uint64(j) + AHEAD, end)])
+            ahead = coming * WIDTH
             {prefetch}
+            #see prefetch(reach, coming)
             q, v = np.uint64(indices[j]), values[j]
             s = zero
             #see s = reach[q]

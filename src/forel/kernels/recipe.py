@@ -141,7 +141,9 @@ class Recipe:
         text = text.replace("MEASURED", "before" if self.rule == "centered" else "after")
         # What faded did so at the old scale; all else is as if the scale had always been what it is now.
         text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
-        # One lane's sums over a row are kept in registers, where those of many would not fit.
+        # One lane's parameters, and its sums over a row, are kept in registers, where those of many would not fit.
+        text = text.replace("LANE", "lane" if self.lanes == 1 else "one")
+        text = text.replace("FIXED", "fixed" if self.lanes == 1 else "zero")
         text = text.replace("ONE_MARGIN", "margin += " if self.lanes == 1 else "")
         text = text.replace("ONE_SPENT", "spent += " if self.lanes == 1 else "")
         text = text.replace("LABEL", LABELS[self.labels])

@@ -109,8 +109,9 @@ def recall(STATE, q, i, s, v, held, free):
     """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
     at, place = q * WIDTH, np.uint64(i) * DESK
     for k in range(TURNS):
-        l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
-        p = (params[k], params[L + k], l1, l2, params[4 * L + k])
+        #one p = free
+        #many l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
+        #many p = (params[k], params[L + k], l1, l2, params[4 * L + k])
         root = measure(zn[at + np.uint64(L + k)])
         strong = strength(root, s, row[3 * L + k], p)
         z = zn[at + np.uint64(k)]
@@ -131,8 +132,9 @@ def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
     zero, limit = real(0), real(LIMIT)
     at, place = q * WIDTH, np.uint64(i) * DESK
     for k in range(TURNS):
-        l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
-        p = (params[k], params[L + k], l1, l2, params[4 * L + k])
+        #one p = free
+        #many l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
+        #many p = (params[k], params[L + k], l1, l2, params[4 * L + k])
         g = min(max(row[L + k] * v, -limit), limit)
         h = g
         #implicit h = min(max(row[2 * L + k] * v, -limit), limit)
@@ -166,6 +168,15 @@ def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
 def scratch(lanes, longest):
     """Return the lanes' parameters, a row and a desk as new arrays, which overlap with nothing."""
     return lanes.copy(), np.zeros(6 * L, lanes.dtype), np.empty(longest * DESK, lanes.dtype)
+
+
+#one @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+#one def alone(params):
+#one     """Return the only lane's parameters, for features and without a penalty: they fit into registers."""
+#one     zero = params[0] - params[0]
+#one     return (
+#one         (params[0], params[1], params[2], params[3], params[4]), (params[0], params[1], zero, zero, params[4])
+#one     )
 
 
 @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
@@ -209,6 +220,7 @@ def learn(
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, longest)
+    #one lane, fixed = alone(params)
     end = np.uint64(indptr[rows]) - np.uint64(1)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
@@ -227,8 +239,8 @@ def learn(
             #see seen = max(s, abs(v))
             #see reach[q] = seen
             #see s = SEEN
-            ONE_MARGINrecall(STATE, q, np.uint64(j) - lo, s, v, held, one)
-        #bias ONE_MARGINrecall(STATE, bias, hi - lo, one, one, held, zero)
+            ONE_MARGINrecall(STATE, q, np.uint64(j) - lo, s, v, held, LANE)
+        #bias ONE_MARGINrecall(STATE, bias, hi - lo, one, one, held, FIXED)
         #one row[0] = margin
         bounded(row, real)
         #drift tock(row, totals, params)
@@ -244,8 +256,8 @@ def learn(
             q = np.uint64(indices[j])
             s = zero
             #see s = reach[q]
-            ONE_SPENTabsorb(STATE, q, np.uint64(j) - lo, s, values[j], pulled, one, rz, rn)
-        #bias ONE_SPENTabsorb(STATE, bias, hi - lo, one, one, pulled, zero, rz, rn)
+            ONE_SPENTabsorb(STATE, q, np.uint64(j) - lo, s, values[j], pulled, LANE, rz, rn)
+        #bias ONE_SPENTabsorb(STATE, bias, hi - lo, one, one, pulled, FIXED, rz, rn)
         #one row[5] = spent
         #proof for k in range(L):
         #proof     totals[L + k] += float(row[2 * L + k]) * float(row[k])
@@ -261,13 +273,14 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, longest)
+    #one lane, fixed = alone(params)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
         begin(row, params, t, real)
         #one margin = spent = zero
         for j in range(lo, hi):
-            recall(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, zero, held, one)
+            recall(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, zero, held, LANE)
         #drift tock(row, totals, params)
         rz, rn = zero, zero
         #dither rz, rn = noise(t)
@@ -276,7 +289,7 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
                 row[L + k] = row[2 * L + k] = gradients[np.uint64(j) * np.uint64(L) + np.uint64(k)]
                 #proof x = desk[(np.uint64(j) - lo) * DESK + np.uint64(k)]
                 #proof totals[L + k] += float(row[L + k]) * float(x)
-            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, one, rz, rn)
+            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, rz, rn)
         #one row[5] = spent
         #proof for k in range(L):
         #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
@@ -292,6 +305,7 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, 1)
+    #one lane, fixed = alone(params)
     held = real(total(t))
     end = np.uint64(indptr[rows]) - np.uint64(1)
     for r in range(rows):
@@ -307,8 +321,8 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
             #see s = reach[q]
             #see seen = max(s, abs(v))
             #see s = SEEN
-            ONE_MARGINrecall(STATE, q, 0, s, v, held, one)
-        #bias ONE_MARGINrecall(STATE, bias, 0, one, one, held, zero)
+            ONE_MARGINrecall(STATE, q, 0, s, v, held, LANE)
+        #bias ONE_MARGINrecall(STATE, bias, 0, one, one, held, FIXED)
         #one row[0] = margin
         bounded(row, real)
         for k in range(L):
@@ -322,13 +336,14 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, 1)
+    #one lane, fixed = alone(params)
     held = real(total(t))
     begin(row, params, t, real)
     for j in range(chosen.shape[0]):
         q = np.uint64(chosen[j])
         s = one
         #see s = reach[q]
-        free = one if q < bias or EXTRA == 0 else zero
+        free = LANE if q < bias or EXTRA == 0 else FIXED
         recall(STATE, q, 0, s, zero, held, free)
         for k in range(L):
             out[j * L + k] = desk[k]

@@ -198,6 +198,12 @@ def test_extra_that_would_come_back_as_something_else_is_refused(extra, tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_the_order_of_what_is_kept_does_not_matter(tmp_path):
+    for name, extra in (("a", {"x": 1, "y": {"p": 1, "q": 2}}), ("b", {"y": {"q": 2, "p": 1}, "x": 1})):
+        save(tmp_path / name, Linear(2, Settings()), extra)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_what_is_no_model_is_refused(tmp_path):
     for thing in (3, GradientLearner(3, Settings())):
         with pytest.raises(ValueError, match=r"model: got .* expected a forel\.linear\.Linear"):
@@ -631,6 +637,7 @@ def test_regressors_survive_with_feature_names_and_parameters(interpreted, tmp_p
     assert again.get_params() == model.get_params()
     assert again.feature_names_in_.tolist() == list("abcdef")
     assert (again.n_iter_, again.t_) == (2, 24)
+    assert again.progressive_loss_ == model.progressive_loss_
     assert sparse.issparse(again.coef_)
     assert np.array_equal(again.fit(frame, codes).predict(frame), model.fit(frame, codes).predict(frame))
 

@@ -21,6 +21,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/vocabulary.py
 	$(BIN)/python benchmarks/reference.py
 	$(BIN)/python benchmarks/learner.py
+	$(BIN)/python benchmarks/river_door.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

@@ -24,6 +24,7 @@ _MODULES = (
     "plot",
     "rates",
     "regularizers",
+    "river",
     "sets",
     "survey",
     "weights",

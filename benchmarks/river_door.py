@@ -33,12 +33,15 @@ def clicks(rows, features, seed=0):
     return found, labels
 
 
+PARAMETERS = {"alpha": 0.05, "beta": 1.0, "l1": 0.0, "l2": 1.0}  # river's defaults, on both sides
+
+
 def river_model():
-    return linear_model.LogisticRegression(optimizer=optim.FTRLProximal(alpha=0.1, beta=1.0, l1=1.0, l2=0.0))
+    return linear_model.LogisticRegression(optimizer=optim.FTRLProximal(**PARAMETERS))
 
 
 def mine(**options):
-    return LinearClassifier(alpha=0.1, beta=1.0, l1=1.0, **options)
+    return LinearClassifier(**PARAMETERS, **options)
 
 
 def learn(model, rows, labels):
@@ -74,10 +77,15 @@ def main():
     parser.add_argument("--rows", type=int, default=3_000)
     parser.add_argument("--features", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--l1", type=float, default=0.0, help="where it is large, river has little to update")
     options = parser.parse_args()
+    PARAMETERS["l1"] = options.l1
     rows, labels = clicks(options.rows, options.features)
     distinct = len({name for x in rows for name in x})
-    print(f"\n{options.rows:,} rows of {PER_ROW}, {distinct:,} distinct names, medians of {options.repeats}\n")
+    print(
+        f"\n{options.rows:,} rows of {PER_ROW}, {distinct:,} distinct names, λ1 = {options.l1}, "
+        f"medians of {options.repeats}\n"
+    )
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(options.rows, PER_ROW))).add_prefix("f")
     series = pd.Series(labels)
     makers = {

@@ -7,7 +7,6 @@ A row is checked, packed into buffers that are used again and again, and given t
 import struct
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, Literal
 
@@ -24,12 +23,7 @@ from forel.settings import Settings
 __all__ = ["Learner", "importance", "settings_of"]
 
 SLOTS, ENTRIES = 1024, 64  # to begin with; both double when they are not enough
-
-
-@lru_cache(maxsize=4096)
-def _packers(count: int, code: str) -> tuple[Any, Any]:
-    """Return what writes that many values, and that many slots, into a buffer."""
-    return struct.Struct(f"{count + 3}{code}").pack_into, struct.Struct(f"{count + 2}q").pack_into
+UNUSABLE = (TypeError, ValueError, OverflowError, struct.error)  # what packing says of what is not a number
 
 
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
@@ -80,6 +74,7 @@ class Learner:
         """Make buffers for rows of ``room`` entries, as the kernel's functions for one row take them."""
         self._room = room
         self._numbers, self._places = np.zeros(room + 3, self.lanes.dtype), np.zeros(room + 2, np.int64)
+        self._packs: dict[int, tuple[Any, Any]] = {}  # by how many entries a row has
         self._bound = False
 
     def _bind(self) -> None:
@@ -90,7 +85,7 @@ class Learner:
         state = lanes.flat, lanes.reach, lanes.last, lanes.mark, lanes.parameters, lanes.totals
         arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, self._out)
         self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds], np.int64)
-        self._bound = True
+        self._slots, self._bound = lanes.features, True
 
     def __getstate__(self) -> dict[str, Any]:
         return {"bits": self.bits, "names": dict(self.names), "lanes": self.lanes, "_code": self._code}
@@ -105,12 +100,23 @@ class Learner:
 
     def learn(self, x: Mapping[Hashable, Any], label: float, weight: float) -> None:
         """Learn from a row; one with a value that is not a finite number is refused, and nothing changes."""
-        names = self.names
+        names, count = self.names, len(x)
         known = len(names)
-        self._write(x, map(names.__getitem__, x), label, weight)
-        if len(names) >= self.lanes.features and self.bits is None:
-            self.make_room()
-            self._bind()
+        pack = self._packs.get(count)
+        if pack is None or not self._bound:
+            pack = self._ready(count)
+        if self.bits is None:
+            try:
+                # Values before names: a row of which one cannot be written leaves no names behind.
+                pack[0](self._numbers, 0, label, weight, self._shape, *x.values())
+            except UNUSABLE:
+                raise self._refusal(x) from None
+            pack[1](self._places, 0, 0, count, *map(names.__getitem__, x))
+            if len(names) >= self._slots:
+                self.make_room()
+                self._bind()
+        else:
+            self._write_hashed(x, label, weight)
         rounds = self._learn(self._block)
         if rounds < 0:
             forget(names, known)
@@ -119,28 +125,39 @@ class Learner:
 
     def margins(self, x: Mapping[Hashable, Any]) -> NDArray[Any]:
         """Return the margin of each lane, in an array that the next call writes over; names not seen have weight 0."""
-        self._write(x, map(self.names.get, x, repeat(0)))
+        count = len(x)
+        pack = self._packs.get(count)
+        if pack is None or not self._bound:
+            pack = self._ready(count)
+        if self.bits is None:
+            try:
+                pack[0](self._numbers, 0, 0.0, 1.0, self._shape, *x.values())
+            except UNUSABLE:
+                raise self._refusal(x) from None
+            pack[1](self._places, 0, 0, count, *map(self.names.get, x, repeat(0)))
+        else:
+            self._write_hashed(x, 0.0, 1.0)
         if self._predict(self._block) < 0:
             raise self._refusal(x)
         return self._out
 
-    def _write(self, x: Any, slots: Any, label: float = 0.0, weight: float = 1.0) -> None:
-        """Write a row into the buffers."""
-        count = len(x)
+    def _ready(self, count: int) -> tuple[Any, Any]:
+        """Return what writes so many values and slots, with room for them and everything in its place."""
         if count > self._room:
             self._prepare(2 * count)
         if not self._bound:
             self._bind()
+        pack = struct.Struct(f"{count + 3}{self._code}").pack_into, struct.Struct(f"{count + 2}q").pack_into
+        self._packs[count] = pack
+        return pack
+
+    def _write_hashed(self, x: Mapping[Hashable, Any], label: float, weight: float) -> None:
         try:
-            row = x
-            if self.bits is not None:
-                row = slots = hashed(x.items(), self.bits)
-                count = len(row)
-            numbers, places = _packers(count, self._code)
-            # Values before names: a row of which one cannot be written leaves no names behind.
+            row = hashed(x.items(), self.bits or 0)
+            numbers, places = self._packs.get(len(row)) or self._ready(len(row))
             numbers(self._numbers, 0, label, weight, self._shape, *row.values())
-            places(self._places, 0, 0, count, *slots)
-        except (TypeError, ValueError, OverflowError, struct.error):
+            places(self._places, 0, 0, len(row), *row)
+        except UNUSABLE:
             raise self._refusal(x) from None
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:

@@ -22,6 +22,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/reference.py
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/formats.py
+	$(BIN)/python benchmarks/river_door.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

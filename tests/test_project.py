@@ -68,6 +68,11 @@ def test_help_imports_nothing_heavy():
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
+def test_the_package_alone_imports_neither_numba_nor_river():
+    code = "import sys, forel; print(sorted({'numpy', 'numba', 'river', 'narwhals'} & set(sys.modules)))"
+    assert run(sys.executable, "-c", code).stdout.strip() == "[]"
+
+
 def test_no_file_names_a_package_registry():
     places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
     needles = ["py" + "pi.org", "python" + "hosted"]  # in two parts, so as not to find itself

@@ -26,6 +26,7 @@ _MODULES = (
     "plot",
     "rates",
     "regularizers",
+    "river",
     "sets",
     "store",
     "survey",

@@ -14,10 +14,12 @@ from typing import Any
 
 import numba
 
-from forel.kernels import dither, inline, losses, pieces, prefetch
+from forel.kernels import address, dither, inline, losses, pieces, prefetch
 from forel.kernels.recipe import FLAGS, Recipe
 
 __all__ = ["compose", "interpret"]
+
+COMPILED = ("carray", "pointer", "prefetch")  # what only compiled code can have
 
 
 def folder() -> pathlib.Path:
@@ -31,6 +33,8 @@ def folder() -> pathlib.Path:
 @lru_cache(maxsize=64)
 def compose(recipe: Recipe) -> ModuleType:
     """Return a module with the compiled functions ``learn``, ``feed``, ``predict`` and ``gather`` of a recipe.
+
+    ``learn_one`` and ``predict_one`` are the same for one row, with less to hand over.
 
     The module's file has a hash of everything that went into it in its name, because numba's cache looks only at the
     file itself. A loss of the user's own is compiled in memory, unless it can be imported by name.
@@ -47,7 +51,15 @@ def compose(recipe: Recipe) -> ModuleType:
         module.__dict__["loss"] = own
         exec(text.replace("cache=True, ", ""), module.__dict__)
         return module
-    modules = [dither, inline, losses, pieces, prefetch, *([inspect.getmodule(own)] if own is not None else [])]
+    modules = [
+        address,
+        dither,
+        inline,
+        losses,
+        pieces,
+        prefetch,
+        *([inspect.getmodule(own)] if own is not None else []),
+    ]
     sources = "".join(inspect.getsource(module) for module in modules if module is not None)
     versions = f"{numba.__version__} {sys.version}"
     key = hashlib.sha256((text + sources + versions).encode()).hexdigest()[:20]
@@ -89,7 +101,7 @@ def interpret(recipe: Recipe) -> ModuleType:
     """Return the same functions as plain Python, from the same source: slow, and what parity is tested on."""
     module = ModuleType("forel_kernel_interpreted")
     spaces = _interpreted()
-    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name != "prefetch"}
+    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name not in COMPILED}
     names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
     if not isinstance(recipe.loss, str):
         names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)

@@ -89,6 +89,7 @@ class Recipe:
         }
         found = {name: f"pieces.{piece}" for name, piece in chosen.items()}
         found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
+        found |= {"carray": "address.carray", "pointer": "address.pointer"}
         if isinstance(self.loss, str) and self.loss != "softmax":
             found["loss"] = f"losses.{self.loss}"
         return found
@@ -124,6 +125,7 @@ class Recipe:
         literals = {
             "imports": imports,
             "flags": "{" + ", ".join(map(repr, sorted(FLAGS))) + "}",
+            "real": "np.float64" if self.double else "np.float32",
             "lanes": self.lanes,
             "parts": self.parts,
             "ahead": AHEAD,

@@ -347,4 +347,50 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
         recall(STATE, q, 0, s, zero, held, free)
         for k in range(L):
             out[j * L + k] = desk[k]
+
+
+@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+def usable(numbers, count):
+    """Tell whether a row has neither NaN nor infinity."""
+    for j in range(3, 3 + count):
+        if not np.isfinite(numbers[j]):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+def predict_one(block):
+    """Write the margins of one row, all of whose arrays lie where the block says: address and length of each.
+
+    Ends and indices are in the places; label, importance, shape and values in the numbers. Return the number of rounds
+    so far, or −1 for a row that is not finite.
+    """
+    places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
+    if not usable(numbers, places[1]):
+        return np.int64(-1)
+    zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
+    last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
+    lanes = carray(pointer(block[12]), (block[13],), {real})
+    totals = carray(pointer(block[14]), (block[15],), np.float64)
+    out = carray(pointer(block[16]), (block[17],), {real})
+    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, block[18], lanes, totals, out)
+    return block[18]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+def learn_one(block):
+    """Learn from one row likewise."""
+    places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
+    if not usable(numbers, places[1]):
+        return np.int64(-1)
+    zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
+    last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
+    lanes = carray(pointer(block[12]), (block[13],), {real})
+    totals = carray(pointer(block[14]), (block[15],), np.float64)
+    ends, indices, label, importance, values = places[:2], places[2:], numbers[:1], numbers[1:2], numbers[3:]
+    t, shape, longest = block[18], numbers[2], places[1] + 1
+    block[18] = learn(
+        ends, indices, values, label, importance, zn, reach, last, mark, t, lanes, shape, longest, totals, values[:0]
+    )
+    return block[18]
 '''

@@ -1,0 +1,21 @@
+"""Arrays by their addresses: handing many to a compiled function one by one costs more than a short row does."""
+
+from typing import Any
+
+from numba import carray, types  # type: ignore[attr-defined]
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = ["carray", "pointer"]
+
+
+@intrinsic
+def pointer(typing_context: Any, address: Any) -> Any:
+    """Return an integer as a pointer."""
+    if not isinstance(address, types.Integer):
+        return None
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), codegen

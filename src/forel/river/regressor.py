@@ -1,0 +1,126 @@
+"""Regression for river: the margin is the prediction."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from forel.certificate import Certificate
+from forel.checks import refuse
+from forel.losses import MarginLoss
+from forel.river.frames import importances, rows_of_frame, targets
+from forel.river.learner import Learner, importance, settings_of
+
+__all__ = ["LinearRegressor"]
+
+LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
+
+
+class LinearRegressor(base.MiniBatchRegressor):
+    r"""A linear regression for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+
+    Parameters
+    ----------
+    alpha, beta : of the rate; predictions far from 0 need a large alpha
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
+        ``Quantile(0.9)``
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether there is a constant feature, which is not penalised
+    bits : None for a slot a name, however many come; 22 hashes them into 2^22 slots, and keeps no names
+    dtype : "float64", or "float32" for half the memory
+    certified : whether :meth:`certificate` can be asked for
+
+    >>> model = LinearRegressor(alpha=1.0)
+    >>> for k in range(400):
+    ...     model.learn_one({"a": k % 4, "b": k % 3 == 0}, 2 * (k % 4) + 1)
+    >>> round(model.predict_one({"a": 4, "b": False}), 1)
+    9.0
+    >>> round(model.weights["a"], 1), round(model.intercept, 1)
+    (2.0, 1.0)
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 1.0,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str = "adagrad",
+        loss: str | MarginLoss = "squared",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+        self._y_name: str | None = None
+
+    def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
+        """Learn from one row; ``w`` multiplies its loss."""
+        self._learner.learn(x, self._target(y), w if w == 1.0 else importance(w))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Return the prediction for a row; names that were never learned from have weight 0."""
+        return self._learner.margins(x).item(0)  # type: ignore[no-any-return]
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
+        height = len(X)
+        given, name = targets(y, height)
+        labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
+        weight = importances(w, height, labels.dtype)
+        self._learner.learn_rows(rows_of_frame(self._learner, X, learning=True), labels, weight)
+        self._y_name = name
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predictions for a frame, as a series of its kind."""
+        found = self._learner.row_margins(rows_of_frame(self._learner, X, learning=False))[:, 0]
+        return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Hashable, float]:
+        """The weight of each name that was learned from, exact zeros included; by slot where names are hashed."""
+        return self._learner.weights()
+
+    @property
+    def intercept(self) -> float:
+        """The weight of the constant feature; 0 without ``bias``."""
+        return self._learner.bias()
+
+    def certificate(self) -> Certificate:
+        """Return what is proved so far; its coordinates are those of ``weights`` in order, and the bias last."""
+        return self._learner.certificate()
+
+    def _target(self, y: Any) -> float:
+        try:
+            fine = -self._largest <= y <= self._largest
+        except TypeError:
+            fine = False
+        if not fine:
+            raise refuse("y", y, f"a finite number within the range of {self._learner.lanes.dtype}")
+        return y  # type: ignore[no-any-return]

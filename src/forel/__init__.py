@@ -23,6 +23,7 @@ _MODULES = (
     "losses",
     "norms",
     "penalties",
+    "pipeline",
     "plot",
     "rates",
     "regularizers",

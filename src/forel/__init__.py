@@ -25,6 +25,7 @@ _MODULES = (
     "penalties",
     "pipeline",
     "plot",
+    "progressive",
     "rates",
     "regularizers",
     "sets",

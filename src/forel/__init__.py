@@ -29,18 +29,22 @@ _MODULES = (
     "rates",
     "regularizers",
     "sets",
+    "store",
     "survey",
     "weights",
 )
+_FUNCTIONS = {"load": "store", "save": "store"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"forel.{name}")
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(f"forel.{_FUNCTIONS[name]}"), name)
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("forel")
-    raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(_MODULES)}")
+    raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join((*_MODULES, *_FUNCTIONS))}")
 
 
 def __dir__() -> list[str]:
-    return [*_MODULES, "__version__"]
+    return [*_MODULES, *_FUNCTIONS, "__version__"]

@@ -2,5 +2,6 @@
 
 from forel.estimators.classifier import FTRLClassifier
 from forel.estimators.regressor import FTRLRegressor
+from forel.estimators.stored import estimator_of
 
-__all__ = ["FTRLClassifier", "FTRLRegressor"]
+__all__ = ["FTRLClassifier", "FTRLRegressor", "estimator_of"]

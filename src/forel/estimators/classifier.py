@@ -172,6 +172,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted
+    __stored__ = shared.stored
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

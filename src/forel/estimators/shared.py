@@ -165,3 +165,33 @@ def densify(self: Any) -> Any:
 def is_fitted(self: Any) -> bool:
     """Tell scikit-learn whether there is a model."""
     return hasattr(self, "_model")
+
+
+def stored(self: Any) -> tuple[Linear, dict[str, Any]]:
+    """Return what a file keeps of an estimator: its learner, and what it knows besides, as JSON holds it."""
+    check_is_fitted(self)
+    if not isinstance(self.random_state, int | np.integer | None):
+        expected = "a whole number or None, which a file can hold; set_params(random_state=0) before saving"
+        raise refuse("random_state", self.random_state, expected)
+    known: dict[str, Any] = {
+        "passes": int(self.passes),
+        "shuffle": bool(self.shuffle),
+        "random_state": None if self.random_state is None else int(self.random_state),
+        "warm_start": bool(self.warm_start),
+        "progress": [float(number) for number in self._progress],
+        "sparse": bool(self._sparse),
+        "n_iter": int(self.n_iter_),
+        "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+        "class": type(self).__name__,
+    }
+    if hasattr(self, "classes_"):
+        known["classes"] = pack_classes(self.classes_)
+    return self._model, known
+
+
+def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the classes of a classifier as JSON: the type of their array, and their values."""
+    values = classes.tolist()
+    if classes.dtype.kind not in "biufU" and not (classes.dtype.kind == "O" and all(type(v) is str for v in values)):
+        raise refuse("classes_", values, "numbers or text, which a file can hold; encode the labels before fitting")
+    return {"dtype": classes.dtype.str, "values": values}

@@ -77,6 +77,38 @@ class Names:
             self._table = slots[order], piece[order], within[order]
         return self._table
 
+    def packed(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
+        """Return the slots in order, their fingerprints, how long each name is, and the bytes of all names.
+
+        The same names give the same arrays, in whatever pieces they were read.
+        """
+        slots = self._sorted()[0]
+        order = np.argsort(np.concatenate([p[0] for p in self._pieces] or [slots]))
+        sizes = np.concatenate([np.diff(p[2]) for p in self._pieces] or [slots])
+        starts = (np.cumsum(sizes) - sizes)[order]
+        lengths = sizes[order].astype(np.int64)
+        text = np.frombuffer(b"".join(p[1] for p in self._pieces), np.uint8)
+        # Where each byte of the result is in the text: its own place, moved by how far its name moves.
+        moved = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return slots, self.prints[slots], lengths, text[np.arange(text.size) + moved]
+
+    @classmethod
+    def unpacked(
+        cls, bits: int, slots: NDArray[Any], prints: NDArray[Any], lengths: NDArray[Any], text: NDArray[np.uint8]
+    ) -> "Names":
+        """Return the names that :meth:`packed` was called on.
+
+        >>> names = Names(4)
+        >>> names.meet(np.array([3]), np.array([1], np.uint64), lambda k: b"colour")
+        >>> Names.unpacked(4, *names.packed())[3]
+        'colour'
+        """
+        names = cls(bits)
+        names.prints[slots] = prints
+        if slots.size:
+            names._keep(slots.astype(np.int64), text.tobytes(), np.append(0, np.cumsum(lengths, dtype=np.int64)))
+        return names
+
     @property
     def met(self) -> int:
         """In how many slots two different names met, as far as 30 bits more of their hashes tell."""

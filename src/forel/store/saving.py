@@ -1,0 +1,96 @@
+"""The doors: save a model, load a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.checks import refuse, whole
+from forel.formats import Names
+from forel.linear import Linear
+from forel.store.files import File, Path, Unreadable, opened, write
+from forel.store.header import extra_of
+from forel.store.serving import Serving, pack_serving, unpack_serving
+from forel.store.trainer import pack, unpack
+
+__all__ = ["Stored", "load", "save"]
+
+NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a file held: the model, and what was kept with it."""
+
+    model: Any
+    extra: dict[str, Any] = field(default_factory=dict)
+    names: Names | None = field(default=None, repr=False)
+    estimator: dict[str, Any] | None = field(default=None, repr=False)
+
+
+def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: Names | None = None) -> None:
+    """Write a model to one file; equal models give equal bytes, and an older file is replaced only by a whole one.
+
+    Parameters
+    ----------
+    path : of the file
+    model : a :class:`forel.linear.Linear`, an estimator that was fitted, or what :func:`forel.store.serving` returned
+    extra : whatever should be kept with it, as JSON holds it
+    names : of the slots, such as a reader kept; of a model for serving only those of its weights
+
+    >>> import tempfile, pathlib
+    >>> from forel.linear import Settings
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
+    >>> save(path, Linear(2, Settings()), extra={"labels": ["ham", "spam"]})
+    >>> load(path).extra
+    {'labels': ['ham', 'spam']}
+    """
+    estimator = None
+    if hasattr(model, "__stored__"):
+        model, estimator = model.__stored__()
+    if not isinstance(model, Linear | Serving):
+        raise refuse("model", model, "a forel.linear.Linear, a fitted estimator, or a forel.store.Serving")
+    kept = extra_of(extra)
+    header, arrays = pack(model) if isinstance(model, Linear) else pack_serving(model)
+    only = model.slots if isinstance(model, Serving) else None
+    named = {} if names is None else _pack_names(names, only)
+    bits = None if names is None else names.bits
+    write(path, {**header, "extra": kept, "estimator": estimator, "bits": bits}, {**arrays, **named})
+
+
+def load(path: Path, loss: Any = None) -> Stored:
+    """Read a model from a file, to go on learning or to predict.
+
+    ``loss`` is needed for a learner with a loss of your own, which a file knows only by name: the same function.
+    Nothing in a file is ever run. A file that is cut, damaged, foreign or newer is an ``Unreadable`` that says so.
+    """
+    with opened(path) as file:
+        header, kind = file.header, file.header["kind"]
+        if kind not in ("trainer", "serving"):
+            raise Unreadable(f"a model of the kind {kind!r}, which is not known here; update forel")
+        model = unpack(file, loss) if kind == "trainer" else unpack_serving(file)
+        if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
+            raise Unreadable("the header says what no model says; take another copy, or train again")
+        names = None if header["bits"] is None else _unpack_names(file, header["bits"])
+        return Stored(model, header["extra"], names, header["estimator"])
+
+
+def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    slots, prints, lengths, text = names.packed()
+    if only is not None:
+        kept = np.isin(slots, only)
+        text, slots, prints, lengths = text[np.repeat(kept, lengths)], slots[kept], prints[kept], lengths[kept]
+    return dict(zip(NAMES, (slots.astype(np.uint32), prints, lengths.astype(np.uint32), text), strict=True))
+
+
+def _unpack_names(file: File, bits: Any) -> Names:
+    if not 1 <= whole("bits", bits) <= 31:
+        raise refuse("bits", bits, "1 to 31")
+    held = file.shape(NAMES[0])[0]
+    slots, prints, lengths = (file.array(name, np.uint32, (held,)) for name in NAMES[:3])
+    text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))
+    if held and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
+        raise Unreadable("the slots of names do not rise, or reach beyond the bits; take another copy, or train again")
+    return Names.unpacked(bits, slots, prints, lengths, text)

@@ -1,0 +1,123 @@
+"""The whole state of a learner, so that learning goes on as if it had never stopped.
+
+Of the records of all coordinates only those that differ from zero are kept where that is smaller: a model of many
+hashed features has mostly never seen a slot. Bits count, not values: −0 is kept.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.checks import all_finite, whole
+from forel.lanes import Lanes
+from forel.linear import Linear
+from forel.store.files import File, Unreadable
+from forel.store.header import pack_settings, unpack_settings
+
+__all__ = ["pack", "slot_type", "touched", "unpack"]
+
+BLOCK = 1 << 22  # bytes of records that are looked at at a time
+BESIDE = ("reach", "last", "mark")
+
+
+def slot_type(slots: int) -> Any:
+    """Return the smallest type of number that every slot has room in."""
+    return np.uint32 if slots <= 1 << 32 else np.int64
+
+
+def touched(lanes: Lanes) -> NDArray[np.int64]:
+    """Return the coordinates with anything in their record, or beside it."""
+    slots = lanes.features + 1
+    tables = [_bits(array.reshape(slots, -1)) for array in (lanes.flat, *_beside(lanes, slots).values())]
+    step = max(1, BLOCK // sum(table.itemsize * table.shape[1] for table in tables))
+    found = []
+    for start in range(0, slots, step):
+        parts = [table[start : start + step] for table in tables]
+        if not any(part.any() for part in parts):
+            continue
+        used = np.zeros(len(parts[0]), bool)
+        for part in parts:
+            used |= part.any(axis=1)
+        found.append(np.flatnonzero(used) + start)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _bits(table: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as the widest whole numbers that fit into a row, which are zero only where every bit is."""
+    return table.view(np.uint64 if table.itemsize * table.shape[1] % 8 == 0 else np.uint32)
+
+
+def _beside(lanes: Lanes, slots: int) -> dict[str, NDArray[Any]]:
+    """Return what some rules keep for every coordinate beside its record; others keep one number that says nothing."""
+    return {name: getattr(lanes, name) for name in BESIDE if getattr(lanes, name).size >= slots > 1}
+
+
+def pack(model: Linear) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a learner."""
+    lanes, slots = model._lanes, model.features + 1
+    state, beside = lanes.state, _beside(lanes, slots)
+    chosen = touched(lanes)
+    row = state[0].nbytes + sum(array.nbytes // slots for array in beside.values())
+    sparse = chosen.size * (row + np.dtype(slot_type(slots)).itemsize) < slots * row
+    arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals}
+    for name, table in {"state": state, **beside}.items():
+        rows = table.reshape(slots, *(table.shape[1:] or (table.size // slots,)))
+        arrays[name] = rows[chosen] if sparse else rows
+    if sparse:
+        arrays["slots"] = chosen.astype(slot_type(slots))
+    for name, array in arrays.items():
+        if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
+            raise ValueError(f"model: got {name} that is not finite, expected numbers; nothing was written")
+    header = {
+        "kind": "trainer",
+        "settings": pack_settings(model.settings),
+        "features": model.features,
+        "dtype": model.dtype.name,
+        "classes": model.classes,
+        "certified": bool(model.certified),
+        "rounds": model.rounds,
+    }
+    return header, arrays
+
+
+def unpack(file: File, loss: Any = None) -> Linear:
+    """Return the learner of a file; memory of coordinates that were never seen is not used."""
+    header = file.header
+    settings, classes = unpack_settings(header["settings"], loss), header["classes"]
+    features, rounds = whole("features", header["features"], low=1), whole("rounds", header["rounds"])
+    count, slots = settings.lanes if classes is None else whole("classes", classes, low=2), features + 1
+    if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or rounds >= 1 << 62:
+        raise Unreadable("the header says what no learner says; take another copy, or train again")
+    # What the file really holds is looked at before memory is asked for.
+    totals = file.array("totals", np.float64, (4 * count,))
+    held = file.shape("slots")[0] if file.has("slots") else slots
+    if file.shape("state")[0] != held:
+        raise Unreadable("there are not as many records as the header says; take another copy, or train again")
+    model = Linear(features, settings, classes, header["dtype"], header["certified"])
+    lanes = model._lanes
+    chosen: Any = _slots(file, held, slots) if file.has("slots") else None
+    state, beside = lanes.state, _beside(lanes, slots)
+    for name, table in {"state": state, **beside}.items():
+        rows = table.reshape(slots, *(table.shape[1:] or (table.size // slots,)))
+        for start, piece in file.pieces(name, table.dtype, (held, *rows.shape[1:])):
+            _sensible(name, piece, rounds)
+            stop = start + len(piece)
+            rows[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
+    _sensible("totals", totals, rounds)
+    lanes.totals[:], lanes.rounds = totals, rounds
+    return model
+
+
+def _slots(file: File, held: int, slots: int) -> NDArray[Any]:
+    chosen = file.array("slots", slot_type(slots), (held,))
+    if held and (int(chosen[-1]) >= slots or int(chosen[0]) < 0 or not (chosen[1:] > chosen[:-1]).all()):
+        raise Unreadable("the slots do not rise, or reach beyond the features; take another copy, or train again")
+    return chosen
+
+
+def _sensible(name: str, piece: NDArray[Any], rounds: int) -> None:
+    """Refuse numbers that no learner has, because kernels look at nothing again."""
+    good = (piece.min() >= 0 and piece.max() <= rounds) if name == "last" else all_finite(piece)
+    if not good:
+        raise Unreadable(f"{name!r} holds numbers that no learner has; take another copy, or train again")

@@ -28,12 +28,15 @@ _MODULES = (
     "progressive",
     "rates",
     "regularizers",
+    "scoring",
     "sets",
     "store",
     "survey",
+    "targets",
+    "training",
     "weights",
 )
-_FUNCTIONS = {"load": "store", "save": "store"}
+_FUNCTIONS = {"evaluate": "scoring", "load": "store", "save": "store", "train": "training"}
 
 
 def __getattr__(name: str) -> Any:

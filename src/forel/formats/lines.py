@@ -115,7 +115,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         names.record(text, records[: counts[layout.NAMES]])
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     return Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ _MODULES = (
     "algorithms",
     "analysis",
     "argmin",
+    "clicks",
     "convex",
     "estimators",
     "experts",

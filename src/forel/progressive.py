@@ -148,8 +148,9 @@ def area(negative: Sums, positive: Sums) -> tuple[float | None, float | None]:
     if pairs <= 0:
         return None, None
     below = np.cumsum(negative) - negative
-    tied = 0.5 * float(positive @ negative) / pairs
-    return float(positive @ below) / pairs + tied, tied
+    # Not @, which would start threads on arrays this long.
+    tied = 0.5 * float(np.sum(positive * negative)) / pairs
+    return float(np.sum(positive * below)) / pairs + tied, tied
 
 
 def _table(bins: Sums, parts: int = 10) -> tuple[Bucket, ...]:

@@ -24,7 +24,7 @@ True
 """
 
 from forel.store.files import Unreadable
+from forel.store.predicting import Serving, serving
 from forel.store.saving import Stored, load, save
-from forel.store.serving import Serving, serving
 
 __all__ = ["Serving", "Stored", "Unreadable", "load", "save", "serving"]

@@ -13,7 +13,7 @@ import secrets
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,7 @@ class File:
 
     header: dict[str, Any]
     handle: Any
+    used: set[str] = field(default_factory=set)
 
     def has(self, name: str) -> bool:
         """Tell whether there is such an array."""
@@ -109,6 +110,7 @@ class File:
         """Return the shape of an array, without reading it."""
         if not self.has(name):
             raise Unreadable(f"there is no array {name!r}")
+        self.used.add(name)
         return tuple(self.handle.get_slice(name).get_shape())
 
     def array(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -143,7 +145,8 @@ class File:
 def opened(path: Path) -> Iterator[File]:
     """Open a file for reading; whatever is wrong with it, also inside the block, is an ``Unreadable`` that names it."""
     try:
-        with safe_open(os.fspath(path), framework="numpy") as handle:
+        # Opened twice, because the container's library does not say the number of what went wrong.
+        with open(path, "rb"), safe_open(os.fspath(path), framework="numpy") as handle:
             yield File(_header(handle), handle)
     except OSError as error:
         raise OSError(error.errno, f"{path}: could not be read ({error.strerror or error}); check the path") from error
@@ -165,7 +168,7 @@ def _header(handle: Any) -> dict[str, Any]:
     if type(version) is int and version > VERSION:
         raise Unreadable(f"a model file of version {version}, and {VERSION} is known here; update forel")
     rest = {name: value for name, value in header.items() if name != "check"}
-    if version != VERSION or header.get("check") != zlib.crc32(text_of(rest).encode()):
+    if type(version) is not int or version != VERSION or header.get("check") != zlib.crc32(text_of(rest).encode()):
         raise Unreadable("the header is not the one that was written; take another copy, or train again")
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
         raise Unreadable("the arrays are not those that the header names; take another copy, or train again")

@@ -5,13 +5,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from forel.checks import refuse
+from forel.checks import refuse, whole
 from forel.settings import LOSSES, NAMES, Settings
 from forel.store.files import Unreadable, text_of
 
-__all__ = ["extra_of", "pack_settings", "unpack_settings"]
+__all__ = ["count_of", "extra_of", "pack_settings", "unpack_settings"]
 
 KINDS: dict[str, Any] = {name: kind for kind, name in NAMES.items()}
+
+
+def count_of(name: str, value: Any, low: int = 0) -> int:
+    """Return a whole number of a header, which has to be one in JSON, too."""
+    return whole(name, value, low) if type(value) is int else whole(name, None, low)
 
 
 def extra_of(extra: Mapping[str, Any] | None) -> dict[str, Any]:

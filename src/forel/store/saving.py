@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.checks import refuse, whole
+from forel.checks import refuse
 from forel.formats import Names
 from forel.linear import Linear
 from forel.store.files import File, Path, Unreadable, opened, write
-from forel.store.header import extra_of
-from forel.store.serving import Serving, pack_serving, unpack_serving
+from forel.store.header import count_of, extra_of
+from forel.store.predicting import Serving, pack_serving, unpack_serving
 from forel.store.trainer import pack, unpack
 
 __all__ = ["Stored", "load", "save"]
@@ -74,6 +74,8 @@ def load(path: Path, loss: Any = None) -> Stored:
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise Unreadable("the header says what no model says; take another copy, or train again")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])
+        if file.used != set(header["checks"]):
+            raise Unreadable("there are arrays that such a model does not have; take another copy, or train again")
         return Stored(model, header["extra"], names, header["estimator"])
 
 
@@ -86,7 +88,7 @@ def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[An
 
 
 def _unpack_names(file: File, bits: Any) -> Names:
-    if not 1 <= whole("bits", bits) <= 31:
+    if not 1 <= count_of("bits", bits) <= 31:
         raise refuse("bits", bits, "1 to 31")
     held = file.shape(NAMES[0])[0]
     slots, prints, lengths = (file.array(name, np.uint32, (held,)) for name in NAMES[:3])

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.checks import all_finite, whole
+from forel.checks import all_finite
 from forel.lanes import Lanes
 from forel.linear import Linear
 from forel.store.files import File, Unreadable
-from forel.store.header import pack_settings, unpack_settings
+from forel.store.header import count_of, pack_settings, unpack_settings
 
 __all__ = ["pack", "slot_type", "touched", "unpack"]
 
@@ -85,8 +85,8 @@ def unpack(file: File, loss: Any = None) -> Linear:
     """Return the learner of a file; memory of coordinates that were never seen is not used."""
     header = file.header
     settings, classes = unpack_settings(header["settings"], loss), header["classes"]
-    features, rounds = whole("features", header["features"], low=1), whole("rounds", header["rounds"])
-    count, slots = settings.lanes if classes is None else whole("classes", classes, low=2), features + 1
+    features, rounds = count_of("features", header["features"], low=1), count_of("rounds", header["rounds"])
+    count, slots = settings.lanes if classes is None else count_of("classes", classes, low=2), features + 1
     if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or rounds >= 1 << 62:
         raise Unreadable("the header says what no learner says; take another copy, or train again")
     # What the file really holds is looked at before memory is asked for.

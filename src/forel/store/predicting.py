@@ -4,7 +4,7 @@ Neither numba nor a compiler is needed to predict from one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from forel.losses import Softmax
 from forel.rows import rows_of
 from forel.settings import LOSSES
 from forel.store.files import File, Unreadable
-from forel.store.header import pack_settings
+from forel.store.header import count_of, pack_settings
 from forel.store.trainer import slot_type, touched
 
 __all__ = ["LINKS", "Serving", "pack_serving", "serving", "unpack_serving"]
@@ -153,7 +153,7 @@ def serving(
         return small
     columns = {"learner": model.margins(X)[:, kept], "serving": small.margins(X)}
     losses = {name: _mean_loss(model, margins, np.asarray(y), lane) for name, margins in columns.items()}
-    return Serving(**{**small.__dict__, "measured": losses})
+    return replace(small, measured=losses)
 
 
 def _link(model: Linear, lane: int | None) -> str:
@@ -203,7 +203,7 @@ def pack_serving(small: Serving) -> tuple[dict[str, Any], dict[str, NDArray[Any]
 def unpack_serving(file: File) -> Serving:
     """Return the weights for predicting of a file."""
     header = file.header
-    features, lanes = whole("features", header["features"], low=1), whole("lanes", header["lanes"], low=1)
+    features, lanes = count_of("features", header["features"], low=1), count_of("lanes", header["lanes"], low=1)
     if header["dtype"] not in ("float32", "float16") or header["link"] not in LINKS:
         raise Unreadable("the header says what no model says; take another copy, or train again")
     bias = file.array("bias", np.float32, (lanes,))
@@ -214,5 +214,5 @@ def unpack_serving(file: File) -> Serving:
         raise Unreadable("the slots do not rise, or reach beyond the features; take another copy, or train again")
     if not (all_finite(weights) and all_finite(bias)):
         raise Unreadable("there are weights that are not finite; take another copy, or train again")
-    rounds, measured = whole("rounds", header["rounds"]), header["measured"]
+    rounds, measured = count_of("rounds", header["rounds"]), header["measured"]
     return Serving(features, slots, weights, bias, header["link"], dict(header["settings"]), rounds, measured)

@@ -117,7 +117,7 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
     console = Console(stderr=elsewhere)
     if as_json:
         content = {
-            **{name.replace(" ", "_"): value for name, value in facts.items()},
+            **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
             "report": jsonable(trained.report),
             "holdout": jsonable(trained.holdout),
             "passes": [report.loss for report in trained.passes],

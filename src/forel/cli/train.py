@@ -1,6 +1,7 @@
 """``forel train``: from files to a model, in one pass unless told otherwise."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ from forel.cli.sentences import sentences
 
 
 def train(
+    context: typer.Context,
     files: Files = None,
     model: Annotated[str | None, typer.Option("--model", "-f", help="Where to write the model.")] = None,
     loss: Annotated[
@@ -103,6 +105,7 @@ def train(
         return
     with sentences():
         from forel.cli.report import Reporter, finish
+        from forel.scoring import settings_of
         from forel.settings import Settings
         from forel.store import load
         from forel.training import train
@@ -113,13 +116,17 @@ def train(
         }  # fmt: skip
         stored = None if start is None else load(start)
         chosen = Settings(**given) if stored is None else None
+        if stored is not None:
+            # What was said has to be what the model was begun with; what was not said is.
+            said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
+            chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             write = None
             if predictions is not None:
                 from forel.cli.predict import link_of, writing
 
-                turn = link_of(link, chosen if stored is None else stored.model.settings)
+                turn = link_of(link, chosen if stored is None else settings_of(stored))
                 out = held.enter_context(writing(predictions))
                 write = lambda moment: out(moment.block, turn(moment.margins))  # noqa: E731
             progress = held.enter_context(Reporter(source, passes, quiet or as_json))

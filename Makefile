@@ -3,9 +3,21 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: run test lint bench bench-sparsity docs clean
+DEMO := build/demo
 
+.PHONY: run survey test lint bench bench-sparsity docs clean
+
+# Clicks with known truth: the last rows are kept for the end.
 run: $(READY)
+	mkdir -p $(DEMO)
+	$(BIN)/forel generate ctr --rows 200000 --output $(DEMO)/clicks.vw
+	head -n 180000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
+	tail -n 20000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
+	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --l1 1 --certificate --names
+	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
+	$(BIN)/forel inspect $(DEMO)/clicks.forel --top 10
+
+survey: $(READY)
 	$(BIN)/forel survey --plots figures
 
 test: $(READY)
@@ -23,6 +35,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/river_door.py
+	$(BIN)/python benchmarks/train.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

@@ -520,3 +520,21 @@ def test_progress_is_what_was_predicted_before_learning():
         assert np.allclose(single.margins([a])[0], margins)
         single.learn([a], [y])
     assert np.array_equal(whole.state, single.state)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free", "root"])
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
+@pytest.mark.parametrize("penalty_weight", ["once", "every"])
+def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algorithm, penalty_weight):
+    dense, labels = stream("logistic")
+    held = np.arange(ROUNDS) % 4 == 2
+    settings = Settings(rate=rate, algorithm=algorithm, penalty_weight=penalty_weight, l1=0.02, alpha=0.5)
+    whole, without, before = (Linear(N, settings, dtype=np.float64, certified=True) for _ in range(3))
+    margins = whole.progress(dense, labels, held=held)
+    without.learn(dense[~held], labels[~held])
+    assert whole.state.tobytes() == without.state.tobytes()
+    assert (whole.rounds, whole.loss.tolist()) == (without.rounds, without.loss.tolist())
+    last = np.flatnonzero(held)[-1]
+    before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])
+    assert np.array_equal(before.margins(dense[last : last + 1]), margins[last : last + 1])

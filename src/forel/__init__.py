@@ -14,6 +14,7 @@ _MODULES = (
     "algorithms",
     "analysis",
     "argmin",
+    "clicks",
     "convex",
     "estimators",
     "experts",
@@ -23,16 +24,21 @@ _MODULES = (
     "losses",
     "norms",
     "penalties",
+    "pipeline",
     "plot",
+    "progressive",
     "rates",
     "regularizers",
     "river",
+    "scoring",
     "sets",
     "store",
     "survey",
+    "targets",
+    "training",
     "weights",
 )
-_FUNCTIONS = {"load": "store", "save": "store"}
+_FUNCTIONS = {"evaluate": "scoring", "load": "store", "save": "store", "train": "training"}
 
 
 def __getattr__(name: str) -> Any:

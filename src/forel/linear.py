@@ -91,18 +91,27 @@ class Linear:
         self._learn(X, y, importance, keep=False)
         return self.loss - before
 
-    def progress(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[Any]:
+    def progress(
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
         """Learn from each row in turn, and return every lane's margins from before the row was learned from.
+
+        Rows that are ``held`` out are predicted when it is their turn, and not learned from: the model is as if they
+        had not been there.
 
         >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        return self._learn(X, y, importance, keep=True)
+        return self._learn(X, y, importance, keep=True, held=held)
 
-    def _learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool) -> NDArray[Any]:
+    def _learn(
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
         rows = rows_of(X, self.features, self.dtype)
         labels = self._labels(y, rows.number)
         scale = self._importance(importance, rows.number)
+        if held is not None:
+            scale = np.where(held, self.dtype.type(-1), scale)
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
         lanes.rounds = int(lanes.kernel.learn(*arguments))

@@ -43,8 +43,10 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         matrix = X if X.format == "csr" else X.tocsr()
         _structure(matrix)
         if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
+            # Features of a row stay in their order unless some are there twice: margins are summed, and rounded, in it.
+            summed = matrix.copy()
+            summed.sum_duplicates()
+            matrix = summed if summed.nnz < matrix.nnz else matrix
     else:
         dense = np.asarray(X)
         if dense.ndim != 2:
@@ -52,13 +54,14 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         matrix = sparse.csr_array(dense)
     if matrix.shape[1] != features:
         raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as at the start")
+    used = int(matrix.indptr[-1])
     with np.errstate(over="ignore"):
-        values = matrix.data.astype(dtype, copy=False)
+        values = matrix.data[:used].astype(dtype, copy=False)
     if not all_finite(values):
         k = int(np.argmin(np.isfinite(values)))
         row = int(np.searchsorted(matrix.indptr, k, side="right")) - 1
         raise ValueError(f"X: got {matrix.data[k]} in row {row}, column {matrix.indices[k]}, expected finite numbers")
-    return Rows(matrix.indptr.astype(np.int64, copy=False), matrix.indices, values)
+    return Rows(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
 
 
 def _structure(matrix: Any) -> None:

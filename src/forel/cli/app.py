@@ -7,6 +7,11 @@ from typing import Annotated
 import typer
 
 import forel
+from forel.cli.evaluate import evaluate
+from forel.cli.generate import generate
+from forel.cli.inspect import inspect
+from forel.cli.predict import predict
+from forel.cli.train import train
 
 app = typer.Typer(
     name="forel",
@@ -29,6 +34,13 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+app.command()(train)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(inspect)
+app.command()(generate)
 
 
 @app.command()

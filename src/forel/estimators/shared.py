@@ -74,7 +74,7 @@ def train(estimator: Any, model: Linear, X: Any, labels: NDArray[Any], sample_we
     if turns > 1 or random is not None:
         # Checked and converted once for all passes, and before rows are picked from it: scipy trusts a matrix's parts.
         rows = rows_of(X, model.features, model.dtype)
-        X = sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
+        X = rows if random is None else sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
     first = 0.0
     for turn in range(turns):
         if random is None:

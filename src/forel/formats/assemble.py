@@ -51,7 +51,8 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     sizes = np.diff(block.indptr)
     entries = np.repeat(kept, sizes)
     indptr = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    tags = None if block.tags is None else tuple(tag for tag, good in zip(block.tags, kept, strict=True) if good)
     return Block(
-        indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], None,
-        block.file, block.line,
+        indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
+        block.file, block.line, block.size,
     )  # fmt: skip

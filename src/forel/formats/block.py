@@ -22,6 +22,7 @@ class Block:
     importance : 1 where none is given
     tags : one for each row, where they were asked for
     file, line : where the block begins; a line is a record in formats without lines
+    size : how many bytes of text it was read from, 0 where that is not known
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -38,6 +39,7 @@ class Block:
     tags: tuple[bytes, ...] | None = None
     file: str = ""
     line: int = 1
+    size: int = 0
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -80,4 +82,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         tags,
         held[0].file,
         held[0].line,
+        sum(b.size for b in held),
     )

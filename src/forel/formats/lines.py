@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from forel.formats.decimals import nearest
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk, last_line_end, next_line
+from forel.formats.tasks import Task, found
 
 __all__ = ["LineFormat", "parse_lines"]
 
@@ -54,14 +56,19 @@ class LineFormat:
 
 def parse_lines(
     chunks: Iterable[Chunk], form: LineFormat, problems: Problems, names: Names | None = None, file: str = ""
-) -> Iterator[Block]:
-    """Yield a block for each chunk that has examples."""
+) -> Iterator[Task]:
+    """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
     line = 1
     for chunk in chunks:
-        block = _parse(chunk, form, problems, names, file, line)
-        if len(block):
-            yield block
+        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, line)
         line += chunk.lines
+    yield found(None, problems)
+
+
+def _task(
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int
+) -> tuple[Block, Problems]:
+    return _parse(chunk, form, problems, names, file, line), problems
 
 
 def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:
@@ -108,7 +115,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         names.record(text, records[: counts[layout.NAMES]])
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     return Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length
     )  # fmt: skip
 
 

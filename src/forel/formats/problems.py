@@ -46,6 +46,12 @@ class Problems:
         if len(self.messages) < self.kept:
             self.messages.append(str(problem))
 
+    def take(self, others: "Problems") -> None:
+        """Count what others met as met here, and forget it there."""
+        self.count += others.count
+        self.messages += others.messages[: max(0, self.kept - len(self.messages))]
+        others.count, others.messages = 0, []
+
 
 def shown(token: bytes, most: int = 40) -> str:
     """Return some bytes of the input as they may stand in a message.

@@ -17,6 +17,7 @@ from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
 from forel.formats.sources import BROKEN, chunks, expand, opened
 from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
+from forel.formats.tasks import Task, found, ready
 
 __all__ = ["Reader", "open_blocks"]
 
@@ -45,7 +46,11 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Blocks of one pass, and what was met on the way: iterate over it, then look at ``problems`` and ``names``."""
+    """Blocks of one pass, and what was met on the way: iterate over it, then look at ``problems`` and ``names``.
+
+    To parse on several threads, run :meth:`tasks` on any of them and give the results to :meth:`finish` in order; with
+    ``names`` tasks have to be run in order too.
+    """
 
     source: Any
     options: Options
@@ -53,8 +58,19 @@ class Reader:
     names: Names | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
+        for task in self.tasks():
+            yield from self.finish(*task())
+
+    def tasks(self) -> Iterator[Task]:
+        """Yield the work for each block, in order."""
         for one in _sources(self.source):
-            yield from _blocks(one, self)
+            yield from _tasks(one, self, Problems(self.problems.on_error))
+
+    def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
+        """Count the problems of a task, and yield its block if there are examples in it."""
+        self.problems.take(problems)
+        if block is not None and len(block):
+            yield block
 
 
 def open_blocks(
@@ -114,66 +130,61 @@ def _sources(source: Any) -> list[Any]:
     return [source]
 
 
-def _blocks(source: Any, reader: Reader) -> Iterator[Block]:
+def _tasks(source: Any, reader: Reader, problems: Problems) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
         with opened(source) as stream:
-            yield from _stream_blocks(stream, file, reader)
-    elif hasattr(source, "__arrow_c_stream__"):
+            yield from _stream_tasks(stream, file, reader, problems)
+    elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         import pyarrow as pa
 
-        batches = numbered(pa.RecordBatchReader.from_stream(source), "table", reader.problems, "table")
-        yield from _table_blocks(batches, "table", reader)
-    elif hasattr(source, "__arrow_c_array__"):
-        import pyarrow as pa
-
-        yield from _table_blocks(
-            numbered([pa.record_batch(source)], "table", reader.problems, "table"), "table", reader
-        )
+        whole = hasattr(source, "__arrow_c_stream__")
+        batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
+        yield from _table_tasks(numbered(batches, "table", problems, "table"), "table", reader, problems)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
-        yield from _dict_blocks(enumerate(source, 1), "dicts", reader)
+        yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems)
     else:
         expected = "a path, a binary file object, a table with the Arrow PyCapsule interface, or an iterable of dicts"
         raise refuse("source", type(source).__name__, expected)
 
 
-def _stream_blocks(stream: Any, file: str, reader: Reader) -> Iterator[Block]:
-    options, problems = reader.options, reader.problems
+def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
+    options = reader.options
     try:
         form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
     except BROKEN as wrong:
         problems.meet(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
+        yield found(None, problems)
         return
     if form in ("csv", "tsv"):
         separator = "," if form == "csv" else "\t"
         batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
-        yield from _table_blocks(batches, file, reader)
+        yield from _table_tasks(batches, file, reader, problems)
     elif form in ("parquet", "arrow"):
         opener = parquet_batches if form == "parquet" else arrow_batches
-        yield from _table_blocks(numbered(opener(stream), f"{form} file", problems, file), file, reader)
+        held = numbered(opener(stream), f"{form} file", problems, file)
+        yield from _table_tasks(held, file, reader, problems)
     elif form == "jsonl":
-        held = chunks(stream, options.block_bytes, problems, file)
-        yield from _dict_blocks(json_dicts(held, problems, file), file, reader)
+        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
+        yield from _dict_tasks(dicts, file, reader, problems)
     else:
         if options.columns != Columns():
             given = options.columns.label or "columns"
             raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
-        held = chunks(stream, options.block_bytes, problems, file)
-        yield from parse_lines(held, lines, problems, reader.names, file)
+        yield from parse_lines(chunks(stream, options.block_bytes, problems, file), lines, problems, reader.names, file)
 
 
-def _table_blocks(batches: Iterable[Numbered], file: str, reader: Reader) -> Iterator[Block]:
+def _table_tasks(batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
-    yield from table_blocks(
-        batches, options.columns, options.bits, options.block_bytes, reader.problems, reader.names, file
-    )
+    blocks = table_blocks(batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file)
+    yield from ready(blocks, problems)
 
 
-def _dict_blocks(items: Iterable[tuple[int, Any]], file: str, reader: Reader) -> Iterator[Block]:
+def _dict_tasks(items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
-    yield from dict_blocks(items, options.columns, options.bits, reader.problems, reader.names, file)
+    yield from ready(dict_blocks(items, options.columns, options.bits, problems, reader.names, file), problems)
 
 
 def _name(stream: Any) -> str:

@@ -213,7 +213,8 @@ def learn(
 ):
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far.
 
-    Margins before learning are written to ``out``, unless it is empty.
+    Margins before learning are written to ``out``, unless it is empty. A row whose importance is negative is held out:
+    predicted, and no round.
     """
     rows = labels.shape[0]
     bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
@@ -237,16 +238,18 @@ def learn(
             s = zero
             #see s = reach[q]
             #see seen = max(s, abs(v))
-            #see reach[q] = seen
+            #see reach[q] = seen if scale >= zero else s
             #see s = SEEN
             ONE_MARGINrecall(STATE, q, np.uint64(j) - lo, s, v, held, LANE)
         #bias ONE_MARGINrecall(STATE, bias, hi - lo, one, one, held, FIXED)
         #one row[0] = margin
         bounded(row, real)
-        #drift tock(row, totals, params)
         if out.shape[0] > 0:
             for k in range(L):
                 out[r * L + k] = row[k]
+        if scale < zero:
+            continue
+        #drift tock(row, totals, params)
         {loss}
         rz, rn = zero, zero
         #dither rz, rn = noise(t)

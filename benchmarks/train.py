@@ -1,0 +1,108 @@
+"""Whole processes, from a VW file to a model: forel train beside Vowpal Wabbit, same alpha, beta, L1 and bits.
+
+One file of click-like rows is written to a temporary folder. Both sides are processes by wall clock, in turns; each is
+also timed on the first tenth of the rows, so that what a row costs can be told from what a start costs. Vowpal Wabbit
+is run from its Python package; without it only forel is timed. Nothing else should run meanwhile.
+"""
+
+import argparse
+import importlib.util
+import itertools
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from forel.clicks import write_clicks
+
+BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
+PEER = """
+import sys
+from vowpalwabbit import Workspace
+Workspace(sys.argv[1]).finish()
+"""
+
+
+def forel(path, folder, *more):
+    """Return the command that trains forel on a file."""
+    settings = ("--alpha", ALPHA, "--beta", BETA, "--l1", L1, "--bits", BITS)
+    line = (sys.executable, "-m", "forel", "train", path, "--model", folder / "m.forel", *settings, "--json", *more)
+    return [str(word) for word in line]
+
+
+def vw(path, folder):
+    """Return the command that trains Vowpal Wabbit on a file."""
+    options = (
+        f"--ftrl -d {path} -f {folder / 'm.vw'} -b {BITS} --ftrl_alpha {ALPHA} --ftrl_beta {BETA} --l1 {L1} "
+        "--loss_function logistic --no_stdin"
+    )
+    return [sys.executable, "-c", PEER, options]
+
+
+def loss_of(done):
+    """Return the progressive loss that a process told."""
+    if done.stdout.startswith("{"):
+        return json.loads(done.stdout)["report"]["loss"]
+    return float(re.search(r"average loss = ([\d.]+)", done.stderr)[1])
+
+
+def timed(runs, repeats):
+    """Return the median seconds and the last loss of each command, all of them in turns."""
+    seconds, losses = {name: [] for name in runs}, {}
+    for _ in range(repeats + 1):
+        for name, line in runs.items():
+            start = time.perf_counter()
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            seconds[name].append(time.perf_counter() - start)
+            if done.returncode:
+                sys.exit(f"{name}: {done.stderr}")
+            losses[name] = loss_of(done)
+    # The first turn compiles, and brings the file into memory.
+    return {name: statistics.median(kept[1:]) for name, kept in seconds.items()}, losses
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        path, part = folder / "all.vw", folder / "part.vw"
+        start = time.perf_counter()
+        with path.open("wb") as file:
+            truth = write_clicks(file, options.rows)
+        took = time.perf_counter() - start
+        few = options.rows // 10
+        with path.open("rb") as file, part.open("wb") as first:
+            first.writelines(itertools.islice(file, few))
+        size = path.stat().st_size / 1e6
+        print(f"\n{options.rows:,} rows, {size:.0f} MB, written in {took:.1f} s; the truth's log-loss {truth.loss:.4f}")
+        runs = {"forel": forel(path, folder), "forel, a tenth": forel(part, folder)}
+        runs["forel, certified"] = forel(path, folder, "--certificate")
+        peer = importlib.util.find_spec("vowpalwabbit") is not None
+        if peer:
+            runs |= {"VW": vw(path, folder), "VW, a tenth": vw(part, folder)}
+        else:
+            print("Vowpal Wabbit is not there (pip install vowpalwabbit), and not compared with")
+        seconds, losses = timed(runs, options.repeats)
+    print(f"medians of {options.repeats} processes in turns\n")
+    for name, took in seconds.items():
+        print(f"{name:18} {took:8.3f} s   progressive log-loss {losses[name]:.6f}")
+    row = {
+        side: (seconds[side] - seconds[f"{side}, a tenth"]) / (options.rows - few)
+        for side in (("forel", "VW") if peer else ("forel",))
+    }
+    for side, took in row.items():
+        print(f"{side + ', each added row':18} {1e6 * took:8.3f} µs")
+    if peer:
+        print(f"\nforel is {seconds['VW'] / seconds['forel']:.1f} times as fast whole, ", end="")
+        print(f"{row['VW'] / row['forel']:.1f} times for each added row")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""``forel inspect``: what is in a model file."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.options import AsJson
+from forel.cli.sentences import sentences
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(help="A model file.")],
+    top: Annotated[int, typer.Option(help="How many of the largest weights to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show a model's settings, sparsity, largest weights with names, and certificate.
+
+    Names are there when it was trained with --names. Example: forel inspect m.forel --top 50
+    """
+    with sentences():
+        from rich.console import Console
+        from rich.table import Table
+
+        from forel.store import load
+
+        stored = load(model)
+        found = _described(stored, top)
+        if as_json:
+            print(json.dumps(found))
+            return
+        console = Console()
+        table = Table("", model)
+        for name, value in found.items():
+            if isinstance(value, dict):
+                said = (f"{k}={v}" for k, v in value.items() if v is not None)
+                table.add_row(name, ", ".join(said))
+            elif name != "weights" and value is not None:
+                table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
+        console.print(table)
+        largest = Table("slot", "name", "weight", title="largest weights")
+        for weight in found["weights"]:
+            largest.add_row(str(weight["slot"]), weight["name"] or "", f"{weight['weight']:+.5f}")
+        console.print(largest)
+
+
+def _described(stored: Any, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    from forel.cli.show import certificate_words
+    from forel.linear import Linear
+    from forel.scoring import settings_of
+
+    model = stored.model
+    whole = isinstance(model, Linear)
+    weights = model.weights if whole else model.weights.astype(np.float32)
+    size = np.abs(weights).max(axis=1)
+    slots = np.flatnonzero(size) if whole else model.slots
+    kept = weights[slots] if whole else weights
+    order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
+    names = stored.names
+    settings = asdict(settings_of(stored))
+    said = None
+    if whole and model.certified and model.lanes == 1:
+        used = np.append(weights, model.bias) if model.settings.bias else weights
+        said = certificate_words(model.certificate(), used)
+    return {
+        "kind": "learner, which can go on" if whole else "for predicting only",
+        "settings": {k: v if isinstance(v, str | float | int | bool | None) else str(v) for k, v in settings.items()},
+        "reading": stored.extra.get("reading"),
+        "rows": model.rounds,
+        "features": model.features,
+        "non-zeros": int(np.count_nonzero(kept)),
+        "bias": float(model.bias[0]),
+        "norm": float(np.sqrt((kept.astype(float) ** 2).sum())),
+        "report": stored.extra.get("report"),
+        "holdout": stored.extra.get("holdout"),
+        "names": None if names is None else len(names),
+        "certificate": said,
+        "weights": [
+            {
+                "slot": int(slots[k]),
+                "name": names[int(slots[k])] if names is not None and int(slots[k]) in names else None,
+                "weight": float(kept[k, 0]),
+            }
+            for k in order
+        ],
+    }

@@ -1,0 +1,48 @@
+"""Options that several commands share, said once."""
+
+from typing import Annotated, Any
+
+import typer
+
+VW = "For Vowpal Wabbit users"
+READING = "Reading"
+Files = Annotated[
+    list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)
+]
+Data = Annotated[list[str] | None, typer.Option("-d", "--data", help="A file.", rich_help_panel=VW)]
+Form = Annotated[
+    str,
+    typer.Option(
+        "--format", help="vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto looks.", rich_help_panel=READING
+    ),
+]
+Label = Annotated[
+    str | None, typer.Option(help="The column of labels, where there are columns.", rich_help_panel=READING)
+]
+Importance = Annotated[
+    str | None, typer.Option(help="The column of importances, where there are columns.", rich_help_panel=READING)
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="A column not to use; repeatable.", rich_help_panel=READING)]
+Categories = Annotated[
+    list[str] | None, typer.Option(help="A column whose numbers are codes; repeatable.", rich_help_panel=READING)
+]
+OnError = Annotated[
+    str, typer.Option(help="raise, or skip to leave out and count what is malformed.", rich_help_panel=READING)
+]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads that parse; results are the same for any number.", rich_help_panel=READING)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
+    """Return the files that were named either way, or standard input."""
+    return [*(files or ()), *(data or ())] or ["-"]
+
+
+def reading_of(
+    form: str, label: str | None, importance: str | None, ignore: Any, categories: Any, on_error: str
+) -> dict[str, Any]:
+    """Return what was said about reading, without what was not."""
+    said = {"label": label, "importance": importance, "ignore": ignore, "categories": categories}
+    return {"format": form, "on_error": on_error, **{name: value for name, value in said.items() if value}}

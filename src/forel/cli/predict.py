@@ -1,0 +1,80 @@
+"""``forel predict``: a line for each example, with its prediction and its tag."""
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.options import VW, Data, Files, Form, Label, OnError, Threads, reading_of, source_of
+from forel.cli.sentences import sentences
+
+LINKS = ("auto", "identity", "logistic", "glf1")
+
+
+def predict(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    output: Annotated[str, typer.Option("--output", "-p", help="Where to; - for standard output.")] = "-",
+    link: Annotated[
+        str,
+        typer.Option(
+            help="auto: probabilities where the loss has them; identity: margins; logistic; glf1: from -1 to 1."
+        ),
+    ] = "auto",
+    data: Data = None,
+    test: Annotated[
+        bool, typer.Option("-t", help="Nothing more: predicting never learns.", rich_help_panel=VW)
+    ] = False,
+    form: Form = "auto",
+    label: Label = None,
+    on_error: OnError = "raise",
+    threads: Threads = None,
+) -> None:
+    """Write a prediction for each example, followed by its tag if it has one.
+
+    Example: forel predict new.vw --model m.forel --output predictions.txt
+    """
+    with sentences():
+        from forel.scoring import predictions, settings_of
+        from forel.store import load
+
+        stored = load(model)
+        turn = link_of(link, settings_of(stored))
+        reading = {**reading_of(form, label, None, None, None, on_error), "tags": True}
+        with writing(output) as write:
+            for block, margins in predictions(source_of(files, data), stored, threads, **reading):
+                write(block, turn(margins))
+
+
+def link_of(name: str, settings: Any) -> Any:
+    """Return the function from margins to what is written."""
+    import numpy as np
+    from scipy.special import expit
+
+    from forel.checks import refuse
+    from forel.settings import LOSSES
+
+    if name not in LINKS:
+        raise refuse("--link", name, f"one of {', '.join(LINKS)}")
+    loss = LOSSES.get(settings.piece)
+    if name == "auto":
+        return np.asarray if "hinge" in str(settings.piece) else getattr(loss, "link", np.asarray)
+    return {"identity": np.asarray, "logistic": expit, "glf1": lambda m: 2 * expit(m) - 1}[name]
+
+
+@contextmanager
+def writing(path: str) -> Iterator[Any]:
+    """Open where predictions go, and yield what writes those of a block."""
+
+    def write(block: Any, values: Any) -> None:
+        words = [f"{value:.6g}" for value in values.tolist()]
+        if block.tags is not None and any(block.tags):
+            tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
+            words = [f"{word} {tag}" if tag else word for word, tag in zip(words, tags, strict=True)]
+        file.write("".join(f"{word}\n" for word in words))
+
+    with nullcontext(sys.stdout) if path == "-" else pathlib.Path(path).open("w", encoding="utf-8") as file:
+        yield write

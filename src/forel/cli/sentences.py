@@ -1,0 +1,30 @@
+"""What goes wrong with input or usage is one sentence on stderr and exit code 2, never a traceback."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+__all__ = ["sentences"]
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn errors about input and usage into a sentence, and Ctrl-C into exit code 130."""
+    try:
+        yield
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing more can be written, not even at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    except (ValueError, OSError) as error:
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        typer.echo(f"forel: {text}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("forel: stopped; no model was written", err=True)
+        sys.stdout.flush()
+        # A thread may still wait for standard input, and the interpreter could not end before it does.
+        os._exit(130)

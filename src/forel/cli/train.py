@@ -1,0 +1,143 @@
+"""``forel train``: from files to a model, in one pass unless told otherwise."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.options import (
+    READING,
+    VW,
+    AsJson,
+    Categories,
+    Data,
+    Files,
+    Form,
+    Ignore,
+    Importance,
+    Label,
+    OnError,
+    Threads,
+    reading_of,
+    source_of,
+)
+from forel.cli.sentences import sentences
+
+
+def train(
+    context: typer.Context,
+    files: Files = None,
+    model: Annotated[str | None, typer.Option("--model", "-f", help="Where to write the model.")] = None,
+    loss: Annotated[
+        str,
+        typer.Option(help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …"),
+    ] = "logistic",
+    algorithm: Annotated[str, typer.Option(help="proximal, centered, mirror or implicit.")] = "proximal",
+    rate: Annotated[str, typer.Option(help="adagrad, scale_free, constant or root.")] = "adagrad",
+    alpha: Annotated[float, typer.Option("--alpha", "--ftrl_alpha", help="Of the rate.")] = 0.1,
+    beta: Annotated[float, typer.Option("--beta", "--ftrl_beta", help="Of the rate.")] = 1.0,
+    l1: Annotated[float, typer.Option(help="Weight of the L1 penalty.")] = 0.0,
+    l2: Annotated[float, typer.Option(help="Weight of the L2 penalty.")] = 0.0,
+    penalty_weight: Annotated[str, typer.Option(help="Penalties count once, or every round.")] = "once",
+    radius: Annotated[float | None, typer.Option(help="No weight becomes larger than this.")] = None,
+    bias: Annotated[bool, typer.Option(" /--no-bias", " /--noconstant", help="Leave out the constant feature.")] = True,
+    passes: Annotated[int, typer.Option(help="Over all files.")] = 1,
+    holdout: Annotated[int, typer.Option(help="Of so many rows, one is predicted only; 0 for none.")] = 0,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Say how much better any fixed model could have done.")
+    ] = False,
+    predictions: Annotated[
+        str | None, typer.Option("--predictions", "-p", help="Where to write predictions made before learning.")
+    ] = None,
+    link: Annotated[str, typer.Option(help="Of these predictions: auto, identity, logistic or glf1.")] = "auto",
+    start: Annotated[
+        str | None, typer.Option("--start", "-i", help="A model to go on from, with its settings.")
+    ] = None,
+    serving: Annotated[bool, typer.Option("--serving", help="Write a small model for predicting only.")] = False,
+    bits: Annotated[
+        int | None,
+        typer.Option("--bits", "-b", help="There are 2**bits slots; 22 if not said.", rich_help_panel=READING),
+    ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="Keep the names of features; reads more slowly.", rich_help_panel=READING)
+    ] = False,
+    form: Form = "auto",
+    label: Label = None,
+    importance: Importance = None,
+    ignore: Ignore = None,
+    categories: Categories = None,
+    on_error: OnError = "raise",
+    threads: Threads = None,
+    data: Data = None,
+    test: Annotated[
+        bool, typer.Option("-t", "--testonly", help="Learn nothing: evaluate the model of -i.", rich_help_panel=VW)
+    ] = False,
+    holdout_off: Annotated[
+        bool, typer.Option("--holdout_off", help="Hold out nothing, as without --holdout.", rich_help_panel=VW)
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a model on files, each row predicted before it is learned from.
+
+    \b
+    Examples:
+      forel train clicks.vw --model m.forel
+      forel train day1.csv.gz day2.csv.gz --label click --l1 1 --model m.forel
+      zcat clicks.vw.gz | forel train - --format vw --certificate
+      forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
+
+    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
+    --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
+    """
+    source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
+    if test:
+        if start is None:
+            raise typer.BadParameter("needs the model to evaluate as -i", param_hint="-t")
+        from forel.cli.evaluate import evaluate
+        from forel.cli.predict import predict
+
+        if predictions is not None:
+            predict(source, start, predictions, link, None, True, form, label, on_error, threads)
+        else:
+            evaluate(source, start, None, form, label, on_error, threads, as_json)
+        return
+    with sentences():
+        from forel.cli.report import Reporter, finish
+        from forel.scoring import settings_of
+        from forel.settings import Settings
+        from forel.store import load
+        from forel.training import train
+
+        given: dict[str, Any] = {
+            "loss": loss, "algorithm": algorithm, "rate": rate, "alpha": alpha, "beta": beta, "l1": l1, "l2": l2,
+            "penalty_weight": penalty_weight, "radius": radius, "bias": bias,
+        }  # fmt: skip
+        stored = None if start is None else load(start)
+        chosen = Settings(**given) if stored is None else None
+        if stored is not None:
+            # What was said has to be what the model was begun with; what was not said is.
+            said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
+            chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
+        reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
+        with ExitStack() as held:
+            write = None
+            if predictions is not None:
+                from forel.cli.predict import link_of, writing
+
+                turn = link_of(link, chosen if stored is None else settings_of(stored))
+                out = held.enter_context(writing(predictions))
+                write = lambda moment: out(moment.block, turn(moment.margins))  # noqa: E731
+            progress = held.enter_context(Reporter(source, passes, quiet or as_json))
+
+            def each(moment: Any) -> None:
+                progress(moment)
+                if write is not None:
+                    write(moment)
+
+            trained = train(
+                source, chosen, passes=passes, holdout=0 if holdout_off else holdout, threads=threads,
+                certified=certificate, start=stored, progress=each, **reading,
+            )  # fmt: skip
+        finish(trained, model, serving, certificate, as_json, predictions == "-")

@@ -1,0 +1,92 @@
+"""Progressive metrics against scikit-learn's, which keep every row."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.metrics import log_loss, roc_auc_score
+
+from forel.losses import Hinge, Logistic, Squared
+from forel.progressive import Progressive
+
+
+def clicks(rows=20_000, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    margins = (rng.normal(size=rows) * scale - 1).astype(np.float32)
+    labels = (rng.random(rows) < expit(margins)).astype(np.float32)
+    return margins, labels, rng.integers(0, 4, rows).astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_metrics_are_scikit_learns(weighted):
+    margins, labels, importance = clicks()
+    weight = importance.astype(float) if weighted else np.ones(labels.size)
+    seen = Progressive(Logistic())
+    seen.add(margins, labels, importance if weighted else None)
+    found, p = seen.report(), expit(margins.astype(float))
+    assert found.loss == pytest.approx(log_loss(labels, p, sample_weight=weight), rel=1e-9)
+    base = np.full(labels.size, np.average(labels, weights=weight))
+    assert found.entropy == pytest.approx(found.loss / log_loss(labels, base, sample_weight=weight), rel=1e-9)
+    truth = roc_auc_score(labels, margins, sample_weight=weight)
+    assert abs(found.auc - truth) <= found.auc_error < 1e-4
+    assert found.calibration == pytest.approx((weight @ p) / (weight @ labels), rel=1e-9)
+    assert found.weight == sum(b.weight for b in found.table) == weight.sum()
+    assert sum(b.weight * b.predicted for b in found.table) == pytest.approx(weight @ p)
+    assert sum(b.weight * b.actual for b in found.table) == pytest.approx(weight @ labels)
+    assert len(found.table) == 10
+    assert all(abs(b.predicted - b.actual) < 0.05 for b in found.table)
+
+
+def test_margins_beyond_the_histogram_make_the_error_larger_and_never_a_lie():
+    margins, labels, _ = clicks(scale=40.0)
+    rng = np.random.default_rng(1)
+    labels = np.where(rng.random(labels.size) < 0.2, 1 - labels, labels)
+    seen = Progressive(Logistic())
+    seen.add(margins, labels)
+    found = seen.report()
+    assert found.auc_error > 0.01
+    assert abs(found.auc - roc_auc_score(labels, margins)) <= found.auc_error
+
+
+@pytest.mark.parametrize("sizes", [[20_000], [1] * 50, [7, 13, 4096, 3, 1000]])
+def test_how_rows_are_divided_into_blocks_changes_nothing(sizes):
+    margins, labels, importance = clicks()
+    whole, parts = Progressive(Logistic()), Progressive(Logistic())
+    end = 0
+    for size in sizes:
+        rows = slice(end, end + size)
+        parts.add(margins[rows], labels[rows], importance[rows])
+        end += size
+    whole.add(margins[:end], labels[:end], importance[:end])
+    assert whole.report() == parts.report() == parts.report(recent=True)
+
+
+def test_recent_is_since_the_last_recent_report():
+    margins, labels, _ = clicks(1000)
+    seen, second = Progressive(Logistic()), Progressive(Logistic())
+    seen.add(margins[:400], labels[:400])
+    assert seen.report(recent=True).rows == 400
+    seen.add(margins[400:], labels[400:])
+    second.add(margins[400:], labels[400:])
+    found, twin = seen.report(recent=True), second.report()
+    for name in ("rows", "weight", "loss", "entropy", "auc", "auc_error", "calibration", "mean_prediction"):
+        assert getattr(found, name) == pytest.approx(getattr(twin, name), rel=1e-12), name
+    assert seen.report().rows == 1000
+
+
+def test_what_is_not_known_is_none():
+    empty = Progressive(Logistic()).report()
+    assert (empty.rows, empty.auc, empty.calibration, empty.table) == (0, None, None, ())
+    assert math.isnan(empty.loss)
+    one = Progressive(Logistic())
+    one.add([0.0, 1.0], [0, 0])
+    assert (one.report().auc, one.report().entropy, one.report().calibration) == (None, None, None)
+    numbers = Progressive(Squared(), "number")
+    numbers.add([1.0, 2.0], [1.5, 2.0])
+    assert numbers.report().loss == 0.5 * 0.25 / 2
+    assert numbers.report().auc is None
+    signs = Progressive(Hinge(), "sign")
+    signs.add([1.0, -2.0, 0.5], [1, -1, -1])
+    assert signs.report().auc == 1.0
+    assert signs.report().entropy is None

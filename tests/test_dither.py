@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from forel.gradients import GradientLearner
 from forel.kernels.dither import add, binade, noise
 from forel.linear import Linear, Settings
 
@@ -68,6 +69,12 @@ def test_adding_nothing_changes_nothing_and_zero_takes_a_step_exactly():
     model.learn(np.eye(2), [1, 0], importance=[0, 0])
     assert np.array_equal(model.state, before)
     assert grow(np.float32(0), np.float32(0.3), 5, 1, True) == np.float32(0.3)
+    learner = GradientLearner(1, Settings())
+    learner.feed([0], [0.5])  # n becomes a power of two, whose neighbours are not equally far
+    before = learner._lanes.state.copy()
+    for _ in range(20):
+        learner.feed([0], [0.0])
+    assert np.array_equal(learner._lanes.state, before)
 
 
 def forward(settings, rounds, dtype, certified=True):

@@ -13,7 +13,7 @@ from forel import kernels
 from forel.algorithms import FTRL, Implicit, MirrorDescent
 from forel.geometries import Diagonal, Euclidean
 from forel.kernels import compose
-from forel.linear import LOSSES, Linear, Settings, rows_of
+from forel.linear import LOSSES, Linear, Rows, Settings, rows_of
 from forel.losses import Example, Huber, Logistic, MulticlassExample, Quantile, Softmax
 from forel.losses import Linear as LinearLoss
 from forel.penalties import ElasticNet
@@ -538,3 +538,32 @@ def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algo
     last = np.flatnonzero(held)[-1]
     before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])
     assert np.array_equal(before.margins(dense[last : last + 1]), margins[last : last + 1])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (Rows(np.array([0, 1]), np.array([7]), np.ones(1, np.float32)), "X: got the column index 7, expected 0 to 2"),
+        (Rows(np.array([0, 1]), np.array([-1]), np.ones(1, np.float32)), "X: got the column index -1"),
+        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "fewer indices or values than indptr says"),
+    ],
+)
+def test_rows_for_another_number_of_features_are_refused(rows, message):
+    model = Linear(3, Settings())
+    with pytest.raises(ValueError, match=message):
+        model.learn(rows, [1])
+    with pytest.raises(ValueError, match=message):
+        model.margins(rows)
+    assert model.rounds == 0
+
+
+@pytest.mark.slow
+def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "file"))
+    model = Linear(3, Settings(alpha=0.7, rate="constant", algorithm="mirror", bias=False))
+    compose.compose.cache_clear()
+    model.learn(np.eye(3), [1, 0, 1])
+    assert (model.weights.ravel() > 0).tolist() == [True, False, True]
+    compose.compose.cache_clear()

@@ -32,12 +32,15 @@ class Rows(NamedTuple):
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return an array or sparse matrix as rows, checked, and without a copy where it has the right type already.
 
-    Rows that were checked before are taken as they are.
+    Rows are taken as they are, but for their indices: those of another number of bits would lie outside the memory.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
     """
     if isinstance(X, Rows):
+        if X.indptr[-1] > min(X.indices.size, X.values.size):
+            raise ValueError("X: got fewer indices or values than indptr says, expected rows of one source")
+        _within(X.indices, features)
         return X
     if sparse.issparse(X):
         matrix = X if X.format == "csr" else X.tocsr()
@@ -71,7 +74,10 @@ def _structure(matrix: Any) -> None:
         raise ValueError("X: got an indptr that does not rise from 0, expected a valid CSR matrix")
     if indptr[-1] > indices.size or indices.size != matrix.data.size:
         raise ValueError("X: got indices and data of other lengths than indptr says, expected a valid CSR matrix")
-    used = indices[: indptr[-1]]
-    if used.size and (used.min() < 0 or used.max() >= matrix.shape[1]):
-        bad = int(used.min() if used.min() < 0 else used.max())
-        raise ValueError(f"X: got the column index {bad}, expected 0 to {matrix.shape[1] - 1}")
+    _within(indices[: indptr[-1]], matrix.shape[1])
+
+
+def _within(indices: NDArray[Any], features: int) -> None:
+    if indices.size and ((low := indices.min()) < 0 or indices.max() >= features):
+        bad = int(low if low < 0 else indices.max())
+        raise ValueError(f"X: got the column index {bad}, expected 0 to {features - 1}")

@@ -47,10 +47,7 @@ def compose(recipe: Recipe) -> ModuleType:
         lines.append('loss = njit(error_model="numpy", nogil=True)(loss)')
     text = recipe.source("\n".join(lines))
     if own is not None and not _importable(own):
-        module = ModuleType("forel_kernel_in_memory")
-        module.__dict__["loss"] = own
-        exec(text.replace("cache=True, ", ""), module.__dict__)
-        return module
+        return _in_memory(text, {"loss": own})
     modules = [
         address,
         dither,
@@ -63,12 +60,10 @@ def compose(recipe: Recipe) -> ModuleType:
     sources = "".join(inspect.getsource(module) for module in modules if module is not None)
     versions = f"{numba.__version__} {sys.version}"
     key = hashlib.sha256((text + sources + versions).encode()).hexdigest()[:20]
-    path = folder() / f"forel_{key}.py"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(text)
-        temporary.replace(path)
+    try:
+        path = _written(folder() / f"forel_{key}.py", text)
+    except OSError:  # no folder that can be written to: every process compiles for itself
+        return _in_memory(text, {})
     if not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbi")):
         _announce(path.parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -77,6 +72,23 @@ def compose(recipe: Recipe) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def _written(path: pathlib.Path, text: str) -> pathlib.Path:
+    """Write a module that is not there yet, all of it or nothing."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(text)
+        temporary.replace(path)
+    return path
+
+
+def _in_memory(text: str, names: dict[str, Any]) -> ModuleType:
+    module = ModuleType("forel_kernel_in_memory")
+    module.__dict__.update(names)
+    exec(text.replace("cache=True, ", ""), module.__dict__)
     return module
 
 

@@ -292,7 +292,9 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
                 row[L + k] = row[2 * L + k] = gradients[np.uint64(j) * np.uint64(L) + np.uint64(k)]
                 #proof x = desk[(np.uint64(j) - lo) * DESK + np.uint64(k)]
                 #proof totals[L + k] += float(row[L + k]) * float(x)
-            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, rz, rn)
+            uz, un = rz, rn
+            #one uz, un = (rz, rn) if row[1] != 0 else (zero, zero)
+            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, uz, un)
         #one row[5] = spent
         #proof for k in range(L):
         #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])

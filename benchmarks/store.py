@@ -1,0 +1,55 @@
+"""Model files: sizes, and seconds of saving and loading, for learners of click-like rows and more and more slots."""
+
+import argparse
+import pathlib
+import tempfile
+import time
+
+import numpy as np
+from learner import FEATURES, PER_ROW, POPULAR
+from scipy import sparse
+
+from forel.linear import Linear, Settings
+from forel.store import load, save, serving
+
+
+def clicks(rows, slots, seed=0):
+    """Return CSR rows of hashed features, of log-uniform popularity, and labels."""
+    rng = np.random.default_rng(seed)
+    popular = (POPULAR ** rng.random(rows * PER_ROW)).astype(np.uint64)
+    hashed = ((popular * np.uint64(11400714819323198485)) >> np.uint64(32)) % np.uint64(slots)
+    ends = np.arange(0, rows * PER_ROW + 1, PER_ROW)
+    X = sparse.csr_array((np.ones(hashed.size, np.float32), hashed.astype(np.int64), ends), shape=(rows, slots))
+    X.sum_duplicates()
+    return X, rng.integers(0, 2, rows)
+
+
+def timed(act):
+    """Return what it gives, and the seconds it takes."""
+    start = time.perf_counter()
+    found = act()
+    return found, time.perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--bits", type=int, nargs="+", default=[18, FEATURES.bit_length() - 1, 26])
+    options = parser.parse_args()
+    print(f"\n{'slots':>6} {'seen':>9} {'file, MB':>9} {'save, s':>8} {'load, s':>8} {'float16 serving, MB':>20}")
+    with tempfile.TemporaryDirectory() as folder:
+        whole, small = pathlib.Path(folder, "model.forel"), pathlib.Path(folder, "serving.forel")
+        for bits in options.bits:
+            X, y = clicks(options.rows, 1 << bits)
+            model = Linear(1 << bits, Settings(alpha=0.1, l1=1.0))
+            model.learn(X, y)
+            _, saving = timed(lambda model=model: save(whole, model))
+            _, loading = timed(lambda: load(whole))
+            save(small, serving(model, dtype="float16"))
+            sizes = [path.stat().st_size / 1e6 for path in (whole, small)]
+            seen = np.unique(X.indices).size
+            print(f"  2^{bits:<2} {seen:>9,} {sizes[0]:9.2f} {saving:8.3f} {loading:8.3f} {sizes[1]:20.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -107,7 +107,7 @@ def test_after_a_billion_rounds_everything_still_counts():
     assert proofs[0].gradients == pytest.approx(proofs[1].gradients, abs=2.0)  # of sums of 2·10⁶ gradients
     x = np.full(2, -0.55)
     assert proofs[0].regret(x) == pytest.approx(proofs[1].regret(x), abs=2.0)
-    assert proofs[0].bound(x) == pytest.approx(proofs[1].bound(x), rel=1e-4)
+    assert proofs[0].bound(x) == pytest.approx(proofs[1].bound(x), abs=0.05)  # of a strength of 10⁵
 
 
 def test_a_gradient_that_never_changes_sign_is_still_summed():

@@ -327,6 +327,8 @@ def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
 
 
 CERTIFIED = [
+    Settings("logistic", "proximal", "adagrad", 0.4),
+    Settings("logistic", "centered", "adagrad", 0.4, l1=0.02, radius=0.5),
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
     Settings("logistic", "proximal", "adagrad", 0.4, l1=0.01, penalty_weight="every", radius=0.5, bias=False),
     Settings("squared", "centered", "adagrad", 0.1, l2=0.05, penalty_weight="every"),
@@ -343,7 +345,7 @@ CERTIFIED = [
 @pytest.mark.parametrize("settings", CERTIFIED, ids=str)
 def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
     """Regret, bound and worst case from running sums equal those of the reference trace."""
-    from forel.analysis import play, theorem_1, theorem_10, theorem_12
+    from forel.analysis import play, strong, theorem_1, theorem_10, theorem_12
     from forel.sets import l1_ball, l2_ball
 
     dense, labels = stream(settings.loss)
@@ -357,11 +359,16 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
     theorem = theorem_12 if settings.algorithm == "mirror" else theorem
     for x in (trace.points[-1], np.zeros(rows.shape[1]), np.clip(np.linspace(-1, 1, rows.shape[1]), -0.5, 0.5)):
         assert proof.regret(x) == pytest.approx(trace.regret(x, linearized=True), rel=1e-9, abs=1e-9)
-        limit = theorem(trace, x, "losses")
-        # Theorem 1 may leave out the last round's regularizer; the certificate keeps it, and is that much larger.
-        assert limit.total - 1e-9 <= proof.bound(x) <= limit.total * 1.05 + 1e-9
-        if theorem is not theorem_1:
-            assert proof.bound(x) == pytest.approx(limit.total, rel=1e-9)
+        limit = theorem(trace, x, "losses").total
+        if theorem is theorem_12:
+            assert proof.bound(x) == pytest.approx(limit, rel=1e-9)
+        else:
+            # The lemma is what the theorems are proved from, and the same as these without a penalty or a box.
+            # Theorem 1 may leave out the last round's regularizer, which the lemma keeps.
+            assert proof.bound(x) == pytest.approx(strong(trace, x, "losses").bound, rel=1e-9)
+            assert proof.bound(x) <= limit * (1.05 if theorem is theorem_1 else 1) + 1e-9
+            if theorem is theorem_10 and settings.l1 == settings.l2 == 0 and settings.radius is None:
+                assert proof.bound(x) == pytest.approx(limit, rel=1e-9)
         assert proof.regret(x) <= proof.bound(x) + 1e-9
     assert proof.worst(l2=1.0) == pytest.approx(trace.worst_regret(l2_ball(1.0), linearized=True))
     assert proof.worst(l1=1.0) == pytest.approx(trace.worst_regret(l1_ball(1.0), linearized=True))
@@ -399,7 +406,7 @@ def test_the_certificate_in_float32_and_lanes():
         (lambda m: m.certificate().worst(l1=1.0, l2=1.0), "got 2 of them"),
         (lambda m: m.certificate().worst(l2=-1.0), "l2: got -1.0"),
         (lambda m: m.certificate().regret([1.0]), "model: got shape"),
-        (lambda m: m.certificate().bound([9.0, 0.0]), "outside the radius 0.5, where Theorem 10 is void"),
+        (lambda m: m.certificate().bound([9.0, 0.0]), "outside the radius 0.5, where Lemma 5 is void"),
     ],
 )
 def test_certificates_that_cannot_be_given_are_refused(call, message):
@@ -486,8 +493,7 @@ def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
         model.learn(dense, labels)
         x = np.append(model.weights, model.bias)[: N + settings.bias]
         proof = model.certificate()
-        if l2 == 0:
-            assert proof.regret(x) == pytest.approx(proof.bound(x), rel=1e-11)
+        assert proof.regret(x) == pytest.approx(proof.bound(x), rel=1e-11)
         assert proof.regret(x) < proof.bound(x + 0.01)
 
 

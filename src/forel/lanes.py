@@ -113,16 +113,21 @@ class Lanes:
         linear = parts[3] if recipe.parts == 4 else gradients - z
         strength = np.broadcast_to(self._strength(n, p), z.shape)
         totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
+        x = self.read(0, used)[:, lanes].T.astype(np.float64)
         constant = float(totals[2])
         if recipe.elapses:
             # Coordinates that were not seen lately have been told of strength around their weights only until then.
-            x = self.read(0, used)[:, lanes].T.astype(np.float64)
             late = np.where(n > 0, strength - n, 0.0)
             linear = linear + late * x
             constant += 0.5 * float(np.sum(late * x * x))
         penalized = np.ones(used)
         penalized[self.features :] = 0.0
         total = self.rounds if settings.penalty_weight == "every" else min(self.rounds, 1)
+        l1, l2 = total * p[2] * penalized, total * p[3] * penalized
+        if not recipe.primal:
+            # Stability telescopes: what was paid along the way is Σ g·x minus the last objective at its minimiser.
+            objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
+            constant = float(totals[1]) - float(np.sum(objective))
         return Certificate(
             rounds=self.rounds,
             loss=float(totals[0]),
@@ -131,10 +136,10 @@ class Lanes:
             strength=strength.ravel(),
             linear=linear.ravel(),
             constant=constant,
-            l1=(total * p[2] * penalized).ravel(),
-            l2=(total * p[3] * penalized).ravel(),
+            l1=l1.ravel(),
+            l2=l2.ravel(),
             radius=None if settings.radius is None else float(np.min(p[4])),
-            result={"proximal": "Theorem 10", "centered": "Theorem 1"}.get(settings.rule, "Theorem 12"),
+            result="Theorem 12" if recipe.primal else "Lemma 5",
             void=self._void(),
         )
 

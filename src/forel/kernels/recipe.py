@@ -113,8 +113,6 @@ class Recipe:
             "since": self.counts,
             **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
             "proof": self.certified,
-            "before": self.certified and self.rule == "centered",
-            "around": self.certified and self.rule != "centered",
             "gradients": self.parts >= 3,
             "points": self.parts == 4,
         }
@@ -139,8 +137,6 @@ class Recipe:
         text = text.replace("STATE", "zn, last, mark, t, params, desk, row, totals")
         # A few lanes would be unrolled before they are put side by side, so their number is not told.
         text = text.replace("TURNS", "params.shape[0] // 5" if 2 < self.lanes < 16 else "L")
-        # Theorem 2 measures g_t with the strength of its own round, Theorem 1 with that of the round before.
-        text = text.replace("MEASURED", "before" if self.rule == "centered" else "after")
         # What faded did so at the old scale; all else is as if the scale had always been what it is now.
         text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
         # One lane's parameters, and its sums over a row, are kept in registers, where those of many would not fit.

@@ -6,8 +6,8 @@ is a literal, so that the compiler sees which parts of an array cannot overlap, 
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
 point. The ``desk`` has the weight and √n of each coordinate of the present row. The ``row`` has six numbers a lane:
-margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx². The ``totals`` are doubles, four a
-lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
+margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The ``totals`` are
+doubles, four a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
 """
 
 __all__ = ["IMPLICIT", "MARGINAL", "SOFTMAX", "TEMPLATE"]
@@ -150,11 +150,9 @@ def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
         after_root = measure(kept)
         added = gain(root, after_root, s, now, next, p)
         after = strength(after_root, s, next, p)
-        #before before = strength(root, s, now, p)
         spent = zero
-        #proof spent = gg / max(MEASURED, TINY)
-        #around spent += added * x * x
-        #many #proof row[5 * L + k] += spent
+        #points spent = gg / max(after, TINY) + added * x * x
+        #many #points row[5 * L + k] += spent
         #gradients zn[at + np.uint64(2 * L + k)] = add(zn[at + np.uint64(2 * L + k)], h, -uz)
         #points zn[at + np.uint64(3 * L + k)] = add(zn[at + np.uint64(3 * L + k)], added * x, -un)
         zn[at + np.uint64(k)] = step(z, x, g, added, after, pulled, p, uz)
@@ -264,7 +262,8 @@ def learn(
         #one row[5] = spent
         #proof for k in range(L):
         #proof     totals[L + k] += float(row[2 * L + k]) * float(row[k])
-        #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
+        #points for k in range(L):
+        #points     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
         t += 1
     return t
 
@@ -296,8 +295,8 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
             #one uz, un = (rz, rn) if row[1] != 0 else (zero, zero)
             ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, uz, un)
         #one row[5] = spent
-        #proof for k in range(L):
-        #proof     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
+        #points for k in range(L):
+        #points     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
         t += 1
     return t
 

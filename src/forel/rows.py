@@ -78,6 +78,7 @@ def _structure(matrix: Any) -> None:
 
 
 def _within(indices: NDArray[Any], features: int) -> None:
-    if indices.size and ((low := indices.min()) < 0 or indices.max() >= features):
-        bad = int(low if low < 0 else indices.max())
+    # Unsigned, what is negative is too large.
+    if indices.size and indices.view(f"u{indices.itemsize}").max() >= features:
+        bad = int(low if (low := indices.min()) < 0 else indices.max())
         raise ValueError(f"X: got the column index {bad}, expected 0 to {features - 1}")

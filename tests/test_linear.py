@@ -273,7 +273,6 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
         (lambda: Settings(alpha=None), "alpha: got None, expected positive numbers"),
         (lambda: Linear(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
         (lambda: Linear(3, Settings(), dtype=np.float16), "expected float32 or float64"),
-        (lambda: Linear(3, Settings(alpha=(1.0, 2.0)), classes=3), "each lane is a class"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(make, message):

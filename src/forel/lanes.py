@@ -22,7 +22,7 @@ class Lanes:
     ----------
     features : the number of features; one more coordinate is the bias
     settings, dtype, certified : as in :class:`forel.linear.Linear`
-    lanes : how many models
+    lanes : how many models; of several settings, each so many times, one after the other
     labels : how labels are told to lanes, "shared", or "classes" or "signs" for one lane a class
 
     >>> lanes = Lanes(3, Settings(), 2, np.float32)
@@ -72,7 +72,8 @@ class Lanes:
 
         s, double = self.settings, self.dtype == np.float64
         pieces = s.piece, s.rule, s.rate, s.penalty_weight, self.lanes, s.bias, self.labels, double, self.certified
-        return Recipe(*pieces)
+        classes = self.labels != "shared" or s.loss == "softmax"
+        return Recipe(*pieces, groups=s.lanes if classes else 1)
 
     @property
     def kernel(self) -> Any:
@@ -90,6 +91,20 @@ class Lanes:
     def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes: state, what some rules keep beside it, rounds, and parameters."""
         return self.flat, self.reach, self.last, self.mark, self.rounds, self.parameters
+
+    def take(self, other: "Lanes", lanes: slice) -> None:
+        """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""
+        slots = self.features + 1
+        tables = [(self.state, other.state[:, :, lanes]), (self.reach, other.reach), (self.last, other.last)]
+        if self.mark.size > 1:
+            tables.append((self.mark.reshape(slots, -1), other.mark.reshape(slots, -1)[:, lanes]))
+        for mine, given in tables:
+            for start in range(0, len(given), BLOCK):
+                part = given[start : start + BLOCK]
+                used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))) if part.ndim > 1 else part)
+                mine[start + used] = part[used]
+        self.totals.reshape(4, -1)[:] = other.totals.reshape(4, -1)[:, lanes]
+        self.rounds = other.rounds
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""

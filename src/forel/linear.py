@@ -27,7 +27,7 @@ class Linear:
     features : the number of features
     settings : what is learned, and how
     classes : with it, lane k learns class k against the rest, or together with the others for the loss "softmax", and
-        labels are 0, 1, …, classes − 1
+        labels are 0, 1, …, classes − 1; of K settings, lanes 0 to K − 1 are class 0, and so on
     dtype : float32, or float64 for twice the memory and more digits
     certified : whether to keep the sums from which :meth:`certificate` tells how much better a fixed model could have
         done; one more number for each feature and lane where regularizers are proximal, two for mirror descent
@@ -49,8 +49,6 @@ class Linear:
         dtype: DTypeLike = np.float32,
         certified: bool = False,
     ) -> None:
-        if classes is not None and settings.lanes > 1:
-            raise refuse("classes", classes, "no sequences among the settings: each lane is a class")
         if classes is None and settings.loss == "softmax":
             raise refuse("classes", classes, "how many classes there are, for the loss 'softmax'")
         self.classes = None if classes is None else whole("classes", classes, low=2)
@@ -58,7 +56,8 @@ class Linear:
         labels: Literal["shared", "classes", "signs"] = "shared"
         if self.classes is not None and not self.joint:
             labels = "signs" if "hinge" in str(settings.piece) else "classes"
-        self._lanes = Lanes(features, settings, self.classes or settings.lanes, dtype, certified, labels)
+        lanes = (self.classes or 1) * settings.lanes
+        self._lanes = Lanes(features, settings, lanes, dtype, certified, labels)
         self.settings, self.features, self.lanes = settings, self._lanes.features, self._lanes.lanes
         self.dtype, self.certified = self._lanes.dtype, certified
 
@@ -78,8 +77,8 @@ class Linear:
 
     @property
     def loss(self) -> NDArray[np.float64]:
-        """Each lane's sum of losses before learning; the one sum of all classes for "softmax"."""
-        return self._lanes.totals[: 1 if self.joint else self.lanes].copy()
+        """Each lane's sum of losses before learning; for "softmax" one sum of all classes for each setting."""
+        return self._lanes.totals[: self.settings.lanes if self.joint else self.lanes].copy()
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict, suffer and learn from each row in turn; return each lane's sum of losses before learning.
@@ -135,6 +134,21 @@ class Linear:
         constant: NDArray[Any] = self._lanes.read(self.features, 1)[0]
         return constant
 
+    def only(self, setting: int) -> "Linear":
+        """Return the model of one of several settings by itself, which goes on as it would have here.
+
+        >>> both = Linear(2, Settings(alpha=(0.1, 1.0)))
+        >>> _ = both.learn(np.eye(2), [1, 0])
+        >>> np.array_equal(both.only(1).weights[:, 0], both.weights[:, 1])
+        True
+        """
+        count = self.settings.lanes
+        if not 0 <= setting < count:
+            raise refuse("setting", setting, f"0 to {count - 1}")
+        alone = Linear(self.features, self.settings.only(setting), self.classes, self.dtype, self.certified)
+        alone._lanes.take(self._lanes, slice(setting, None, count))
+        return alone
+
     def certificate(self, lane: int = 0) -> Certificate:
         """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
 
@@ -142,11 +156,10 @@ class Linear:
         """
         if not self.certified:
             raise ValueError("certified: got False, expected a model made with certified=True")
-        if self.joint:
-            return self._lanes.certificate(slice(None))
-        if not 0 <= lane < self.lanes:
-            raise refuse("lane", lane, f"0 to {self.lanes - 1}")
-        return self._lanes.certificate(slice(lane, lane + 1))
+        last = (self.settings.lanes if self.joint else self.lanes) - 1
+        if not 0 <= lane <= last:
+            raise refuse("lane", lane, f"0 to {last}")
+        return self._lanes.certificate(slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1))
 
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
         labels = np.asarray(y)

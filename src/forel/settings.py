@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,6 +41,7 @@ LOSSES: dict[str, MarginLoss] = {
     "poisson": Poisson(),
 }
 SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
+PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
 NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
 
 
@@ -86,7 +87,7 @@ class Settings:
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
-        for name in ("alpha", "beta", "l1", "l2", "radius"):
+        for name in PER_LANE:
             given = getattr(self, name)
             if given is None and name == "radius":
                 continue
@@ -111,12 +112,32 @@ class Settings:
             raise refuse("loss", "softmax", "a loss of one margin where algorithm='implicit'")
 
     def _per_lane(self) -> tuple[Any, ...]:
-        return self.alpha, self.beta, self.l1, self.l2, self.radius
+        return tuple(getattr(self, name) for name in PER_LANE)
 
     @property
     def lanes(self) -> int:
         """How many models are learned side by side."""
         return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each lane in words: what differs between lanes.
+
+        >>> Settings(alpha=[0.1, 1.0], l1=0.5).names
+        ('alpha=0.1', 'alpha=1')
+        """
+        several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
+        told = {n: values for n, values in several.items() if len(set(values)) > 1} or several
+        return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in told.items()) for k in range(self.lanes))
+
+    def only(self, lane: int) -> "Settings":
+        """Return the settings of one lane.
+
+        >>> Settings(alpha=[0.1, 1.0], l1=0.5).only(1).alpha
+        1.0
+        """
+        values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
+        return replace(self, **values)
 
     @property
     def rule(self) -> Algorithm:
@@ -150,7 +171,7 @@ class Settings:
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
         rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
         with np.errstate(over="ignore"):
-            parameters = np.array([np.broadcast_to(row, lanes) for row in rows]).astype(dtype)
+            parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
         if not all_finite(parameters):
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "

@@ -17,8 +17,8 @@ LINE = 64  # bytes of a cache line
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
     "shared": "labels[r]",
-    "classes": "(one if labels[r] == k else zero)",
-    "signs": "(one if labels[r] == k else -one)",
+    "classes": "(one if labels[r] == CLASS else zero)",
+    "signs": "(one if labels[r] == CLASS else -one)",
 }
 
 
@@ -27,7 +27,7 @@ class Recipe:
     """Which pieces a kernel is made of, by name; ``loss`` may also be a function of the user's own.
 
     Such a function takes margin and label, and returns value and slope. With ``labels`` "classes" or "signs" lane
-    k learns class k against the rest, coded 0 and 1 or −1 and 1.
+    k learns class k against the rest, coded 0 and 1 or −1 and 1; so many ``groups`` of settings share a class.
     """
 
     loss: str | Callable[[float, float], tuple[float, float]]
@@ -39,6 +39,7 @@ class Recipe:
     labels: Literal["shared", "classes", "signs"] = "shared"
     double: bool = False
     certified: bool = False
+    groups: int = 1
 
     @property
     def primal(self) -> bool:
@@ -125,6 +126,7 @@ class Recipe:
             "flags": "{" + ", ".join(map(repr, sorted(FLAGS))) + "}",
             "real": "np.float64" if self.double else "np.float32",
             "lanes": self.lanes,
+            "groups": self.groups,
             "parts": self.parts,
             "ahead": AHEAD,
             "desk": 3 if self.rule == "implicit" else 2,
@@ -145,6 +147,7 @@ class Recipe:
         text = text.replace("ONE_MARGIN", "margin += " if self.lanes == 1 else "")
         text = text.replace("ONE_SPENT", "spent += " if self.lanes == 1 else "")
         text = text.replace("LABEL", LABELS[self.labels])
+        text = text.replace("CLASS", "k" if self.groups == 1 else "k // GROUPS")
         if not isinstance(self.loss, str):
             text = text.replace(", shape)", ")")
         return "\n".join(_kept(text.splitlines(), wanted)) + "\n"

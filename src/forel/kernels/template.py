@@ -7,7 +7,8 @@ is a literal, so that the compiler sees which parts of an array cannot overlap, 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
 point. The ``desk`` has the weight and √n of each coordinate of the present row. The ``row`` has six numbers a lane:
 margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The ``totals`` are
-doubles, four a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
+doubles, four a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks. Lanes of several settings and
+classes have the settings of one class next to each other.
 """
 
 __all__ = ["IMPLICIT", "MARGINAL", "SOFTMAX", "TEMPLATE"]
@@ -21,21 +22,22 @@ for k in range(L):
 """
 
 SOFTMAX = """\
-hit, top = np.intp(labels[r]), 0
-for k in range(L):
-    top = k if row[k] > row[top] else top
-rest = 0.0
-for k in range(L):
-    row[L + k] = np.exp(row[k] - row[top])
-    rest += 0.0 if k == top else float(row[L + k])
-totals[0] += float(scale) * (float(row[top] - row[hit]) + np.log1p(rest))
-others = 0.0
-for k in range(L):
-    row[L + k] *= scale / real(1 + rest)
-    others += 0.0 if k == hit else float(row[L + k])
-row[L + hit] = -others
-for k in range(L):
-    row[2 * L + k] = row[L + k]
+for s in range(GROUPS):
+    hit, top = np.intp(labels[r]) * GROUPS + s, s
+    for k in range(s, L, GROUPS):
+        top = k if row[k] > row[top] else top
+    rest = 0.0
+    for k in range(s, L, GROUPS):
+        row[L + k] = np.exp(row[k] - row[top])
+        rest += 0.0 if k == top else float(row[L + k])
+    totals[s] += float(scale) * (float(row[top] - row[hit]) + np.log1p(rest))
+    others = 0.0
+    for k in range(s, L, GROUPS):
+        row[L + k] *= scale / real(1 + rest)
+        others += 0.0 if k == hit else float(row[L + k])
+    row[L + hit] = -others
+    for k in range(s, L, GROUPS):
+        row[2 * L + k] = row[L + k]
 """
 
 # The slope at the point that is stepped to: between none and the one at the point that is left, where s = ℓ'(m(s)).
@@ -87,7 +89,7 @@ from numba import njit
 {imports}
 
 FLAGS = {flags}
-L, PARTS, AHEAD = {lanes}, {parts}, np.uint64({ahead})
+L, GROUPS, PARTS, AHEAD = {lanes}, {groups}, {parts}, np.uint64({ahead})
 WIDTH, DESK, EXTRA = np.uint64({lanes} * {parts}), np.uint64({desk} * {lanes}), np.uint64({bias})
 LIMIT, LARGEST, TINY = {limit}, {largest}, np.float32(1e-30)
 

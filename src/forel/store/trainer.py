@@ -86,7 +86,7 @@ def unpack(file: File, loss: Any = None) -> Linear:
     header = file.header
     settings, classes = unpack_settings(header["settings"], loss), header["classes"]
     features, rounds = count_of("features", header["features"], low=1), count_of("rounds", header["rounds"])
-    count, slots = settings.lanes if classes is None else count_of("classes", classes, low=2), features + 1
+    count, slots = settings.lanes * (1 if classes is None else count_of("classes", classes, low=2)), features + 1
     if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or rounds >= 1 << 62:
         raise Unreadable("the header says what no learner says; take another copy, or train again")
     # What the file really holds is looked at before memory is asked for.

@@ -1,0 +1,45 @@
+"""Compiling functions, and keeping what was compiled for the next process."""
+
+import hashlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import config
+
+__all__ = ["home", "kept"]
+
+CONFIG: Any = config
+
+
+def home() -> pathlib.Path:
+    """Return where compiled code is kept: $FOREL_CACHE, or the user's cache folder."""
+    base = os.environ.get("FOREL_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forel"
+    )
+    return pathlib.Path(base)
+
+
+def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:
+    """Return what compiles functions made of these files, to run without the interpreter's lock.
+
+    numba itself looks only at the file a function is in, not at those it calls, so the folder's name has a hash of all.
+    """
+    text = b"".join(pathlib.Path(source).read_bytes() for source in sources)
+    key = hashlib.sha256(text + f"{numba.__version__} {sys.version}".encode()).hexdigest()[:20]
+    folder = home() / kind / key
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        before = CONFIG.CACHE_DIR
+        CONFIG.CACHE_DIR = str(folder)
+        try:
+            return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        except RuntimeError:  # no folder that can be written to
+            return numba.njit(nogil=True, error_model="numpy")(function)
+        finally:
+            CONFIG.CACHE_DIR = before
+
+    return compiled

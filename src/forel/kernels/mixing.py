@@ -1,0 +1,129 @@
+r"""Weighing experts by what they lost, row after row: exponential weights, and AdaHedge.
+
+The ``ledger`` has what the mixture lost, the largest importance of a row, the mixability gap, how much importance was
+seen, and then what each expert lost. Nothing else is remembered. Rows of negative importance are only predicted.
+"""
+
+import numpy as np
+from numba import njit
+
+from forel.compiling import kept
+
+__all__ = ["HEAD", "hedged", "log_mixed", "probability"]
+
+HEAD = 4  # numbers of the ledger before those of the experts
+compiled = kept("mixing", __file__)
+FAR = 45.0  # nats behind the best: e^−45 of a weight is below the last place of a double
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def weigh(lost, eta, weights):
+    """Write weights in proportion to e^{−ηL}, and return their sum; the best expert has weight 1."""
+    least, total = lost[0], 0.0
+    for k in range(lost.size):
+        least = min(least, lost[k])
+    for k in range(lost.size):
+        behind = eta * (lost[k] - least)
+        weights[k] = np.exp(-behind) if behind < FAR else 0.0
+        total += weights[k]
+    return total
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def rate(ledger, importance):
+    """Return η: log-loss times c is exp-concave for 1/c, and a rate never rises."""
+    return 1.0 / max(1.0, max(ledger[1], importance))
+
+
+@njit(nogil=True, error_model="numpy")
+def log_sum(weights, logs):
+    """Return log Σ w e^a, of whatever size."""
+    top, mixed = -np.inf, 0.0
+    for k in range(weights.size):
+        top = max(top, logs[k] if weights[k] > 0 else -np.inf)
+    for k in range(weights.size):
+        mixed += weights[k] * np.exp(logs[k] - top) if weights[k] > 0 else 0.0
+    return top + np.log(mixed)
+
+
+@compiled
+def probability(margins, labels, importance, ledger, out):
+    """Mix the probabilities of a class, from margins with a column an expert, by exponential weights.
+
+    Margins of the mixture are written to ``out``: log p − log(1 − p).
+    """
+    rows, count = margins.shape
+    lost, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count)
+    for r in range(rows):
+        c = np.float64(importance[r])
+        total = weigh(lost, rate(ledger, c), weights)
+        p, q = 0.0, 0.0
+        for k in range(count):
+            m = np.float64(margins[r, k])
+            e = np.exp(-abs(m))
+            s = 1.0 / (1.0 + e)
+            ends[k] = max(m, 0.0) - np.log(s)  # log(1 + e^m)
+            high, low = weights[k] * s, weights[k] * e * s
+            p += high if m > 0 else low
+            q += low if m > 0 else high
+        if min(p, q) > 1e-290:
+            yes, no = np.log(p / total), np.log(q / total)
+        else:  # beyond what a double holds
+            no = log_sum(weights, -ends) - np.log(total)
+            yes = log_sum(weights, margins[r] - ends) - np.log(total)
+        out[r] = yes - no
+        if c < 0:
+            continue
+        y = np.float64(labels[r])
+        ledger[0] -= c * (y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
+        ledger[1] = max(ledger[1], c)
+        ledger[3] += c
+        for k in range(count):
+            lost[k] += c * (ends[k] - y * np.float64(margins[r, k]))
+
+
+@compiled
+def log_mixed(logs, labels, importance, ledger, out):
+    """Mix the probabilities of several classes, as logarithms by row, class and expert; so are those of ``out``."""
+    rows, classes, count = logs.shape
+    lost, weights = ledger[HEAD:], np.empty(count)
+    for r in range(rows):
+        c = np.float64(importance[r])
+        total = np.log(weigh(lost, rate(ledger, c), weights))
+        for i in range(classes):
+            out[r, i] = log_sum(weights, logs[r, i]) - total
+        if c < 0:
+            continue
+        y = np.intp(labels[r])
+        ledger[0] -= c * out[r, y]
+        ledger[1] = max(ledger[1], c)
+        ledger[3] += c
+        for k in range(count):
+            lost[k] -= c * logs[r, y, k]
+
+
+@compiled
+def hedged(margins, losses, importance, ledger, out):
+    """Mix margins, with a column an expert, by AdaHedge, which needs only that the loss is convex."""
+    rows, count = margins.shape
+    lost, weights, log = ledger[HEAD:], np.empty(count), np.log(margins.shape[1])
+    for r in range(rows):
+        c = np.float64(importance[r])
+        # Before anything was lost by weighing, all have lost the same.
+        eta = log / ledger[2] if ledger[2] > 0 else 0.0
+        total = weigh(lost, eta, weights)
+        mixed, least = 0.0, np.inf
+        for k in range(count):
+            mixed += weights[k] / total * np.float64(margins[r, k])
+            least = min(least, losses[r, k])
+        out[r] = mixed
+        if c < 0:
+            continue
+        expected, soft = 0.0, 0.0
+        for k in range(count):
+            above = c * (losses[r, k] - least)
+            expected += weights[k] / total * above
+            soft += weights[k] / total * np.exp(-eta * above)
+            lost[k] += c * losses[r, k]
+        ledger[2] += max(0.0, expected + (np.log(soft) / eta if eta > 0 else 0.0))
+        ledger[3] += c

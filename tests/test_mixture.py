@@ -1,0 +1,175 @@
+"""Mixtures of settings: never more than the bound behind the best, and what the slow rules of experts say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import expit, log_expit, log_softmax
+
+from forel.experts import AdaHedge, ExponentialWeights
+from forel.linear import Linear, Settings
+from forel.losses import Absolute, Hinge, Squared
+from forel.mixture import Mixture
+
+ALPHAS = (0.01, 0.1, 1.0, 10.0)
+N, ROUNDS = 6, 300
+
+
+def stream(loss, seed=0, rows=ROUNDS):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, N)) * (rng.random((rows, N)) < 0.5)
+    score = X @ rng.normal(size=N) + 0.3
+    if loss == "logistic":
+        return X, (rng.random(rows) < expit(score)).astype(float)
+    return X, np.where(score > 0, 1.0, -1.0) if loss == "hinge" else 100 * score + rng.normal(size=rows)
+
+
+def adversarial(rows=ROUNDS):
+    """One feature whose label is always what the present weights deny."""
+    return np.ones((rows, N)), np.arange(rows) % 2.0
+
+
+@pytest.mark.parametrize("weights", ["ones", "fractions", "large"])
+def test_log_loss_is_mixed_by_bayes_rule(weights):
+    X, y = stream("logistic")
+    rng = np.random.default_rng(1)
+    scale = {"ones": np.ones(ROUNDS), "fractions": rng.random(ROUNDS), "large": np.full(ROUNDS, 3.0)}[weights]
+    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64)
+    found = model.progress(X, y, scale)[:, 0]
+    margins = Linear(N, Settings(alpha=ALPHAS), dtype=np.float64).progress(X, y, scale)
+    # The rule of experts, in which a loss is what it is; a large importance divides the rate instead.
+    rule = ExponentialWeights(1 / max(1.0, scale.max()))
+    state, suffered = rule.init(4), 0.0
+    for m, label, c, got in zip(margins, y, scale, found, strict=True):
+        w = rule.play(state)
+        p = float(w @ expit(m))
+        assert got == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-9, abs=1e-12)
+        suffered -= c * np.log(p if label else 1 - p)
+        state = rule.update(state, -c * log_expit(m if label else -m))
+    assert model.loss == pytest.approx(suffered, rel=1e-12)
+    assert model.posterior == pytest.approx(rule.play(state), rel=1e-9, abs=1e-15)
+    measured, bound = model.guarantee().pair
+    assert measured <= bound == pytest.approx(np.log(4) * max(1.0, scale.max()))
+
+
+@pytest.mark.parametrize(("loss", "value"), [("squared", Squared()), ("hinge", Hinge()), ("absolute", Absolute())])
+def test_other_losses_are_mixed_by_adahedge(loss, value):
+    X, y = stream(loss)
+    model = Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64)
+    found = model.progress(X, y)[:, 0]
+    margins = Linear(N, Settings(loss, alpha=ALPHAS), dtype=np.float64).progress(X, y)
+    rule, suffered = AdaHedge(), 0.0
+    state = rule.init(4)
+    for m, label, got in zip(margins, y, found, strict=True):
+        mixed = float(rule.play(state) @ m)
+        assert got == pytest.approx(mixed, rel=1e-9, abs=1e-12)
+        suffered += float(value(mixed, label))
+        state = rule.update(state, value(m, label))
+    assert model.loss == pytest.approx(suffered, rel=1e-10)
+    assert model.posterior == pytest.approx(rule.play(state), rel=1e-7, abs=1e-12)
+    measured, bound = model.guarantee().pair
+    assert measured <= bound == pytest.approx(float(rule.bound(state)[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_classes_are_mixed_by_bayes_rule(loss):
+    X, _ = stream("logistic")
+    y = np.argmax(X[:, :3] + np.random.default_rng(2).normal(size=(ROUNDS, 3)), axis=1)
+    model = Mixture(N, Settings(loss, alpha=ALPHAS), classes=3, dtype=np.float64)
+    found = model.progress(X, y)
+    rule, suffered = ExponentialWeights(), 0.0
+    state = rule.init(4)
+    each = [Linear(N, Settings(loss, alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
+    for r in range(ROUNDS):
+        logs = np.array([log_softmax(m[r] if loss == "softmax" else log_expit(m[r])) for m in each])
+        assert np.exp(found[r]) == pytest.approx(rule.play(state) @ np.exp(logs), rel=1e-9)
+        suffered -= found[r, y[r]]
+        state = rule.update(state, -logs[:, y[r]])
+    assert model.loss == pytest.approx(suffered, rel=1e-12)
+    assert model.posterior == pytest.approx(rule.play(state), rel=1e-9, abs=1e-15)
+    assert model.guarantee().measured <= np.log(4) + 1e-9
+    assert np.exp(model.margins(X)).sum(axis=1) == pytest.approx(np.ones(ROUNDS))
+    # One setting by itself is the model that was learned, and goes on as it would.
+    alone, twin = model.only(2), Linear(N, Settings(loss, alpha=1.0), classes=3, dtype=np.float64)
+    twin.learn(X, y)
+    assert np.allclose(alone.weights, twin.weights, rtol=1e-12)
+    assert alone.loss == pytest.approx(twin.loss)
+    assert np.allclose(alone.progress(X, y), twin.progress(X, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(alpha=ALPHAS), Settings(alpha=ALPHAS, rate="scale_free", l1=(0, 1, 0, 1))]
+)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled):
+    for X, y in (stream("logistic", 3), adversarial()):
+        order = np.random.default_rng(4).permutation(ROUNDS) if shuffled else np.arange(ROUNDS)
+        model = Mixture(N, settings)
+        model.learn(X[order], y[order])
+        assert model.loss <= model.losses.min() + np.log(4) + 1e-9
+        assert model.guarantee().measured <= model.guarantee().bound
+
+
+@given(st.lists(st.floats(-1e30, 1e30), min_size=4, max_size=4), st.sampled_from([0.0, 0.3, 1.0]))
+def test_margins_of_any_size_leave_numbers(margins, label):
+    from forel.kernels import mixing
+
+    ledger, out = np.zeros(8), np.empty(3)
+    found = np.array([margins] * 3, np.float32)
+    mixing.probability(found, np.full(3, label), np.ones(3), ledger, out)
+    assert np.isfinite(ledger).all()
+    assert np.isfinite(out).all()
+    assert ledger[0] <= ledger[4:].min() + np.log(4) + 1e-9 + 1e-12 * ledger[4:].min()
+
+
+def test_rows_held_out_are_predicted_and_leave_no_trace():
+    X, y = stream("logistic")
+    held = np.arange(ROUNDS) % 5 == 0
+    whole, without = (Mixture(N, Settings(alpha=ALPHAS)) for _ in range(2))
+    whole.progress(X, y, held=held)
+    without.progress(X[~held], y[~held])
+    assert np.array_equal(whole.ledger, without.ledger)
+    assert whole.linear.state.tobytes() == without.linear.state.tobytes()
+
+
+def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
+    for loss in ("logistic", "squared"):
+        X, y = stream(loss)
+        whole, pieces = (Mixture(N, Settings(loss, alpha=ALPHAS)) for _ in range(2))
+        expected = whole.progress(X, y)
+        found = np.concatenate([pieces.progress(X[a : a + 37], y[a : a + 37]) for a in range(0, ROUNDS, 37)])
+        assert np.array_equal(found, expected)
+        assert np.array_equal(pieces.ledger, whole.ledger)
+        assert np.array_equal(whole.margins(X[:5]), pieces.margins(X[:5]))
+
+
+def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
+    X, y = stream("logistic")
+    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64, certified=True)
+    model.learn(X, y)
+    proof, best = model.certificate(), model.linear.certificate(model.best)
+    assert proof.loss == pytest.approx(model.loss, rel=1e-12)
+    for x in (np.zeros(N + 1), np.linspace(-1, 1, N + 1)):
+        true = model.loss - sum(
+            -float(log_expit((2 * b - 1) * (a @ x[:-1] + x[-1]))) for a, b in zip(X, y, strict=True)
+        )
+        assert true <= proof.regret(x) + 1e-9
+        assert proof.regret(x) <= proof.bound(x) + 1e-9
+        assert proof.regret(x) == pytest.approx(best.regret(x) + model.guarantee().measured, rel=1e-9)
+    # What a fixed model could have had is known as well as from the best setting alone.
+    assert proof.loss_floor(l2=1.0) == pytest.approx(best.loss_floor(l2=1.0), rel=1e-9)
+
+
+def test_a_loss_of_ones_own_and_refusals():
+    def bent(m, y):
+        return (m - y) ** 2 / 2, m - y
+
+    X, y = stream("squared")
+    own, known = (Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64) for loss in (bent, "squared"))
+    assert np.allclose(own.progress(X, y), known.progress(X, y), rtol=1e-12)
+    with pytest.raises(ValueError, match="loss: got 'hinge', expected of several classes 'logistic' or 'softmax'"):
+        Mixture(N, Settings("hinge", alpha=ALPHAS), classes=3)
+    with pytest.raises(ValueError, match="setting: got 4, expected 0 to 3"):
+        known.only(4)
+    known.reset()
+    assert known.loss == known.rounds == 0

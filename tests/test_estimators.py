@@ -200,9 +200,31 @@ def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     X, y = clicks()
     seen = []
     monkeypatch.setattr(Linear, "learn", lambda self, X, y, weight: seen.append(X) or np.zeros(1))
-    FTRLClassifier().fit(X, y)
+    FTRLClassifier(alpha=0.1).fit(X, y)
     assert np.shares_memory(seen[0].data, X.data)
     assert np.shares_memory(seen[0].indices, X.indices)
+
+
+def test_without_a_rate_sixteen_settings_are_mixed():
+    X, y = clicks()
+    model = FTRLClassifier().fit(X, y)
+    measured, bound = model.guarantee_.pair
+    assert measured <= bound == pytest.approx(np.log(16))
+    assert model.progressive_loss_ == pytest.approx(model._model.loss / len(y))
+    best = model._model.names[model._model.best]
+    alpha, l1 = (float(part.split("=")[1]) for part in best.split(", "))
+    assert "which is " + best in str(model.guarantee_)
+    # The weights shown are those of the best setting, and nearly as good.
+    alone = FTRLClassifier(alpha=model._model.settings.alpha[model._model.best], l1=l1, beta=0.01, rate="scale_free")
+    assert np.allclose(alone.fit(X, y).coef_, model.coef_, rtol=1e-3, atol=1e-4)
+    assert alpha == pytest.approx(alone.alpha, rel=1e-2)
+    assert alone.progressive_loss_ * len(y) >= model.guarantee_.other - 1e-2
+    tried = FTRLClassifier(alpha=(0.01, 0.1), l1=0.5).fit(X, y)
+    assert tried._model.names == ("alpha=0.01", "alpha=0.1")
+    with pytest.raises(AttributeError, match="guarantee_ is of a mixture of settings; leave out alpha"):
+        _ = alone.guarantee_
+    numbers = FTRLRegressor(loss="absolute").fit(X, X @ np.ones(60))
+    assert numbers.guarantee_.measured <= numbers.guarantee_.bound
 
 
 def test_tools_of_scikit_learn_take_the_estimators():
@@ -240,8 +262,8 @@ X3, Y3 = np.eye(3), [0, 1, 1]
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: FTRLClassifier(alpha=[0.1, 1.0]).fit(X3, Y3), r"alpha: got \[0.1, 1.0\], expected one number"),
-        (lambda: FTRLRegressor(radius=(1.0,)).fit(X3, Y3), "radius: .* an estimator is one model"),
+        (lambda: FTRLClassifier(alpha=[0.1, 1.0], l1=[1.0]).fit(X3, Y3), "expected sequences of one length"),
+        (lambda: FTRLClassifier(lanes=0).fit(X3, Y3), "lanes: got 0"),
         (lambda: FTRLClassifier(l1=-1).fit(X3, Y3), "l1: got -1.0, expected numbers of at least 0"),
         (lambda: FTRLClassifier(loss="squared").fit(X3, Y3), "loss: got 'squared', expected one of logistic, hinge"),
         (lambda: FTRLRegressor(loss="hinge").fit(X3, Y3), "loss: got 'hinge', expected one of squared, absolute"),
@@ -270,7 +292,7 @@ def test_what_cannot_work_is_refused_with_a_sentence(act, message):
 
 
 def started():
-    return FTRLClassifier().partial_fit(X3, Y3, classes=[0, 1])
+    return FTRLClassifier(alpha=0.1).partial_fit(X3, Y3, classes=[0, 1])
 
 
 def test_a_refused_piece_leaves_the_model_as_it_was():

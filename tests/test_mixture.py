@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit, log_softmax
 
 from forel.experts import AdaHedge, ExponentialWeights
 from forel.linear import Linear, Settings
-from forel.losses import Absolute, Hinge, Squared
+from forel.losses import Absolute, Hinge
 from forel.mixture import Mixture
 
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
@@ -52,7 +52,13 @@ def test_log_loss_is_mixed_by_bayes_rule(weights):
     assert measured <= bound == pytest.approx(np.log(4) * max(1.0, scale.max()))
 
 
-@pytest.mark.parametrize(("loss", "value"), [("squared", Squared()), ("hinge", Hinge()), ("absolute", Absolute())])
+def within(margins, labels, t):
+    """Predictions kept within the labels before round t, 0 among them."""
+    seen = np.append(labels[:t], 0.0)
+    return np.clip(margins[t], seen.min(), seen.max()), seen.max() - seen.min()
+
+
+@pytest.mark.parametrize(("loss", "value"), [("absolute", Absolute()), ("hinge", Hinge())])
 def test_other_losses_are_mixed_by_adahedge(loss, value):
     X, y = stream(loss)
     model = Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64)
@@ -60,15 +66,42 @@ def test_other_losses_are_mixed_by_adahedge(loss, value):
     margins = Linear(N, Settings(loss, alpha=ALPHAS), dtype=np.float64).progress(X, y)
     rule, suffered = AdaHedge(), 0.0
     state = rule.init(4)
-    for m, label, got in zip(margins, y, found, strict=True):
+    for t, label in enumerate(y):
+        m = margins[t] if loss == "hinge" else within(margins, y, t)[0]
         mixed = float(rule.play(state) @ m)
-        assert got == pytest.approx(mixed, rel=1e-9, abs=1e-12)
+        assert found[t] == pytest.approx(mixed, rel=1e-9, abs=1e-12)
         suffered += float(value(mixed, label))
         state = rule.update(state, value(m, label))
     assert model.loss == pytest.approx(suffered, rel=1e-10)
     assert model.posterior == pytest.approx(rule.play(state), rel=1e-7, abs=1e-12)
     measured, bound = model.guarantee().pair
     assert measured <= bound == pytest.approx(float(rule.bound(state)[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("importance", [1.0, 2.5])
+def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(importance):
+    X, y = stream("squared")
+    model = Mixture(N, Settings("squared", alpha=(1.0, 10.0, 100.0, 1000.0)), dtype=np.float64)
+    scale = np.full(ROUNDS, importance)
+    found = model.progress(X, y, scale)[:, 0]
+    margins = Linear(N, model.settings, dtype=np.float64).progress(X, y, scale)
+    lost, suffered, beyond = np.zeros(4), 0.0, 0.0
+    for t, label in enumerate(y):
+        m, span = within(margins, y, t)
+        eta = 1 / (importance * span**2) if span else 0.0
+        w = np.exp(-eta * (lost - lost.min()))
+        w /= w.sum()
+        assert found[t] == pytest.approx(w @ m, rel=1e-9, abs=1e-12)
+        each, mixed = importance * (m - label) ** 2 / 2, importance * (found[t] - label) ** 2 / 2
+        allowed = -np.log(w @ np.exp(-eta * (each - each.min()))) / eta + each.min() if eta else w @ each
+        outside = not (min(0, y[:t].min(initial=0)) <= label <= max(0, y[:t].max(initial=0)))
+        assert outside or mixed <= allowed + 1e-9 * (1 + allowed)  # the inequality that the rate is for
+        lost, suffered, beyond = lost + each, suffered + mixed, beyond + max(0.0, mixed - allowed)
+    assert model.loss == pytest.approx(suffered, rel=1e-10)
+    assert model.losses == pytest.approx(lost, rel=1e-10)
+    measured, bound = model.guarantee().pair
+    span = np.ptp(np.append(y, 0))
+    assert measured <= bound == pytest.approx(importance * span**2 * np.log(4) + beyond, rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
@@ -114,12 +147,12 @@ def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled
 def test_margins_of_any_size_leave_numbers(margins, label):
     from forel.kernels import mixing
 
-    ledger, out = np.zeros(8), np.empty(3)
+    ledger, out = np.zeros(mixing.HEAD + 4), np.empty(3)
     found = np.array([margins] * 3, np.float32)
     mixing.probability(found, np.full(3, label), np.ones(3), ledger, out)
     assert np.isfinite(ledger).all()
     assert np.isfinite(out).all()
-    assert ledger[0] <= ledger[4:].min() + np.log(4) + 1e-9 + 1e-12 * ledger[4:].min()
+    assert ledger[0] <= ledger[mixing.HEAD :].min() + np.log(4) + 1e-9 + 1e-12 * ledger[mixing.HEAD :].min()
 
 
 def test_rows_held_out_are_predicted_and_leave_no_trace():
@@ -166,9 +199,10 @@ def test_a_loss_of_ones_own_and_refusals():
 
     X, y = stream("squared")
     own, known = (Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64) for loss in (bent, "squared"))
-    assert np.allclose(own.progress(X, y), known.progress(X, y), rtol=1e-12)
-    with pytest.raises(ValueError, match="loss: got 'hinge', expected of several classes 'logistic' or 'softmax'"):
-        Mixture(N, Settings("hinge", alpha=ALPHAS), classes=3)
+    assert np.allclose(own.linear.progress(X, y), known.linear.progress(X, y), rtol=1e-12)
+    own.reset()
+    own.learn(X, y)
+    assert own.guarantee().measured <= own.guarantee().bound
     with pytest.raises(ValueError, match="setting: got 4, expected 0 to 3"):
         known.only(4)
     known.reset()

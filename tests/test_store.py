@@ -22,6 +22,7 @@ from forel.formats import Names, open_blocks, slot
 from forel.gradients import GradientLearner
 from forel.kernels import compose
 from forel.linear import Linear, Settings
+from forel.mixture import Mixture
 from forel.losses import Huber, Logistic, Quantile
 from forel.store import Serving, Stored, Unreadable, files, load, save, serving, trainer
 
@@ -654,7 +655,7 @@ def test_a_learner_by_itself_becomes_an_estimator(interpreted):
     assert made.predict(rows).max() <= 2
     made = estimator_of(Stored(learned(options=Settings("squared"))))
     assert np.array_equal(made.predict(rows), learned(options=Settings("squared")).margins(rows)[:, 0])
-    with pytest.raises(ValueError, match="several settings side by side"):
+    with pytest.raises(ValueError, match="one model, or a forel.mixture.Mixture of several settings"):
         estimator_of(Stored(learned(options=Settings(alpha=(0.1, 0.2)))))
     with pytest.raises(ValueError, match="only predicts"):
         estimator_of(Stored(serving(learned())))
@@ -673,8 +674,43 @@ def test_what_a_file_cannot_hold_of_an_estimator_is_refused(interpreted, tmp_pat
 
 def test_serving_takes_an_estimator(interpreted):
     rows, codes = stream()
-    model = FTRLClassifier().fit(rows, codes)
+    model = FTRLClassifier(alpha=0.1).fit(rows, codes)
     assert np.allclose(serving(model).predict(rows)[:, 0], model.predict_proba(rows)[:, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("logistic", 3), ("softmax", 3), ("squared", None)])
+def test_mixtures_survive_and_go_on(loss, classes, tmp_path):
+    rows, y = stream(24, classes=classes or 2)
+    never = Mixture(rows.shape[1], Settings(loss, alpha=(0.1, 0.5, 1.0)), classes, certified=True)
+    never.learn(rows[:12], y[:12])
+    save(tmp_path / "m", never)
+    again = load(tmp_path / "m").model
+    assert isinstance(again, Mixture)
+    for model in (never, again):
+        model.learn(rows[12:], y[12:])
+    assert np.array_equal(again.ledger, never.ledger)
+    assert again.linear.state.tobytes() == never.linear.state.tobytes()
+    save(tmp_path / "never", never)
+    save(tmp_path / "again", again)
+    assert (tmp_path / "never").read_bytes() == (tmp_path / "again").read_bytes()
+    # What serves is the best setting alone.
+    small = serving(never)
+    assert np.allclose(small.margins(rows), never.only().margins(rows), atol=1e-5)
+    save(tmp_path / "e", never)
+    estimator = estimator_of(load(tmp_path / "e"))
+    assert np.array_equal(estimator._model.margins(rows), never.margins(rows))
+
+
+def test_an_estimator_that_mixes_survives_and_goes_on(tmp_path):
+    rows, codes = stream(24)
+    never = FTRLClassifier(lanes=4, l1=0.5).partial_fit(rows[:12], codes[:12], classes=[0, 1])
+    save(tmp_path / "m", never)
+    again = estimator_of(load(tmp_path / "m"))
+    assert again.get_params() == never.get_params()
+    for model in (never, again):
+        model.partial_fit(rows[12:], codes[12:])
+    assert np.array_equal(again.predict_proba(rows), never.predict_proba(rows))
+    assert str(again.guarantee_) == str(never.guarantee_)
 
 
 def test_importing_forel_and_serving_a_model_loads_no_compiler(tmp_path):

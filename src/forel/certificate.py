@@ -3,7 +3,7 @@ r"""The live certificate: from a few running sums, what is proved of a model tha
 With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, regret against any fixed
 model is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that of the losses themselves; its worst case
 over a ball is one norm. What is proved before a comparator is chosen is a quadratic in it. For FTRL it is that of the
-Strong FTRL Lemma, $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \sum_t (h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t))$, whose sum
+Strong FTRL Lemma, $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \sum_t (h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t))$; the sum
 telescopes to $S - h_{0:T}(x_{T+1})$ and so costs nothing. The theorems that follow from the lemma replace the terms of
 that sum by $\frac12\|g_t\|_\star^2$, which without a penalty or a box is the same and is never less. For Mirror Descent
 it is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.

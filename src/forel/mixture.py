@@ -2,10 +2,11 @@ r"""No tuning: models with different settings, learned side by side and mixed by
 
 Log-loss: with $p_{t,k}$ the probability that setting k gave, the mixture says $p_t = \sum_k w_{t,k} p_{t,k}$ with
 $w_{t,k} \propto e^{-\ell_{1:t-1,k}}$, and has lost at most $\log K$ more than the best of K settings, in all, for ever.
+Squared loss, with every prediction kept within the labels seen so far, a range of b − a: likewise with the rate
+$1/(b-a)^2$, and at most $(b-a)^2 \log K$, plus what labels outside of that range cost when they came, which is kept.
 Other losses: margins are mixed by AdaHedge, whose bound is known at any moment.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate
-from forel.checks import refuse
 from forel.linear import Linear
 from forel.rows import rows_of
-from forel.settings import LOSSES, Settings
+from forel.settings import Settings
 
 if TYPE_CHECKING:
     from forel.experts import Guarantee
 
 __all__ = ["Mixture"]
 
-HEAD = 4  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
+HEAD = 5  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
+
+# Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
+WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class Mixture:
@@ -52,9 +55,6 @@ class Mixture:
         dtype: DTypeLike = np.float32,
         certified: bool = False,
     ) -> None:
-        if classes is not None and settings.loss not in ("logistic", "softmax"):
-            expected = "'logistic' or 'softmax', whose probabilities can be mixed; or one alpha"
-            raise refuse("loss", settings.loss, f"of several classes {expected}")
         self.linear = Linear(features, settings, classes, dtype, certified)
         self.ledger = np.zeros(HEAD + settings.lanes)
 
@@ -89,6 +89,11 @@ class Mixture:
         return self.linear.rounds
 
     @property
+    def lanes(self) -> int:
+        """How many margins a prediction has: one, or one a class."""
+        return self.linear.classes or 1
+
+    @property
     def joint(self) -> bool:
         """Whether all classes have one loss."""
         return self.linear.joint
@@ -120,11 +125,14 @@ class Mixture:
     def _rate(self) -> float:
         if self._probable:
             return 1 / max(1.0, float(self.ledger[1]))
+        if self.settings.piece == "squared":
+            span = float(self.ledger[4] - self.ledger[3])
+            return 1 / (max(1.0, float(self.ledger[1])) * span * span) if span > 0 else 0.0
         return float(np.log(self.settings.lanes) / self.ledger[2]) if self.ledger[2] > 0 else 0.0
 
     @property
     def _probable(self) -> bool:
-        return self.settings.loss in ("logistic", "softmax") or self.settings.piece == "logistic"
+        return self.settings.piece in ("logistic", "softmax")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -150,32 +158,51 @@ class Mixture:
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
         if held is not None:
             scale[held] = -1.0
-        return self._mixed(found, np.asarray(y, np.float64), scale)
+        return self._mixed(found, np.asarray(y, np.float64), scale, self.ledger)
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; of several classes the logarithm of each one's probability."""
         found = self.linear.margins(X)
-        return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0))
+        # A ledger of its own, because a model in read-only memory predicts as well.
+        return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), self.ledger.copy())
 
-    def _mixed(self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any]) -> NDArray[Any]:
+    def _mixed(
+        self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
+    ) -> NDArray[Any]:
         """Return what the mixture makes of all margins, and count what rows of positive importance cost."""
         from forel.kernels import mixing
 
-        if self.classes is not None:
-            logs = self._logs(found)
-            out = np.empty(logs.shape[:2])
-            mixing.log_mixed(logs, labels, scale, self.ledger, out)
+        out = np.empty((len(found), self.lanes))
+        if self._probable and self.classes is None:
+            mixing.probability(found, labels, scale, ledger, out[:, 0])
             return out
-        mixed = np.empty(len(found))
         if self._probable:
-            mixing.probability(found, labels, scale, self.ledger, mixed)
-        else:
-            losses = self._value(found.astype(np.float64), labels[:, None])
-            mixing.hedged(found, losses, scale, self.ledger, mixed)
-            suffered = np.maximum(scale, 0.0) * self._value(mixed, labels)
-            # One after the other, so that sums do not depend on how rows come in blocks.
-            self.ledger[0] = np.add.accumulate(np.concatenate(([self.ledger[0]], suffered)))[-1]
-        return mixed[:, None]
+            mixing.log_mixed(self._logs(found), labels, scale, ledger, out)
+            return out
+        each = found.astype(np.float64).reshape(len(found), self.lanes, self.settings.lanes)
+        if self.settings.piece in WITHIN:
+            low, high = self._range(labels, scale, ledger)
+            each = np.clip(each, low[:, None, None], high[:, None, None])
+            if self.settings.piece == "squared":
+                mixing.squared(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
+                return out
+        mixing.hedged(each, self._values(each, labels), scale, ledger, out)
+        suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
+        # One after the other, so that sums do not depend on how rows come in blocks.
+        ledger[0] = np.add.accumulate(np.concatenate(([ledger[0]], suffered)))[-1]
+        return out
+
+    def _range(
+        self, labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the smallest and the largest prediction that labels before each row suggest, 0 among them."""
+        learned = np.where(scale >= 0, labels, 0.0)
+        if self.settings.piece == "poisson":  # margins are logarithms, and those of small means cost little
+            learned = np.where(learned > 1, np.log(np.maximum(learned, 1.0)), 0.0)
+        low = np.minimum.accumulate(np.concatenate(([ledger[3]], learned)))
+        high = np.maximum.accumulate(np.concatenate(([ledger[4]], learned)))
+        ledger[3], ledger[4] = low[-1], high[-1]
+        return np.full(len(labels), -np.inf) if self.settings.piece == "poisson" else low[:-1], high[:-1]
 
     @property
     def weights(self) -> NDArray[Any]:
@@ -196,8 +223,11 @@ class Mixture:
         from forel.experts import Guarantee
 
         count, best = self.settings.lanes, self.best
-        limit = np.log(count) / self._rate if self._probable else 2 * self.ledger[2]
-        result = "exponential weights, log K" if self._probable else "AdaHedge, twice the mixability gap"
+        if self._probable or self.settings.piece == "squared":
+            result = "exponential weights, log K" + ("" if self._probable else " times the squared range of labels")
+            limit = (np.log(count) / self._rate if self._rate else 0.0) + self.ledger[2]
+        else:
+            result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
         against = f"the best of {count} settings, which is {self.names[best]}"
         return Guarantee(result, against, self.rounds, self.loss, float(self.losses[best]), float(limit))
 
@@ -224,11 +254,11 @@ class Mixture:
         logs: NDArray[np.float64] = log_softmax(each if self.joint else log_expit(each), axis=1)
         return np.ascontiguousarray(logs)
 
-    @property
-    def _value(self) -> Callable[[Any, Any], NDArray[np.float64]]:
-        """The loss of margins and labels, element by element."""
-        loss: Any = self.settings.loss
-        known: Any = LOSSES.get(loss) if isinstance(loss, str) else loss
-        if hasattr(known, "link"):
-            return lambda m, y: np.asarray(known(m, y), np.float64)
-        return np.vectorize(lambda m, y: loss(m, y)[0], otypes=[float])
+    def _values(self, each: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Return losses by row and setting, those of all classes summed, from margins by row, class and setting."""
+        loss, targets = self.settings.value, labels[:, None, None]
+        if self.classes is not None:
+            hit = targets == np.arange(self.classes)[None, :, None]
+            targets = np.where(hit, 1.0, -1.0 if "hinge" in str(self.settings.piece) else 0.0)
+        values: NDArray[np.float64] = np.asarray(loss(each.astype(np.float64), targets), np.float64)
+        return np.ascontiguousarray(values.sum(axis=1))

@@ -156,6 +156,16 @@ class Settings:
         known = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return getattr(known, "labels", Interval())
 
+    @property
+    def value(self) -> Callable[[Any, Any], Any]:
+        """The loss of arrays of margins and labels, element by element; not for "softmax".
+
+        >>> Settings("absolute").value(np.array([1.0, 2.0]), 0.0)
+        array([1., 2.])
+        """
+        known: Any = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return known if type(known) in NAMES else np.vectorize(lambda m, y: known(m, y)[0], otypes=[float])
+
     def shape(self, dtype: DTypeLike) -> Any:
         """Return the loss's own parameter, 0 where it has none."""
         if self.piece not in SHAPES:

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.checks import refuse
 from forel.estimators import shared
+from forel.mixture import Mixture
 
 __all__ = ["FTRLClassifier"]
 
@@ -33,7 +34,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    alpha, beta : of the rate
+    alpha : of the rate, for one model; several to be mixed; None for ``lanes`` settings that suit most data, mixed
+    beta, rate, l1 : of one model 1, "adagrad" and 0 unless said; the mixture's settings have these in common where said
     l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
     rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
@@ -47,6 +49,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` goes on with the model it has
     certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
+    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close to the best it came
 
     Two classes are one model, more are one model a class against the rest. A sample weight multiplies a row's loss.
 
@@ -63,12 +66,12 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        l1: float = 0.0,
+        alpha: Any = None,
+        beta: Any = None,
+        l1: Any = None,
         l2: float = 0.0,
         algorithm: str = "proximal",
-        rate: str = "adagrad",
+        rate: str | None = None,
         loss: Any = "logistic",
         penalty_weight: str = "once",
         radius: float | None = None,
@@ -79,6 +82,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dtype: Any = "float32",
         warm_start: bool = False,
         certified: bool = False,
+        lanes: int = 16,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -96,6 +100,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
         self.warm_start = warm_start
         self.certified = certified
+        self.lanes = lanes
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
@@ -152,7 +157,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = shared.margins(self, X).astype(np.float64)
         # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
         each = np.hstack([-found, found]) if found.shape[1] == 1 else found
-        logs: NDArray[np.float64] = log_softmax(each if self.loss == "softmax" else log_expit(each), axis=1)
+        done = self.loss == "softmax" or (isinstance(self._model, Mixture) and found.shape[1] > 1)
+        logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
         return logs
 
     @_with_logistic
@@ -169,6 +175,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     t_ = property(shared.rounds)
     progressive_loss_ = property(shared.progressive_loss)
     certificate_ = property(shared.certificate)
+    guarantee_ = property(shared.guarantee)
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

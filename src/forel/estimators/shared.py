@@ -13,19 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forel.checks import refuse, vector, whole
+from forel.grid import settle
 from forel.linear import Linear, Settings, rows_of
+from forel.mixture import Mixture
+
+UNSAID = ("alpha", "beta", "l1", "rate")  # what may be None: as is best for most
 
 
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
-    """Return the estimator's parameters as settings of one model."""
+    """Return the estimator's parameters as settings, of one model or of several to be mixed."""
     if isinstance(estimator.loss, str) and estimator.loss not in losses:
         raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
-    for name in ("alpha", "beta", "l1", "l2", "radius"):
-        if np.ndim(getattr(estimator, name)):
-            expected = "one number: an estimator is one model, and forel.linear.Linear learns several side by side"
-            raise refuse(name, getattr(estimator, name), expected)
     shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
-    return Settings(**shared, bias=bool(estimator.fit_intercept))
+    return settle(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
 
 
 def dtype_of(estimator: Any) -> np.dtype[Any]:
@@ -48,12 +48,13 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
 
 def begin(
     estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
-) -> Linear:
+) -> Linear | Mixture:
     """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
     if not continues:
-        return Linear(features, settings, classes, dtype, bool(estimator.certified))
-    model: Linear = estimator._model
+        kind = Mixture if settings.lanes > 1 else Linear
+        return kind(features, settings, classes, dtype, bool(estimator.certified))
+    model: Linear | Mixture = estimator._model
     changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
     changed += ["dtype"] if dtype != model.dtype else []
     changed += ["certified"] if bool(estimator.certified) != model.certified else []
@@ -66,7 +67,14 @@ def begin(
     return model
 
 
-def train(estimator: Any, model: Linear, X: Any, labels: NDArray[Any], sample_weight: Any, passes: int | None) -> None:
+def train(
+    estimator: Any,
+    model: Linear | Mixture,
+    X: Any,
+    labels: NDArray[Any],
+    sample_weight: Any,
+    passes: int | None,
+) -> None:
     """Let the model learn from the rows, once and in order for None passes, and keep it only when that went well."""
     weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
     turns = 1 if passes is None else whole("passes", passes, low=1)
@@ -107,12 +115,12 @@ def margins(estimator: Any, X: Any) -> NDArray[Any]:
     """Return the margin of every row and lane."""
     check_is_fitted(estimator)
     X = validate(estimator, X)
-    model: Linear = estimator._model
+    model: Linear | Mixture = estimator._model
     return model.margins(X)
 
 
 def coef(estimator: Any) -> Any:
-    """The weights, exact zeros included; a CSR array after ``sparsify``."""
+    """The weights, exact zeros included, of a mixture those of its best setting; a CSR array after ``sparsify``."""
     check_is_fitted(estimator)
     weights = estimator._shaped(np.ascontiguousarray(estimator._model.weights.T))
     return sparse.csr_array(weights) if estimator._sparse else weights
@@ -121,7 +129,7 @@ def coef(estimator: Any) -> Any:
 def intercept(estimator: Any) -> NDArray[Any]:
     """The weight of the constant feature, one a model; 0 without ``fit_intercept``."""
     check_is_fitted(estimator)
-    model: Linear = estimator._model
+    model: Linear | Mixture = estimator._model
     return model.bias
 
 
@@ -138,10 +146,18 @@ def progressive_loss(estimator: Any) -> float:
     return suffered / seen if seen else 0.0
 
 
+def guarantee(estimator: Any) -> Any:
+    """How much more than the best of its settings a mixture lost, and the most that it can have lost."""
+    check_is_fitted(estimator)
+    if not isinstance(estimator._model, Mixture):
+        raise AttributeError("guarantee_ is of a mixture of settings; leave out alpha, or give several")
+    return estimator._model.guarantee()
+
+
 def certificate(estimator: Any) -> Any:
     """What is proved of the rows seen so far, passes included; a list of one a class for several models."""
     check_is_fitted(estimator)
-    model: Linear = estimator._model
+    model: Linear | Mixture = estimator._model
     if not model.certified:
         raise AttributeError("certificate_ needs certified=True, from the first row on")
     proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
@@ -167,7 +183,7 @@ def is_fitted(self: Any) -> bool:
     return hasattr(self, "_model")
 
 
-def stored(self: Any) -> tuple[Linear, dict[str, Any]]:
+def stored(self: Any) -> tuple[Linear | Mixture, dict[str, Any]]:
     """Return what a file keeps of an estimator: its learner, and what it knows besides, as JSON holds it."""
     check_is_fitted(self)
     if not isinstance(self.random_state, int | np.integer | None):
@@ -183,6 +199,8 @@ def stored(self: Any) -> tuple[Linear, dict[str, Any]]:
         "n_iter": int(self.n_iter_),
         "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         "class": type(self).__name__,
+        "lanes": int(self.lanes),
+        "unsaid": [name for name in UNSAID if getattr(self, name) is None],
     }
     if hasattr(self, "classes_"):
         known["classes"] = pack_classes(self.classes_)

@@ -10,13 +10,15 @@ from forel.checks import refuse
 from forel.estimators import classifier
 from forel.estimators.classifier import FTRLClassifier
 from forel.estimators.regressor import FTRLRegressor
+from forel.estimators.shared import UNSAID
 from forel.linear import Linear, Settings
+from forel.mixture import Mixture
 from forel.store import Stored
 
 __all__ = ["estimator_of"]
 
 KINDS: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FTRLRegressor}
-LEARNING = ("passes", "shuffle", "random_state", "warm_start")
+LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
 
 
 def estimator_of(stored: Stored) -> Any:
@@ -33,14 +35,15 @@ def estimator_of(stored: Stored) -> Any:
     array(['spam'], dtype='<U4')
     """
     model = stored.model
-    if not isinstance(model, Linear):
+    if not isinstance(model, Linear | Mixture):
         raise refuse("stored", stored, "a file of a learner; what was stored for serving only predicts")
-    if model.classes is None and model.lanes > 1:
-        raise refuse("stored", stored, "one model: an estimator cannot hold several settings side by side")
+    if isinstance(model, Linear) and model.settings.lanes > 1:
+        raise refuse("stored", stored, "one model, or a forel.mixture.Mixture of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
     kind = KINDS[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
+    parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in UNSAID)
     estimator = kind(
         **parameters,
         fit_intercept=model.settings.bias,
@@ -48,7 +51,7 @@ def estimator_of(stored: Stored) -> Any:
         certified=model.certified,
         **{name: known[name] for name in LEARNING if name in known},
     )
-    suffered, seen = known.get("progress", (float(model.loss.sum()), float(model.rounds)))
+    suffered, seen = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
     estimator._model, estimator._progress = model, (suffered, seen)
     estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
@@ -59,7 +62,7 @@ def estimator_of(stored: Stored) -> Any:
     return estimator
 
 
-def _classes(model: Linear, packed: Any) -> NDArray[Any]:
+def _classes(model: Linear | Mixture, packed: Any) -> NDArray[Any]:
     if packed is None:
         if model.classes is None and "hinge" in str(model.settings.piece):
             return np.array([-1, 1])

@@ -1,7 +1,8 @@
 r"""Weighing experts by what they lost, row after row: exponential weights, and AdaHedge.
 
-The ``ledger`` has what the mixture lost, the largest importance of a row, the mixability gap, how much importance was
-seen, and then what each expert lost. Nothing else is remembered. Rows of negative importance are only predicted.
+The ``ledger`` has what the mixture lost, the largest importance of a row, what weighing cost beyond what is free, the
+smallest and the largest label, and then what each expert lost. Nothing else is remembered. Rows of negative importance
+are only predicted.
 """
 
 import numpy as np
@@ -9,9 +10,9 @@ from numba import njit
 
 from forel.compiling import kept
 
-__all__ = ["HEAD", "hedged", "log_mixed", "probability"]
+__all__ = ["HEAD", "hedged", "log_mixed", "probability", "squared"]
 
-HEAD = 4  # numbers of the ledger before those of the experts
+HEAD = 5  # numbers of the ledger before those of the experts
 compiled = kept("mixing", __file__)
 FAR = 45.0  # nats behind the best: e^−45 of a weight is below the last place of a double
 
@@ -48,10 +49,7 @@ def log_sum(weights, logs):
 
 @compiled
 def probability(margins, labels, importance, ledger, out):
-    """Mix the probabilities of a class, from margins with a column an expert, by exponential weights.
-
-    Margins of the mixture are written to ``out``: log p − log(1 − p).
-    """
+    """Mix probabilities, from margins with a column an expert, by exponential weights; ``out`` has log p/(1 − p)."""
     rows, count = margins.shape
     lost, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count)
     for r in range(rows):
@@ -77,7 +75,6 @@ def probability(margins, labels, importance, ledger, out):
         y = np.float64(labels[r])
         ledger[0] -= c * (y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
         ledger[1] = max(ledger[1], c)
-        ledger[3] += c
         for k in range(count):
             lost[k] += c * (ends[k] - y * np.float64(margins[r, k]))
 
@@ -97,33 +94,64 @@ def log_mixed(logs, labels, importance, ledger, out):
         y = np.intp(labels[r])
         ledger[0] -= c * out[r, y]
         ledger[1] = max(ledger[1], c)
-        ledger[3] += c
         for k in range(count):
             lost[k] -= c * logs[r, y, k]
 
 
 @compiled
 def hedged(margins, losses, importance, ledger, out):
-    """Mix margins, with a column an expert, by AdaHedge, which needs only that the loss is convex."""
-    rows, count = margins.shape
-    lost, weights, log = ledger[HEAD:], np.empty(count), np.log(margins.shape[1])
+    """Mix margins, by row, class and expert, by AdaHedge, which needs only that losses are convex in all margins."""
+    rows, classes, count = margins.shape
+    lost, weights, log = ledger[HEAD:], np.empty(count), np.log(margins.shape[2])
     for r in range(rows):
         c = np.float64(importance[r])
         # Before anything was lost by weighing, all have lost the same.
         eta = log / ledger[2] if ledger[2] > 0 else 0.0
         total = weigh(lost, eta, weights)
-        mixed, least = 0.0, np.inf
-        for k in range(count):
-            mixed += weights[k] / total * np.float64(margins[r, k])
-            least = min(least, losses[r, k])
-        out[r] = mixed
+        for i in range(classes):
+            mixed = 0.0
+            for k in range(count):
+                mixed += weights[k] / total * np.float64(margins[r, i, k])
+            out[r, i] = mixed
         if c < 0:
             continue
-        expected, soft = 0.0, 0.0
+        least, expected, soft = np.min(losses[r]), 0.0, 0.0
         for k in range(count):
             above = c * (losses[r, k] - least)
             expected += weights[k] / total * above
             soft += weights[k] / total * np.exp(-eta * above)
             lost[k] += c * losses[r, k]
         ledger[2] += max(0.0, expected + (np.log(soft) / eta if eta > 0 else 0.0))
-        ledger[3] += c
+
+
+@compiled
+def squared(margins, labels, importance, spans, ledger, out):
+    """Mix predictions of numbers for half their squared distance, which is exp-concave within a ``span``: for 1/span².
+
+    A label outside of what was seen before may cost more than mixing is allowed to; how much is kept in the ledger.
+    """
+    rows, count = margins.shape
+    lost, weights = ledger[HEAD:], np.empty(count)
+    for r in range(rows):
+        c, y = np.float64(importance[r]), labels[r]
+        eta = rate(ledger, c) / (spans[r] * spans[r]) if spans[r] > 0 else 0.0
+        total = weigh(lost, eta, weights)
+        mixed = 0.0
+        for k in range(count):
+            mixed += weights[k] / total * margins[r, k]
+        out[r] = mixed
+        if c < 0:
+            continue
+        soft, mean, least = 0.0, 0.0, np.inf
+        for k in range(count):
+            least = min(least, (margins[r, k] - y) ** 2 / 2)
+        for k in range(count):
+            above = (margins[r, k] - y) ** 2 / 2 - least
+            soft += weights[k] / total * np.exp(-eta * c * above)
+            mean += weights[k] / total * c * above
+            lost[k] += c * (above + least)
+        allowed = c * least + (-np.log(soft) / eta if eta > 0 else mean)
+        suffered = c * (mixed - y) ** 2 / 2
+        ledger[0] += suffered
+        ledger[1] = max(ledger[1], c)
+        ledger[2] += max(0.0, suffered - allowed)

@@ -16,6 +16,7 @@ from scipy.special import expit, log_expit, softmax
 from forel.checks import all_finite, refuse, whole
 from forel.linear import Linear
 from forel.losses import Softmax
+from forel.mixture import Mixture
 from forel.rows import rows_of
 from forel.settings import LOSSES
 from forel.store.files import File, Unreadable
@@ -117,12 +118,13 @@ def serving(
 
     Parameters
     ----------
-    model : a :class:`forel.linear.Linear`, or an estimator that was fitted
+    model : a :class:`forel.linear.Linear`, a fitted estimator, or a mixture, of which the best setting is kept
     lane : the one lane to keep; None for all
     dtype : of the weights in a file, float32 or float16, which halves them and keeps three digits
     X, y : rows and labels, as the learner takes them, on which to measure what that costs; kept as ``measured``
     """
     model = model.__stored__()[0] if hasattr(model, "__stored__") else model
+    model = model.only() if isinstance(model, Mixture) else model
     if not isinstance(model, Linear):
         raise refuse("model", model, "a forel.linear.Linear or a fitted estimator")
     if dtype not in (np.float32, np.float16, "float32", "float16"):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from forel.checks import refuse
 from forel.formats import Names
 from forel.linear import Linear
+from forel.mixture import Mixture
 from forel.store.files import File, Path, Unreadable, opened, write
 from forel.store.header import count_of, extra_of
 from forel.store.predicting import Serving, pack_serving, unpack_serving
@@ -36,7 +37,8 @@ def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: 
     Parameters
     ----------
     path : of the file
-    model : a :class:`forel.linear.Linear`, an estimator that was fitted, or what :func:`forel.store.serving` returned
+    model : a :class:`forel.linear.Linear` or :class:`forel.mixture.Mixture`, an estimator that was fitted, or what
+        :func:`forel.store.serving` returned
     extra : whatever should be kept with it, as JSON holds it
     names : of the slots, such as a reader kept; of a model for serving only those of its weights
 
@@ -50,10 +52,10 @@ def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: 
     estimator = None
     if hasattr(model, "__stored__"):
         model, estimator = model.__stored__()
-    if not isinstance(model, Linear | Serving):
-        raise refuse("model", model, "a forel.linear.Linear, a fitted estimator, or a forel.store.Serving")
+    if not isinstance(model, Linear | Mixture | Serving):
+        raise refuse("model", model, "a forel.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving")
     kept = extra_of(extra)
-    header, arrays = pack(model) if isinstance(model, Linear) else pack_serving(model)
+    header, arrays = pack_serving(model) if isinstance(model, Serving) else pack(model)
     only = model.slots if isinstance(model, Serving) else None
     named = {} if names is None else _pack_names(names, only)
     bits = None if names is None else names.bits
@@ -68,9 +70,9 @@ def load(path: Path, loss: Any = None) -> Stored:
     """
     with opened(path) as file:
         header, kind = file.header, file.header["kind"]
-        if kind not in ("trainer", "serving"):
+        if kind not in ("trainer", "mixture", "serving"):
             raise Unreadable(f"a model of the kind {kind!r}, which is not known here; update forel")
-        model = unpack(file, loss) if kind == "trainer" else unpack_serving(file)
+        model = unpack_serving(file) if kind == "serving" else unpack(file, loss)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise Unreadable("the header says what no model says; take another copy, or train again")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])

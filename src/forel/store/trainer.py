@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from forel.checks import all_finite
 from forel.lanes import Lanes
 from forel.linear import Linear
+from forel.mixture import HEAD, Mixture
 from forel.store.files import File, Unreadable
 from forel.store.header import count_of, pack_settings, unpack_settings
 
@@ -53,14 +54,17 @@ def _beside(lanes: Lanes, slots: int) -> dict[str, NDArray[Any]]:
     return {name: getattr(lanes, name) for name in BESIDE if getattr(lanes, name).size >= slots > 1}
 
 
-def pack(model: Linear) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a learner."""
+    model = learner.linear if isinstance(learner, Mixture) else learner
     lanes, slots = model._lanes, model.features + 1
     state, beside = lanes.state, _beside(lanes, slots)
     chosen = touched(lanes)
     row = state[0].nbytes + sum(array.nbytes // slots for array in beside.values())
     sparse = chosen.size * (row + np.dtype(slot_type(slots)).itemsize) < slots * row
     arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals}
+    if isinstance(learner, Mixture):
+        arrays["ledger"] = learner.ledger
     for name, table in {"state": state, **beside}.items():
         rows = table.reshape(slots, *(table.shape[1:] or (table.size // slots,)))
         arrays[name] = rows[chosen] if sparse else rows
@@ -70,7 +74,7 @@ def pack(model: Linear) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
             raise ValueError(f"model: got {name} that is not finite, expected numbers; nothing was written")
     header = {
-        "kind": "trainer",
+        "kind": "mixture" if isinstance(learner, Mixture) else "trainer",
         "settings": pack_settings(model.settings),
         "features": model.features,
         "dtype": model.dtype.name,
@@ -81,7 +85,7 @@ def pack(model: Linear) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return header, arrays
 
 
-def unpack(file: File, loss: Any = None) -> Linear:
+def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     """Return the learner of a file; memory of coordinates that were never seen is not used."""
     header = file.header
     settings, classes = unpack_settings(header["settings"], loss), header["classes"]
@@ -94,8 +98,10 @@ def unpack(file: File, loss: Any = None) -> Linear:
     held = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != held:
         raise Unreadable("there are not as many records as the header says; take another copy, or train again")
-    model = Linear(features, settings, classes, header["dtype"], header["certified"])
-    lanes = model._lanes
+    mixed = header["kind"] == "mixture"
+    ledger = file.array("ledger", np.float64, (HEAD + settings.lanes,)) if mixed else np.zeros(0)
+    learner = (Mixture if mixed else Linear)(features, settings, classes, header["dtype"], header["certified"])
+    lanes = learner.linear._lanes if isinstance(learner, Mixture) else learner._lanes
     chosen: Any = _slots(file, held, slots) if file.has("slots") else None
     state, beside = lanes.state, _beside(lanes, slots)
     for name, table in {"state": state, **beside}.items():
@@ -105,8 +111,11 @@ def unpack(file: File, loss: Any = None) -> Linear:
             stop = start + len(piece)
             rows[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
     _sensible("totals", totals, rounds)
+    _sensible("ledger", ledger, rounds)
     lanes.totals[:], lanes.rounds = totals, rounds
-    return model
+    if isinstance(learner, Mixture):
+        learner.ledger[:] = ledger
+    return learner
 
 
 def _slots(file: File, held: int, slots: int) -> NDArray[Any]:

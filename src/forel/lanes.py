@@ -102,26 +102,37 @@ class Lanes:
         self.kernel.gather(chosen, *self.arrays, self.totals, out.ravel())
         return out
 
-    def certificate(self, lanes: slice) -> Certificate:
-        """Return what is proved of some lanes together, whose losses are one loss."""
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """The coordinates whose records are not zero, in order."""
+        used = self.features + int(self.settings.bias)
+        width = self.flat.size // (self.features + 1)
+        blocks = [self.flat[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
+        owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
+        # Numbers of one record lie together, so that a record is met anew where its owner changes.
+        return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
+
+    def certificate(self, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
+        """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
         settings, recipe = self.settings, self.recipe
         used = self.features + int(settings.bias)
+        some = np.arange(used) if among is None else among
         p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
-        parts = self.state[:used, :, lanes].transpose(1, 2, 0).astype(np.float64)
+        held = self.state[:used] if among is None else self.state[among]
+        parts = held[:, :, lanes].transpose(1, 2, 0).astype(np.float64)
         z, n = parts[:2]
         gradients = z if recipe.parts == 2 else parts[2]
         linear = parts[3] if recipe.parts == 4 else gradients - z
-        strength = np.broadcast_to(self._strength(n, p), z.shape)
+        strength = np.broadcast_to(self._strength(n, p, some), z.shape)
         totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
         constant = float(totals[2])
         if recipe.elapses:
             # Coordinates that were not seen lately have been told of strength around their weights only until then.
-            x = self.read(0, used)[:, lanes].T.astype(np.float64)
+            x = self.gather(some)[:, lanes].T.astype(np.float64)
             late = np.where(n > 0, strength - n, 0.0)
             linear = linear + late * x
             constant += 0.5 * float(np.sum(late * x * x))
-        penalized = np.ones(used)
-        penalized[self.features :] = 0.0
+        penalized = (some < self.features).astype(np.float64)
         total = self.rounds if settings.penalty_weight == "every" else min(self.rounds, 1)
         return Certificate(
             rounds=self.rounds,
@@ -149,11 +160,11 @@ class Lanes:
             )
         return ""
 
-    def _strength(self, n: Any, p: Any) -> Any:
-        """Return 1/η_T of every coordinate: the pieces of the kernels once more, for whole arrays."""
+    def _strength(self, n: Any, p: Any, some: NDArray[np.int64]) -> Any:
+        """Return 1/η_T of some coordinates: the pieces of the kernels once more, for whole arrays."""
         rate = self.settings.rate
         if rate == "scale_free":
-            s = np.append(self.reach[: self.features], 1)[: n.shape[-1]].astype(np.float64)
+            s = self.reach[some].astype(np.float64)
             return s * (p[1] * s + np.sqrt(n)) * p[0]
         if rate == "adagrad":
             return (p[1] + np.sqrt(n)) * p[0]

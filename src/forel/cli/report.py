@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forel.cli.show import certificate_words, jsonable, print_problems, report_table
+from forel.cli.show import certificate_of, jsonable, print_problems, report_table
 from forel.formats.sources import expand
 from forel.store import save, serving
 from forel.training import Moment, Trained
@@ -105,13 +105,11 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
             save(path, serving(model), trained.extra, trained.names)
         else:
             trained.save(path)
-    weights = model.weights
-    held = np.append(weights, model.bias) if model.settings.bias else weights
-    said = certificate_words(model.certificate(), held) if certified else None
+    said = certificate_of(model) if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
-        "non-zero weights": int(np.count_nonzero(weights)),
+        "non-zero weights": int(np.count_nonzero(model.weights)),
         "seconds": round(trained.seconds, 3),
     }
     console = Console(stderr=elsewhere)

@@ -1,4 +1,4 @@
-"""Reports and certificates in words and tables."""
+"""Reports in words and tables."""
 
 import math
 from dataclasses import asdict
@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from forel.certificate import Certificate
 from forel.formats import Problems
+from forel.linear import Linear
 from forel.progressive import Report
 
-__all__ = ["certificate_words", "jsonable", "print_problems", "report_lines", "report_table"]
+__all__ = ["certificate_of", "jsonable", "print_problems", "report_lines", "report_table"]
 
 TOP = 5
 
@@ -40,26 +40,10 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
     return table
 
 
-def certificate_words(proof: Certificate, weights: Any) -> str:
-    """Return what a certificate says of all models no larger than the learned one.
-
-    >>> import numpy as np
-    >>> from forel.linear import Linear, Settings
-    >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
-    >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
-    >>> certificate_words(model.certificate(), model.weights)
-    'no fixed model of norm at most 1.642 could have had an average loss below 0.1951 on these rows; this one had 0...'
-    """
-    norm = math.sqrt(float((weights.astype(float) ** 2).sum()))
-    floor, mine = proof.loss_floor(l2=norm), proof.loss / max(proof.rounds, 1)
-    if floor <= 0:
-        return (
-            f"so far no average loss is ruled out for fixed models of norm at most {norm:.4g}; this one had {mine:.4f}"
-        )
-    return (
-        f"no fixed model of norm at most {norm:.4g} could have had an average loss below {floor:.4f} on these rows; "
-        f"this one had {mine:.4f}"
-    )
+def certificate_of(model: Linear) -> str:
+    """Return what the certificate of a model says, in words."""
+    seen = model.seen
+    return model.certificate(among=seen).words(model.weights_at(seen))
 
 
 def print_problems(problems: Problems, console: Console) -> None:

@@ -104,7 +104,7 @@ def train(
             evaluate(source, start, None, form, label, on_error, threads, as_json)
         return
     with sentences():
-        from forel.cli.report import Reporter, finish
+        from forel.cli.progress import Reporter, finish
         from forel.scoring import settings_of
         from forel.settings import Settings
         from forel.store import load

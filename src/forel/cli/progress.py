@@ -15,7 +15,7 @@ from forel.formats.sources import expand
 from forel.store import save, serving
 from forel.training import Moment, Trained
 
-__all__ = ["Reporter", "finish"]
+__all__ = ["Reporter", "finish", "size_of"]
 
 HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
 OFTEN = 0.1  # seconds between two looks of a progress bar
@@ -34,7 +34,7 @@ class Reporter:
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
         self._console = Console(stderr=True)
         self._quiet, self._passes = quiet, passes
-        self._bytes = _bytes(source)
+        self._bytes = size_of(source)
         self._begun = self._looked = time.perf_counter()
         self._turn, self._next = 0, 1
         self._stack = ExitStack()
@@ -89,7 +89,7 @@ class Reporter:
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
 
 
-def _bytes(source: list[str]) -> int | None:
+def size_of(source: list[str]) -> int | None:
     """Return the size of all files, None where one of them is a stream or compressed."""
     files = [path for one in source if one != "-" for path in expand(one)]
     if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):

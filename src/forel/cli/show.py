@@ -11,22 +11,9 @@ from forel.formats import Problems
 from forel.linear import Linear
 from forel.progressive import Report
 
-__all__ = ["certificate_of", "jsonable", "print_problems", "report_lines", "report_table"]
+__all__ = ["certificate_of", "jsonable", "print_problems", "report_table"]
 
 TOP = 5
-
-
-def report_lines(report: Report, loss: str) -> list[tuple[str, str]]:
-    """Return a report as names and values, without what is not known."""
-    name = "log-loss" if loss == "logistic" else f"{loss} loss"
-    lines = [("rows", f"{report.rows:,}"), (name, f"{report.loss:.6f}")]
-    if report.entropy is not None:
-        lines.append(("normalised entropy", f"{report.entropy:.4f}"))
-    if report.auc is not None:
-        lines.append(("AUC", f"{report.auc:.4f} ± {report.auc_error:.1g}"))
-    if report.calibration is not None:
-        lines.append(("calibration ratio", f"{report.calibration:.4f}"))
-    return [*lines, ("mean label", f"{report.mean_label:.6g}"), ("mean prediction", f"{report.mean_prediction:.6g}")]
 
 
 def report_table(columns: dict[str, Report], loss: str) -> Table:
@@ -34,7 +21,7 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
     table = Table("", *columns)
     for column in table.columns[1:]:
         column.justify = "right"
-    each = [dict(report_lines(report, loss)) for report in columns.values()]
+    each = [{name: text for _, name, text in report.lines(loss)} for report in columns.values()]
     for name in each[0]:
         table.add_row(name, *(lines.get(name, "") for lines in each))
     return table

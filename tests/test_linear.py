@@ -372,7 +372,7 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("settings", CERTIFIED, ids=str)
+@pytest.mark.parametrize("settings", [*CERTIFIED, Settings(rate="scale_free", alpha=0.4, l1=0.02)], ids=str)
 def test_the_certificate_among_seen_coordinates_says_the_same(settings):
     dense, labels = stream(settings.loss)
     wide = np.zeros((ROUNDS, 3 * N))

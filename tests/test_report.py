@@ -206,7 +206,7 @@ for (const frame of document.querySelectorAll("iframe")) {
     clipped: plots.flatMap(plot => [...plot.querySelectorAll("text, polyline, circle")].filter(
       part => !inside(part.getBoundingClientRect(), plot.getBoundingClientRect())).map(part => part.outerHTML)),
     small: plots.flatMap(plot => [...plot.querySelectorAll("text")].filter(
-      text => text.getBoundingClientRect().height < 12).map(text => text.textContent)),
+      text => text.getBoundingClientRect().height < 13).map(text => text.textContent)),
     touching: plots.flatMap(plot => { const all = [...plot.querySelectorAll("text")]; return all.flatMap((one, k) =>
       all.slice(k + 1).filter(other => { const a = one.getBoundingClientRect(), b = other.getBoundingClientRect();
         return a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom;

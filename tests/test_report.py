@@ -166,6 +166,13 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_training(tmp_path):
         assert f"report: got {str(path)!r}, expected the name of a file, in a folder that is there" in done.stderr
 
 
+def test_a_report_of_no_training_is_refused(tmp_path):
+    line = [sys.executable, "-m", "forel", "train", "a.vw", "-t", "-i", "m.forel", "--report", str(tmp_path / "r.html")]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "learns nothing" in done.stderr
+
+
 def test_it_is_written_all_or_not_at_all(small, tmp_path):
     target = tmp_path / "r.html"
     target.write_text("before")

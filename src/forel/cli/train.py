@@ -97,6 +97,8 @@ def train(
     if test:
         if start is None:
             raise typer.BadParameter("needs the model to evaluate as -i", param_hint="-t")
+        if report is not None:
+            raise typer.BadParameter("is a report of training, and -t learns nothing", param_hint="--report")
         from forel.cli.evaluate import evaluate
         from forel.cli.predict import predict
 

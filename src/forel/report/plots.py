@@ -83,7 +83,7 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
                 tag("td", number),
             )
         )  # fmt: skip
-    caption = tag("caption", f"The {len(rows)} largest weights: to the right, a feature speaks for a larger prediction")
+    caption = tag("caption", "The largest weights: to the right, a feature speaks for a larger prediction")
     head = tag(
         "tr", tag("th", "feature", scope="col"), tag("th", "−  0  +", scope="col"), tag("th", "weight", scope="col")
     )
@@ -101,7 +101,9 @@ def _over_rows(
     for name, curve in found.items():
         called, look = LOOKS[name]
         points = list(zip(curve.rows, curve.values, strict=True))
-        marks.append(Marks(f"{called}: {curve.values[-1]:.4f}", look, points, dots=len(points) <= 12))
+        marks.append(
+            Marks(f"{called}: {curve.values[-1]:.4f}".replace(": -", ": −"), look, points, dots=len(points) <= 12)
+        )
     x = fitting("rows learned from", [float(row) for curve in found.values() for row in curve.rows])
     y = fitting(label, [*also, *(value for curve in found.values() for value in curve.values)])
     lasts = "; ".join(f"{one.name} after {one.points[-1][0]:,} rows" for one in marks)

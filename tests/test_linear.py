@@ -377,6 +377,36 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
     assert proof.loss_floor(l2=1.0) <= average + 1e-9
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("settings", [*CERTIFIED, Settings(rate="scale_free", alpha=0.4, l1=0.02)], ids=str)
+def test_the_certificate_among_seen_coordinates_says_the_same(settings):
+    dense, labels = stream(settings.loss)
+    wide = np.zeros((ROUNDS, 3 * N))
+    wide[:, 1::3] = dense
+    model = Linear(3 * N, settings, dtype=np.float64, certified=True)
+    model.learn(wide, labels)
+    seen, every = model.seen, model.certificate()
+    assert set(seen) == {*np.flatnonzero(wide.any(axis=0)), *([3 * N] if settings.bias else [])}
+    proof, x = model.certificate(among=seen), model.weights_at(seen).ravel()
+    whole = np.append(model.weights, model.bias) if settings.bias else model.weights.ravel()
+    assert np.array_equal(x, whole[seen])
+    assert proof.words(x) == every.words(whole)
+    for ball in ({"l2": 2.0}, {"l1": 2.0}, {"box": 2.0}):
+        assert proof.worst(**ball) == pytest.approx(every.worst(**ball), rel=1e-12)
+    for part in (x, 0 * x, 0.3 * np.sign(x)):
+        padded = np.zeros(whole.size)
+        padded[seen] = part
+        assert proof.regret(part) == pytest.approx(every.regret(padded), rel=1e-12)
+        assert proof.bound(part) == pytest.approx(every.bound(padded), rel=1e-12)
+    # A model told by a few coordinates is 0 in all others, where the learner was not.
+    few = seen[::2]
+    padded = np.zeros(whole.size)
+    padded[few] = 0.2
+    some = model.certificate(among=few)
+    assert some.bound(np.full(few.size, 0.2)) == pytest.approx(every.bound(padded), rel=1e-9)
+    assert some.regret(np.full(few.size, 0.2)) == pytest.approx(every.regret(padded), rel=1e-9)
+
+
 @pytest.mark.slow
 def test_the_certificate_in_float32_and_lanes():
     dense, labels = stream("logistic", rounds=2000)

@@ -22,8 +22,8 @@ from forel.formats import Names, open_blocks, slot
 from forel.gradients import GradientLearner
 from forel.kernels import compose
 from forel.linear import Linear, Settings
-from forel.mixture import Mixture
 from forel.losses import Huber, Logistic, Quantile
+from forel.mixture import Mixture
 from forel.store import Serving, Stored, Unreadable, files, load, save, serving, trainer
 
 N = 6
@@ -655,7 +655,7 @@ def test_a_learner_by_itself_becomes_an_estimator(interpreted):
     assert made.predict(rows).max() <= 2
     made = estimator_of(Stored(learned(options=Settings("squared"))))
     assert np.array_equal(made.predict(rows), learned(options=Settings("squared")).margins(rows)[:, 0])
-    with pytest.raises(ValueError, match="one model, or a forel.mixture.Mixture of several settings"):
+    with pytest.raises(ValueError, match="one model, or a forel"):
         estimator_of(Stored(learned(options=Settings(alpha=(0.1, 0.2)))))
     with pytest.raises(ValueError, match="only predicts"):
         estimator_of(Stored(serving(learned())))

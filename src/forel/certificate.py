@@ -80,5 +80,23 @@ class Certificate:
         """Return an average loss below which no fixed model in the ball could have come on the rows seen so far."""
         return (self.loss - self.worst(l2=l2, l1=l1, box=box)) / max(self.rounds, 1)
 
+    def words(self, model: ArrayLike) -> str:
+        """Return what this says of all models no larger than one, such as the learned one.
+
+        >>> import numpy as np
+        >>> from forel.linear import Linear, Settings
+        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
+        >>> model.certificate().words(model.weights)
+        'no fixed model of norm at most 1.642 could have had an average loss below 0.1951 on these rows; this one ...'
+        """
+        norm = L2(np.asarray(model, dtype=np.float64).ravel())
+        floor, mine = self.loss_floor(l2=norm), self.loss / max(self.rounds, 1)
+        if floor <= 0:
+            so_far = f"so far no average loss is ruled out for fixed models of norm at most {norm:.4g}"
+            return f"{so_far}; this one had {mine:.4f}"
+        ruled_out = f"no fixed model of norm at most {norm:.4g} could have had an average loss below {floor:.4f}"
+        return f"{ruled_out} on these rows; this one had {mine:.4f}"
+
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)

@@ -117,46 +117,65 @@ class Lanes:
         self.kernel.gather(chosen, *self.arrays, self.totals, out.ravel())
         return out
 
-    def certificate(self, lanes: slice) -> Certificate:
-        """Return what is proved of some lanes together, whose losses are one loss."""
-        settings, recipe = self.settings, self.recipe
-        used = self.features + int(settings.bias)
-        p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
-        parts = self.state[:used, :, lanes].transpose(1, 2, 0).astype(np.float64)
-        z, n = parts[:2]
-        gradients = z if recipe.parts == 2 else parts[2]
-        linear = parts[3] if recipe.parts == 4 else gradients - z
-        strength = np.broadcast_to(self._strength(n, p), z.shape)
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """The coordinates whose records are not zero, in order."""
+        used = self.features + int(self.settings.bias)
+        width = self.flat.size // (self.features + 1)
+        blocks = [self.flat[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
+        owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
+        # Numbers of one record lie together, so that a record is met anew where its owner changes.
+        return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
+
+    def certificate(self, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
+        """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
+        settings, primal = self.settings, self.recipe.primal
+        some = np.arange(self.features + int(settings.bias)) if among is None else among
+        gradients, strength, linear, l1, l2, spent = self._parts(lanes, some)
         totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
-        x = self.read(0, used)[:, lanes].T.astype(np.float64)
-        constant = float(totals[2])
-        if recipe.elapses:
-            # Coordinates that were not seen lately have been told of strength around their weights only until then.
-            late = np.where(n > 0, strength - n, 0.0)
-            linear = linear + late * x
-            constant += 0.5 * float(np.sum(late * x * x))
-        penalized = np.ones(used)
-        penalized[self.features :] = 0.0
-        total = self.rounds if settings.penalty_weight == "every" else min(self.rounds, 1)
-        l1, l2 = total * p[2] * penalized, total * p[3] * penalized
-        if not recipe.primal:
-            # Stability telescopes: what was paid along the way is Σ g·x minus the last objective at its minimiser.
-            objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
-            constant = float(totals[1]) - float(np.sum(objective))
+        if among is not None:
+            # Models are 0 in the other coordinates, but the learner was not.
+            spent += self._parts(lanes, np.setdiff1d(self.seen, among))[-1]
         return Certificate(
             rounds=self.rounds,
             loss=float(totals[0]),
             played=float(totals[1]),
-            gradients=gradients.ravel(),
-            strength=strength.ravel(),
-            linear=linear.ravel(),
-            constant=constant,
-            l1=l1.ravel(),
-            l2=l2.ravel(),
-            radius=None if settings.radius is None else float(np.min(p[4])),
-            result="Theorem 12" if recipe.primal else "Lemma 5",
+            gradients=gradients,
+            strength=strength,
+            linear=linear,
+            # Stability telescopes: what FTRL paid is Σ g·x minus the last objective at its minimiser.
+            constant=float(totals[2 if primal else 1]) + spent,
+            l1=l1,
+            l2=l2,
+            radius=None if settings.radius is None else float(self.parameters.reshape(5, -1)[4, lanes].min()),
+            result="Theorem 12" if primal else "Lemma 5",
             void=self._void(),
         )
+
+    def _parts(self, lanes: slice, some: NDArray[np.int64]) -> tuple[Any, Any, Any, Any, Any, float]:
+        """Return g_{1:T}, strength, Σσx and penalties of some coordinates, and what they add to the constant.
+
+        That is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
+        """
+        settings, recipe = self.settings, self.recipe
+        p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
+        parts = self.state[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
+        x = self.gather(some)[:, lanes].T.astype(np.float64)
+        z, n = parts[:2]
+        gradients = z if recipe.parts == 2 else parts[2]
+        linear = parts[3] if recipe.parts == 4 else gradients - z
+        strength = np.broadcast_to(self._strength(n, p, some), z.shape)
+        late = np.zeros(1)
+        if recipe.elapses:
+            # Coordinates that were not seen lately have been told of strength around their weights only until then.
+            late = np.where(n > 0, strength - n, 0.0)
+            linear = linear + late * x
+        penalized = (some < self.features).astype(np.float64)
+        total = self.rounds if settings.penalty_weight == "every" else min(self.rounds, 1)
+        l1, l2 = total * p[2] * penalized, total * p[3] * penalized
+        objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
+        spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
+        return gradients.ravel(), strength.ravel(), linear.ravel(), l1.ravel(), l2.ravel(), spent
 
     def _void(self) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""
@@ -169,11 +188,11 @@ class Lanes:
             )
         return ""
 
-    def _strength(self, n: Any, p: Any) -> Any:
-        """Return 1/η_T of every coordinate: the pieces of the kernels once more, for whole arrays."""
+    def _strength(self, n: Any, p: Any, some: NDArray[np.int64]) -> Any:
+        """Return 1/η_T of some coordinates: the pieces of the kernels once more, for whole arrays."""
         rate = self.settings.rate
         if rate == "scale_free":
-            s = np.append(self.reach[: self.features], 1)[: n.shape[-1]].astype(np.float64)
+            s = self.reach[some].astype(np.float64)
             return s * (p[1] * s + np.sqrt(n)) * p[0]
         if rate == "adagrad":
             return (p[1] + np.sqrt(n)) * p[0]

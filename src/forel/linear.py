@@ -149,17 +149,35 @@ class Linear:
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
 
-    def certificate(self, lane: int = 0) -> Certificate:
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """The coordinates whose records are not zero, in order; the bias is ``features``."""
+        return self._lanes.seen
+
+    def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the weights of some coordinates, a row each and a column a lane; the bias is ``features``.
+
+        >>> model = Linear(1 << 20, Settings(alpha=1.0), certified=True)
+        >>> _ = model.learn(Rows(np.array([0, 2]), np.int32([7, 99]), np.float32([1, 2])), [1])
+        >>> model.seen, model.weights_at(model.seen).ravel().round(3)
+        (array([      7,      99, 1048576]), array([0.333, 0.5  , 0.333], dtype=float32))
+        """
+        return self._lanes.gather(coordinates)
+
+    def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
 
         The classes of "softmax" are one model, whose weights are those of the first class, then the second, and so on.
+        ``among`` are the coordinates that models are told by, all others of which are 0; None for all. Those that were
+        ``seen`` leave nothing out of what is said of balls, and are soon gone through where most were not.
         """
         if not self.certified:
             raise ValueError("certified: got False, expected a model made with certified=True")
         last = (self.settings.lanes if self.joint else self.lanes) - 1
         if not 0 <= lane <= last:
             raise refuse("lane", lane, f"0 to {last}")
-        return self._lanes.certificate(slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1))
+        chosen = slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
+        return self._lanes.certificate(chosen, among)
 
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
         labels = np.asarray(y)

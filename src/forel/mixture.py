@@ -231,13 +231,23 @@ class Mixture:
         against = f"the best of {count} settings, which is {self.names[best]}"
         return Guarantee(result, against, self.rounds, self.loss, float(self.losses[best]), float(limit))
 
-    def certificate(self, lane: int = 0) -> Certificate:
+    @property
+    def seen(self) -> NDArray[np.int64]:
+        """The coordinates whose records are not zero, in order; the bias is ``features``."""
+        return self.linear.seen
+
+    def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the best setting's weights of some coordinates."""
+        return self.linear.weights_at(coordinates)[:, self._lanes]
+
+    def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved against fixed models: the best setting's regret, and what mixing cost on top.
 
         Of several classes against the rest, ``lane`` says which; what mixing cost is then not divided among them.
+        ``among`` is as in :meth:`forel.linear.Linear.certificate`.
         """
         best, count = self.best, self.settings.lanes
-        proof = self.linear.certificate(best + (0 if self.joint else lane * count))
+        proof = self.linear.certificate(best + (0 if self.joint else lane * count), among)
         more = self.loss - float(self.losses[best]) if self.classes is None or self.joint else 0.0
         return replace(proof, loss=proof.loss + more, played=proof.played + more, constant=proof.constant + more)
 

@@ -57,6 +57,19 @@ class Report:
     mean_prediction: float
     table: tuple[Bucket, ...] = ()
 
+    def lines(self, loss: str) -> list[tuple[str, str, str]]:
+        """Return what is known in words: a field, its name and its value; ``loss`` is the name of the loss."""
+        name = "log-loss" if loss == "logistic" else f"{loss} loss"
+        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", name, f"{self.loss:.6f}")]
+        if self.entropy is not None:
+            lines.append(("entropy", "normalised entropy", f"{self.entropy:.4f}"))
+        if self.auc is not None:
+            lines.append(("auc", "AUC", f"{self.auc:.4f} ± {self.auc_error:.1g}"))
+        if self.calibration is not None:
+            lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
+        means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
+        return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in means)]
+
 
 class Progressive:
     """Sums over predictions, since the start and since the last report.

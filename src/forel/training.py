@@ -35,6 +35,7 @@ class Moment:
     rows, entries, bytes : read so far in this pass; bytes are those of text
     seen, held : what measures rows learned from and rows held out, in this pass
     block, margins : the last block, and its rows' margins before they were learned from
+    model : as it is now
     """
 
     turn: int
@@ -45,6 +46,7 @@ class Moment:
     held: Progressive
     block: Block = field(repr=False)
     margins: NDArray[Any] = field(repr=False)
+    model: Linear = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +204,8 @@ class _Pass:
         self.rows += len(block)
         self.entries += block.indices.size
         self.bytes += block.size
-        return Moment(self.turn, self.rows, self.entries, self.bytes, self.seen, self.held, block, margins)
+        far = self.turn, self.rows, self.entries, self.bytes
+        return Moment(*far, self.seen, self.held, block, margins, self.model)
 
 
 def _hint(problems: Problems) -> str:

@@ -48,7 +48,7 @@ def inspect(
 def _described(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.cli.show import certificate_words
+    from forel.cli.show import certificate_of
     from forel.linear import Linear
     from forel.scoring import settings_of
 
@@ -63,8 +63,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     settings = asdict(settings_of(stored))
     said = None
     if whole and model.certified and model.lanes == 1:
-        used = np.append(weights, model.bias) if model.settings.bias else weights
-        said = certificate_words(model.certificate(), used)
+        said = certificate_of(model)
     return {
         "kind": "learner, which can go on" if whole else "for predicting only",
         "settings": {k: v if isinstance(v, str | float | int | bool | None) else str(v) for k, v in settings.items()},

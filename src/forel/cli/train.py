@@ -47,6 +47,7 @@ def train(
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Say how much better any fixed model could have done.")
     ] = False,
+    report: Annotated[str | None, typer.Option(help="Where to write a page of plots and figures, in HTML.")] = None,
     predictions: Annotated[
         str | None, typer.Option("--predictions", "-p", help="Where to write predictions made before learning.")
     ] = None,
@@ -85,6 +86,7 @@ def train(
     Examples:
       forel train clicks.vw --model m.forel
       forel train day1.csv.gz day2.csv.gz --label click --l1 1 --model m.forel
+      forel train clicks.vw --model m.forel --certificate --names --report report.html
       zcat clicks.vw.gz | forel train - --format vw --certificate
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
 
@@ -95,6 +97,8 @@ def train(
     if test:
         if start is None:
             raise typer.BadParameter("needs the model to evaluate as -i", param_hint="-t")
+        if report is not None:
+            raise typer.BadParameter("is a report of training, and -t learns nothing", param_hint="--report")
         from forel.cli.evaluate import evaluate
         from forel.cli.predict import predict
 
@@ -104,7 +108,8 @@ def train(
             evaluate(source, start, None, form, label, on_error, threads, as_json)
         return
     with sentences():
-        from forel.cli.report import Reporter, finish
+        from forel.cli.page import Page
+        from forel.cli.progress import Reporter, finish
         from forel.scoring import settings_of
         from forel.settings import Settings
         from forel.store import load
@@ -120,6 +125,9 @@ def train(
             # What was said has to be what the model was begun with; what was not said is.
             said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
             chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
+        page = None if report is None else Page(report, source, certificate)
+        if page is not None:
+            reading |= page.reading
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             write = None
@@ -133,6 +141,8 @@ def train(
 
             def each(moment: Any) -> None:
                 progress(moment)
+                if page is not None:
+                    page.history(moment)
                 if write is not None:
                     write(moment)
 
@@ -141,3 +151,5 @@ def train(
                 certified=certificate, start=stored, progress=each, **reading,
             )  # fmt: skip
         finish(trained, model, serving, certificate, as_json, predictions == "-")
+        if page is not None:
+            page.write(trained, aside=as_json or predictions == "-")

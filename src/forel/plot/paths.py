@@ -78,7 +78,7 @@ def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> N
         edge = _edge(feasible, middle, 3 * half)
         axes.fill(*edge.T, facecolor=FAINT, alpha=0.15, zorder=0)
         axes.plot(*edge.T, color=FAINT, linewidth=2.5, alpha=0.6, zorder=0)
-    axes.plot(*points.T, color=COLORS[0], marker="o" if len(points) <= FEW else None, linewidth=1.2)
+    axes.plot(*points.T, color=COLORS[0], marker="o" if len(points) <= FEW else None, linewidth=1.6)
     for i, way, color in ((0, 1, COLORS[2]), (len(points) - 1, -1, COLORS[1])):
         axes.plot(*points[i], "o", color=color, markersize=7)
         # The name goes where the path does not.

@@ -10,12 +10,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forel.cli.show import certificate_words, jsonable, print_problems, report_table
+from forel.cli.show import certificate_of, jsonable, print_problems, report_table
 from forel.formats.sources import expand
 from forel.store import save, serving
 from forel.training import Moment, Trained
 
-__all__ = ["Reporter", "finish"]
+__all__ = ["Reporter", "finish", "size_of"]
 
 HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
 OFTEN = 0.1  # seconds between two looks of a progress bar
@@ -34,7 +34,7 @@ class Reporter:
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
         self._console = Console(stderr=True)
         self._quiet, self._passes = quiet, passes
-        self._bytes = _bytes(source)
+        self._bytes = size_of(source)
         self._begun = self._looked = time.perf_counter()
         self._turn, self._next = 0, 1
         self._stack = ExitStack()
@@ -89,7 +89,7 @@ class Reporter:
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
 
 
-def _bytes(source: list[str]) -> int | None:
+def size_of(source: list[str]) -> int | None:
     """Return the size of all files, None where one of them is a stream or compressed."""
     files = [path for one in source if one != "-" for path in expand(one)]
     if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):
@@ -105,13 +105,11 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
             save(path, serving(model), trained.extra, trained.names)
         else:
             trained.save(path)
-    weights = model.weights
-    held = np.append(weights, model.bias) if model.settings.bias else weights
-    said = certificate_words(model.certificate(), held) if certified else None
+    said = certificate_of(model) if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
-        "non-zero weights": int(np.count_nonzero(weights)),
+        "non-zero weights": int(np.count_nonzero(model.weights)),
         "seconds": round(trained.seconds, 3),
     }
     console = Console(stderr=elsewhere)

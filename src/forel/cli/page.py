@@ -1,0 +1,52 @@
+"""``forel train --report``: the course of training, and the page that is written of it."""
+
+import pathlib
+import shlex
+import sys
+from typing import Any
+
+import typer
+
+import forel
+from forel.checks import refuse
+from forel.cli.progress import size_of
+from forel.history import History, proofs
+from forel.training import Trained
+
+__all__ = ["Page"]
+
+MOMENTS = 64  # that a small file is cut into, so that there is a course to show
+FINEST, COARSEST = 1 << 12, 1 << 20  # bytes
+
+
+class Page:
+    """A report to come, refused before anything is learned where it could not be written.
+
+    Parameters
+    ----------
+    path : where it is to be written
+    source : the files
+    certified : whether there is a certificate to follow
+    """
+
+    def __init__(self, path: str, source: list[str], certified: bool) -> None:
+        target = pathlib.Path(path).absolute()
+        if target.is_dir() or not target.parent.is_dir():
+            raise refuse("report", path, "the name of a file, in a folder that is there")
+        self.path, self.source = path, source
+        self.history = History(proof=proofs) if certified else History()
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How to read for it: small files in small blocks, which changes nothing else."""
+        size = size_of(self.source)
+        return {} if size is None else {"block_bytes": min(max(size // MOMENTS, FINEST), COARSEST)}
+
+    def write(self, trained: Trained, aside: bool) -> None:
+        """Write the page and say where; on stderr if ``aside``."""
+        from forel.report import write_report
+
+        self.history.close()
+        command = shlex.join(["forel", *sys.argv[1:]])
+        write_report(self.path, trained, self.history, source=self.source, command=command, version=forel.__version__)
+        typer.echo(f"Report: {self.path}", err=aside)

@@ -10,7 +10,7 @@ import numpy as np
 from forel.formats.block import Block
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
-from forel.formats.place import Place
+from forel.formats.place import BEGINNING, Place
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk, last_line_end, next_line
 from forel.formats.tasks import Task, found
@@ -61,7 +61,7 @@ def parse_lines(
     problems: Problems,
     names: Names | None = None,
     file: str = "",
-    start: Place = Place(),  # noqa: B008
+    start: Place = BEGINNING,
 ) -> Iterator[Task]:
     """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
     place = start

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from forel.formats.sources import expand
 
-__all__ = ["Place", "prints_of", "single_sources"]
+__all__ = ["BEGINNING", "Place", "prints_of", "single_sources"]
 
 
 class Place(NamedTuple):
@@ -26,6 +26,9 @@ class Place(NamedTuple):
     blocks: int = 0
     bytes: int = 0
     line: int = 1
+
+
+BEGINNING = Place()
 
 
 def single_sources(source: Any) -> list[Any]:

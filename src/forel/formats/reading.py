@@ -3,17 +3,18 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
 from forel.formats.block import Block
+from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
 from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
 from forel.formats.names import Names
-from forel.formats.place import Place, single_sources
+from forel.formats.place import BEGINNING, Place, single_sources
 from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
 from forel.formats.sources import BROKEN, chunks, opened, skip
@@ -44,6 +45,13 @@ class Options:
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What examples depend on, as JSON holds it."""
+        columns = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.columns).items()}
+        rest = {name: v for name, v in asdict(self).items() if name not in ("columns", "tags", "block_bytes")}
+        return {**rest, **columns}
+
 
 @dataclass(frozen=True, eq=False)
 class Reader:
@@ -58,7 +66,7 @@ class Reader:
     options: Options
     problems: Problems
     names: Names | None = field(default=None, repr=False)
-    start: Place = Place()
+    start: Place = BEGINNING
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -66,6 +74,9 @@ class Reader:
 
     def tasks(self) -> Iterator[Task]:
         """Yield the work for each block, in order."""
+        if isinstance(self.source, Cache):
+            yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
+            return
         for number, one in enumerate(single_sources(self.source)):
             if number >= self.start.file:
                 start = self.start if number == self.start.file else Place(number)
@@ -100,7 +111,8 @@ def open_blocks(
     ----------
     source : a path, a pattern, "-" for standard input, a binary file object, or a list of these, plain or compressed by
         gzip or zstd; or a table with the Arrow PyCapsule interface; or an iterable of dicts
-    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" looks at the name, then at the first bytes
+    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" looks at the name, then at the first bytes;
+        a cache of parsed blocks is an Arrow file
     bits : there are 2**bits slots, which names are hashed to; svmlight's ids are kept as they are where they fit
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
@@ -154,6 +166,9 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         separator = "," if form == "csv" else "\t"
         batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
         yield from _table_tasks(batches, file, reader, problems, start)
+    elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
+        _suit(cache, reader)
+        yield from cache.tasks(start.blocks, start.file)
     elif form in ("parquet", "arrow"):
         opener = parquet_batches if form == "parquet" else arrow_batches
         held = numbered(opener(stream), f"{form} file", problems, file)
@@ -170,6 +185,16 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         skip(stream, start.bytes)
         found_lines = chunks(stream, options.block_bytes, problems, file, start.line)
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
+
+
+def _suit(cache: Cache, reader: Reader) -> None:
+    """Refuse to read a cache in another way than it was written."""
+    made, usual = cache.told.get("options", {}), Options().meaning
+    for name, value in reader.options.meaning.items():
+        if name != "format" and value != made.get(name) and (name == "bits" or value != usual[name]):
+            raise refuse(name, value, f"{made.get(name)!r}, as {cache.file} was made with")
+    if reader.names is not None:
+        raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
 
 
 def _table_tasks(

@@ -160,7 +160,7 @@ def train(
     standing = Standing(measure(), measure(), problems, names)
     save = None
     if checkpoint is not None:
-        told = {**_told(source, model, turns, out, start), **{name: _json(value) for name, value in reading.items()}}
+        told = _told(source, reading, model, turns, out, start)
         if resume and os.path.exists(checkpoint):
             model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
         save = _Saving(checkpoint, whole("every", every, low=1), told, {"reading": kept}, standing.rows)
@@ -249,14 +249,19 @@ class _Saving:
             self.rows = standing.rows
 
 
-def _told(source: Any, model: Linear, passes: int, holdout: int, start: Stored | None) -> dict[str, Any]:
+def _told(
+    source: Any, reading: dict[str, Any], model: Linear, passes: int, holdout: int, start: Stored | None
+) -> dict[str, Any]:
     """Return what a run has to be told again to go on."""
     sources = None if once(source) else prints_of(source)
     if sources is None:
         raise refuse("checkpoint", "a source that is not files", "files: a stream cannot be read again from a place")
     begun = None if start is None else [model.rounds, *model.loss.tolist()]
+    reader = open_blocks(source, **reading)
     return {
-        "sources": sources, "passes": passes, "holdout": holdout, "start": begun, "certified": model.certified,
+        **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
+        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout, "start": begun,
+        "certified": model.certified,
         "settings": pack_settings(model.settings),
     }  # fmt: skip
 

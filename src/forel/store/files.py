@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -51,8 +52,11 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     full = {**header, "format": FORMAT, "version": VERSION}
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in whole.items()}
     full["check"] = zlib.crc32(text_of(full).encode())
-    temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel")
+    # In a folder of its own, because the container's library writes to yet another file first.
+    folder = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel")
+    temporary = folder / "whole"
     try:
+        folder.mkdir()
         mode = _permissions(target, temporary)
         save_file(whole, temporary, {ENTRY: text_of(full)})
         os.chmod(temporary, mode)
@@ -63,8 +67,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     except (OSError, SafetensorError) as error:
         raise _failure(path, error) from error
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(path: Path) -> None:
@@ -72,7 +75,7 @@ def sweep(path: Path) -> None:
     target = pathlib.Path(os.path.realpath(path))
     with suppress(OSError):
         for left in target.parent.glob(f"{_prefix(target)}*.forel"):
-            left.unlink(missing_ok=True)
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _prefix(target: pathlib.Path) -> str:

@@ -24,7 +24,7 @@ from forel.formats.tasks import Task, found
 
 __all__ = ["Cache", "Writer", "begins_cache", "cache_in"]
 
-KEY, VERSION = b"forel.cache", 1
+KEY, CHECK, VERSION = b"forel.cache", b"check", 1
 HEAD = 1 << 20  # bytes that the key is looked for in
 TYPES = np.float32, np.float32, np.int64, np.int32, np.float32  # of what an array of a block is kept as
 
@@ -33,12 +33,12 @@ def _arrays(block: Block) -> tuple[NDArray[Any], ...]:
     return block.labels, block.importance, block.indptr, block.indices, block.values
 
 
-def _check(arrays: tuple[NDArray[Any], ...]) -> int:
-    check = 0
+def _check(text: bytes, arrays: tuple[NDArray[Any], ...] = ()) -> bytes:
+    check = zlib.crc32(text)
     for array in arrays:
         memory: Any = array.view(np.uint8)
         check = zlib.crc32(memory, check)
-    return check
+    return b"%d" % check
 
 
 class Writer:
@@ -60,37 +60,44 @@ class Writer:
     def __init__(self, file: Any, told: Mapping[str, Any]) -> None:
         import pyarrow as pa
 
-        self._pa, self.rows, self.entries, self.bytes = pa, 0, 0, 0
+        self._pa, self._blocks = pa, 0
+        self.rows = self.entries = self.bytes = 0
         pair = pa.struct([("slot", pa.int32()), ("value", pa.float32())])
         fields = [("label", pa.float32()), ("importance", pa.float32()), ("features", pa.large_list(pair))]
-        header = json.dumps({"version": VERSION, **told}, sort_keys=True)
-        self._schema = pa.schema(fields, metadata={KEY: header.encode()})
+        self._header = json.dumps({"version": VERSION, **told}).encode()
+        self._schema = pa.schema(fields, metadata={KEY: self._header})
         self._writer = pa.ipc.new_file(pa.PythonFile(file, "w"), self._schema)
 
     def add(self, block: Block) -> None:
         """Write a block."""
         arrays = tuple(np.ascontiguousarray(a, t) for a, t in zip(_arrays(block), TYPES, strict=True))
-        after = None if block.after is None else list(block.after)
-        known = {"after": after, "file": block.file, "line": block.line, "size": block.size, "check": _check(arrays)}
-        self._write(arrays, known)
-        self.rows, self.entries, self.bytes = (
-            self.rows + len(block), self.entries + block.indices.size, self.bytes + block.size,
-        )  # fmt: skip
+        known = {
+            "number": self._blocks, "rows": len(block), "entries": block.indices.size, "file": block.file,
+            "line": block.line, "size": block.size, "after": None if block.after is None else list(block.after),
+        }  # fmt: skip
+        text = json.dumps(known).encode()
+        self._write(arrays, text, _check(text, arrays))
+        self._blocks += 1
+        self.rows += len(block)
+        self.entries += block.indices.size
+        self.bytes += block.size
 
     def close(self, problems: Problems) -> None:
         """Write the end, with what could not be read."""
         met = {"count": problems.count, "messages": problems.messages}
-        empty = tuple(np.zeros(int(t is np.int64), t) for t in TYPES)
-        self._write(empty, {"rows": self.rows, "entries": self.entries, "bytes": self.bytes, "problems": met})
+        sums = {"rows": self.rows, "entries": self.entries, "bytes": self.bytes, "blocks": self._blocks}
+        text = json.dumps({**sums, "problems": met}).encode()
+        empty = tuple(np.zeros(int(kind is np.int64), kind) for kind in TYPES)
+        self._write(empty, text, _check(self._header + text))
         self._writer.close()
 
-    def _write(self, arrays: tuple[NDArray[Any], ...], known: dict[str, Any]) -> None:
+    def _write(self, arrays: tuple[NDArray[Any], ...], text: bytes, check: bytes) -> None:
         pa, (labels, importance, indptr, slots, values) = self._pa, arrays
         kind = self._schema.field("features").type
         pairs = pa.StructArray.from_arrays([pa.array(slots), pa.array(values)], fields=list(kind.value_type))
         lists = pa.LargeListArray.from_arrays(pa.array(indptr), pairs)
         batch = pa.RecordBatch.from_arrays([pa.array(labels), pa.array(importance), lists], schema=self._schema)
-        self._writer.write_batch(batch, custom_metadata={KEY: json.dumps(known)})
+        self._writer.write_batch(batch, custom_metadata={KEY: text, CHECK: check})
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +128,9 @@ class Cache:
 
     def find(self, place: Place) -> int:
         """Return the number of the first block after a place of the source."""
-        return bisect_right(range(len(self)), place, key=lambda k: Place(*self._batch(k)[1]["after"]))
+        return bisect_right(
+            range(len(self)), place, key=lambda k: Place(*json.loads(_batch(self.reader, k, self.file)[1])["after"])
+        )
 
     def tasks(self, first: int = 0, file: int | None = None) -> Iterator[Task]:
         """Yield the work for each block from the ``first`` on.
@@ -129,39 +138,35 @@ class Cache:
         Places are those of the source, or of the cache as the given ``file`` of a source.
         """
         for k in range(first, len(self)):
-            batch, known = self._batch(k)
-            after = Place(file, k + 1) if file is not None else Place(*known["after"]) if known["after"] else None
-            yield partial(self._task, batch, known, after)
+            yield partial(self._task, k, *_batch(self.reader, k, self.file), file)
         yield found(None, self.problems)
 
-    def _batch(self, k: int) -> tuple[Any, dict[str, Any]]:
-        return _batch(self.reader, k, self.file)
-
-    def _task(self, batch: Any, known: dict[str, Any], after: Place | None) -> tuple[Block, Problems]:
-        features, n = batch.column(2), batch.num_rows
-        pairs = features.values
-        size = len(pairs)
-        held = batch.column(0), batch.column(1), features, pairs.field(0), pairs.field(1)
+    def _task(self, k: int, batch: Any, text: bytes, check: bytes, file: int | None) -> tuple[Block, Problems]:
         try:
-            views = tuple(
-                self._view(array.buffers()[1], kind, count)
-                for array, kind, count in zip(held, TYPES, (n, n, n + 1, size, size), strict=True)
-            )
-        except (ValueError, AttributeError):
-            views = ()
-        if not views or _check(views) != known["check"]:
-            raise _broken(self.file, "a block that is not the one that was written")
-        labels, importance, indptr, slots, values = views
-        block = Block(
-            indptr, slots, values, labels, importance, None, known["file"], known["line"], known["size"], after
-        )  # fmt: skip
-        return block, Problems("skip")
+            known = json.loads(text)
+            views = self._views(batch)
+            labels, importance, indptr, slots, values = views
+            if (known["number"], known["rows"], known["entries"]) != (k, labels.size, slots.size):
+                raise ValueError(f"another block than number {k}")
+            if check != _check(text, views):
+                raise ValueError("numbers that are not those that were written")
+            after = known["after"] if file is None else (file, k + 1)
+            place = known["file"], known["line"], known["size"], None if after is None else Place(*after)
+            return Block(indptr, slots, values, labels, importance, None, *place), Problems("skip")
+        except Exception as wrong:  # whatever a damaged file leads to
+            raise _broken(self.file, wrong) from None
 
-    def _view(self, buffer: Any, kind: Any, count: int) -> NDArray[Any]:
+    def _views(self, batch: Any) -> tuple[NDArray[Any], ...]:
         # Not pyarrow's arrays: those may not be written to, and kernels are compiled for arrays that may.
+        features, rows = batch.column(2), batch.num_rows
+        pairs = features.values
+        held = batch.column(0), batch.column(1), features, pairs.field(0), pairs.field(1)
+        sizes = rows, rows, rows + 1, len(pairs), len(pairs)
         start = np.frombuffer(self.memory, np.uint8).ctypes.data
-        view: NDArray[Any] = np.frombuffer(self.memory, kind, count, buffer.address - start)
-        return view
+        return tuple(
+            np.frombuffer(self.memory, kind, size, array.buffers()[1].address - start) if size else np.empty(0, kind)
+            for array, kind, size in zip(held, TYPES, sizes, strict=True)
+        )
 
 
 def begins_cache(beginning: bytes) -> bool:
@@ -184,26 +189,28 @@ def cache_in(stream: Any, file: str) -> Cache | None:
 
     try:
         reader = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(memory)))
-        told = json.loads(reader.schema.metadata[KEY])
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as wrong:
-        raise _broken(file, str(wrong).splitlines()[0].rstrip(".")) from None
+        header = reader.schema.metadata[KEY]
+        told = json.loads(header)
+    except Exception as wrong:  # whatever a damaged file leads to
+        raise _broken(file, wrong) from None
     if told.pop("version", None) != VERSION:
         raise Malformed(file, 1, None, "a cache of another version", "one that this version of forel wrote")
-    totals = _batch(reader, reader.num_record_batches - 1, file)[1]
-    if not {"rows", "entries", "bytes", "problems"} <= set(totals):
+    _, text, check = _batch(reader, reader.num_record_batches - 1, file)
+    totals = json.loads(text) if check == _check(header + text) else {}
+    if totals.get("blocks") != reader.num_record_batches - 1:
         raise _broken(file, "a cache without its end")
     return Cache(file, told, totals, reader, memory)
 
 
-def _batch(reader: Any, k: int, file: str) -> tuple[Any, dict[str, Any]]:
-    import pyarrow as pa
-
+def _batch(reader: Any, k: int, file: str) -> tuple[Any, bytes, bytes]:
+    """Return a batch with what is known of it, and the checksum of both."""
     try:
-        found = reader.get_batch_with_custom_metadata(k)
-        return found.batch, json.loads(found.custom_metadata[KEY])
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as wrong:
-        raise _broken(file, str(wrong).splitlines()[0].rstrip(".")) from None
+        read = reader.get_batch_with_custom_metadata(k)
+        return read.batch, read.custom_metadata[KEY], read.custom_metadata[CHECK]
+    except Exception as wrong:
+        raise _broken(file, wrong) from None
 
 
-def _broken(file: str, got: str) -> Malformed:
-    return Malformed(file, 1, None, got, "a whole cache; make it again, or read what it was made from")
+def _broken(file: str, got: Any) -> Malformed:
+    said = (str(got) or type(got).__name__).splitlines()[0].rstrip(".")
+    return Malformed(file, 1, None, said, "a whole cache; make it again, or read what it was made from")

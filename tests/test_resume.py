@@ -134,6 +134,15 @@ def test_lines_in_messages_and_counts_stay_right(tmp_path):
         train(source, SETTINGS, resume=True, **options)
 
 
+def test_how_the_negative_class_is_written_is_remembered(tmp_path):
+    path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
+    source.write_text("-1 |a b\n" + "1 |a c\n" * 50 + "0 |a d\n")
+    options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "every": 1}
+    stopped(2, source, SETTINGS, **options)
+    with pytest.raises(Malformed, match=r"the label 0 .* expected -1 or 1 as before"):
+        train(source, SETTINGS, resume=True, **options)
+
+
 def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
     def steep(margin, label):
         d = margin - label

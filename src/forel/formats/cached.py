@@ -128,9 +128,11 @@ class Cache:
 
     def find(self, place: Place) -> int:
         """Return the number of the first block after a place of the source."""
-        return bisect_right(
-            range(len(self)), place, key=lambda k: Place(*json.loads(_batch(self.reader, k, self.file)[1])["after"])
-        )
+
+        def after(k: int) -> Place:
+            return Place(*json.loads(_batch(self.reader, k, self.file)[1])["after"])
+
+        return bisect_right(range(len(self)), place, key=after)
 
     def tasks(self, first: int = 0, file: int | None = None) -> Iterator[Task]:
         """Yield the work for each block from the ``first`` on.

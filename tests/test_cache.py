@@ -17,6 +17,7 @@ from forel.formats import Block, Malformed, Place, Problems, concatenate, open_b
 from forel.formats.cached import Writer, cache_in
 from forel.linear import Settings
 from forel.passes import Passes, Unwritten, write_cache
+from forel.scoring import predictions
 from forel.store import load
 from forel.training import train
 
@@ -193,6 +194,18 @@ def test_a_cache_is_read_as_it_was_written_or_not_at_all(folder, tmp_path):
     ]:
         with pytest.raises(ValueError, match=said):
             list(open_blocks(path, **options))
+
+
+def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
+    path, source = tmp_path / "c.cache", tmp_path / "a.csv"
+    source.write_text("click,hour,price,id\n" + "".join(f"{k % 2},{k % 24},{k % 7},{k}\n" for k in range(200)))
+    reading = {"label": "click", "bits": 10, "categories": ["hour"], "ignore": ["id"]}
+    write_cache(source, path, **reading)
+    trained = train(path, SETTINGS)
+    assert trained.stored.extra == train(source, SETTINGS, **reading).stored.extra
+    margins = [np.concatenate([m for _, m in predictions(s, trained.stored)]) for s in (path, source)]
+    assert margins[0].size == 200
+    assert margins[0].tobytes() == margins[1].tobytes()
 
 
 def test_a_run_goes_on_in_the_middle_of_a_cache(folder, tmp_path):

@@ -48,7 +48,7 @@ class Standing:
     entries: int = 0
     bytes: int = 0
     negative: float | None = None
-    place: Place = BEGINNING
+    place: Place | None = BEGINNING
     first: tuple[int, int] = (0, 0)
     finished: list[Progressive] = field(default_factory=list)
     seconds: float = 0.0
@@ -78,9 +78,12 @@ def write_checkpoint(path: Path, model: Any, standing: Standing, told: Mapping[s
     told : options and sources, which have to be the same when it goes on
     extra : what is kept with the model
     """
+    place = standing.place
+    if place is None:
+        raise ValueError("source: got a block that does not say where reading goes on, expected one of a Reader")
     kept = {
         **{name: getattr(standing, name) for name in NUMBERS},
-        "place": list(standing.place),
+        "place": list(place),
         "first": list(standing.first),
         "problems": {"count": standing.problems.count, "messages": standing.problems.messages},
         "told": dict(told),

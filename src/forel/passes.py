@@ -5,7 +5,6 @@ Rows are the same to the bit, wherever they come from.
 
 import errno
 import os
-import secrets
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +18,9 @@ from forel.formats import Block, Malformed, Names, Place, Problems, Reader, open
 from forel.formats.cached import HEAD, Cache, Writer, begins_cache, cache_in
 from forel.formats.place import BEGINNING, prints_of, single_sources
 from forel.pipeline import ordered_blocks
+from forel.store.files import beside
 
-__all__ = ["Passes", "Unwritten", "once", "write_cache"]
+__all__ = ["Passes", "Unwritten", "made_with", "once", "write_cache"]
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
@@ -67,10 +67,10 @@ class Passes:
         self._open.close()
 
     def blocks(
-        self, turn: int, problems: Problems, names: Names | None = None, start: Place = BEGINNING
+        self, turn: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING
     ) -> Iterator[Block]:
         """Yield the blocks of a pass from a place on; problems that are met, and names, are kept in what is given."""
-        reader = replace(self._reader, problems=problems, names=names, start=start)
+        reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         if self._cache is not None and names is None:
             yield from ordered_blocks(replace(reader, source=self._cache), self.threads)
         elif self._cache is None and start == BEGINNING and self._worth(turn):
@@ -146,7 +146,7 @@ class _Draft:
             if self._path is None:
                 self._file: Any = tempfile.TemporaryFile(prefix="forel-", dir=_folder())  # noqa: SIM115
             else:
-                self._name = os.path.join(os.path.dirname(self._path), f".{secrets.token_hex(8)}.forel")
+                self._name = beside(self._path)
                 self._file = open(self._name, "x+b")  # noqa: SIM115
                 held.callback(_unlink, self._name)
             held.enter_context(self._file)
@@ -180,6 +180,20 @@ class _Draft:
         except OSError as error:
             where = f"in {_folder()}, or where TMPDIR says" if self._path is None else self._path
             raise Unwritten(error.errno, f"cache {where}: could not be written ({error.strerror or error})") from error
+
+
+def made_with(source: Any) -> dict[str, Any]:
+    """Return the arguments of ``open_blocks`` that a source of caches was made with; nothing for other sources.
+
+    A model learned from a cache has to be told how to read what the cache is of.
+    """
+    paths = [] if once(source) else single_sources(source)
+    if not paths or not all(_begins(path) for path in paths):
+        return {}
+    with open(paths[0], "rb") as file:
+        cache = cache_in(file, os.fspath(paths[0]))
+    made = {} if cache is None else cache.told["options"]
+    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], "auto")}
 
 
 def once(source: Any) -> bool:

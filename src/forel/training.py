@@ -14,9 +14,9 @@ from forel.checkpoint import Standing, read_checkpoint, remove_checkpoint, write
 from forel.checks import refuse, whole
 from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
-from forel.formats.place import BEGINNING, prints_of
+from forel.formats.place import prints_of
 from forel.linear import Linear, Rows
-from forel.passes import Passes, once
+from forel.passes import Passes, made_with, once
 from forel.progressive import Progressive, Report
 from forel.settings import Settings
 from forel.store import Stored
@@ -152,7 +152,7 @@ def train(
     turns, out = whole("passes", passes, low=1), whole("holdout", holdout)
     if out == 1:
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
-    model, reading = _begin(settings, certified, start, reading)
+    model, reading = _begin(settings, certified, start, {**made_with(source), **reading})
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
     measure = partial(measure_of, model.settings)
     problems = Problems(reading.get("on_error", "raise"))
@@ -163,7 +163,8 @@ def train(
         told = _told(source, reading, model, turns, out, start)
         if resume and os.path.exists(checkpoint):
             model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
-        save = _Saving(checkpoint, whole("every", every, low=1), told, {"reading": kept}, standing.rows)
+        often = whole("every", every, low=1)
+        save = _Saving(checkpoint, often, told, {"reading": kept}, standing.turn, standing.rows)
     begun = time.perf_counter() - standing.seconds
     with Passes(source, reading, turns, cache, threads) as rows:
         while standing.turn <= turns:
@@ -226,7 +227,7 @@ def _learn(model: Linear, standing: Standing, targets: Targets, block: Block, ev
     now.rows += len(block)
     now.entries += block.indices.size
     now.bytes += block.size
-    now.negative, now.place = targets.negative, BEGINNING if place is None else place
+    now.negative, now.place = targets.negative, place
     return Moment(now.turn, now.rows, now.entries, now.bytes, now.seen, now.held, block, margins)
 
 
@@ -238,8 +239,8 @@ class _Saving:
     every: int
     told: dict[str, Any]
     extra: dict[str, Any]
+    turn: int
     rows: int
-    turn: int = 1
 
     def __call__(self, model: Linear, standing: Standing) -> None:
         if standing.turn > self.turn:

@@ -10,7 +10,9 @@ from forel.checks import refuse
 __all__ = ["checkpoint_of"]
 
 
-def checkpoint_of(model: str | None, every: int | None, resume: bool, predictions: str | None) -> dict[str, Any]:
+def checkpoint_of(
+    model: str | None, every: int | None, resume: bool, predictions: str | None, cache: str | None
+) -> dict[str, Any]:
     """Return the arguments of ``train`` for checkpoints beside the model, and say where it begins."""
     if every is None and not resume:
         return {}
@@ -22,7 +24,8 @@ def checkpoint_of(model: str | None, every: int | None, resume: bool, prediction
     if resume:
         from forel.store.files import sweep
 
-        sweep(model)
+        for written in (model, *([] if cache is None else [cache])):
+            sweep(written)
         there = os.path.exists(path)
         said = f"goes on from {path}" if there else f"there is no {path}; begins at the beginning"
         typer.echo(f"forel: {said}", err=True)

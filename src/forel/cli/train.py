@@ -127,7 +127,7 @@ def train(
             "loss": loss, "algorithm": algorithm, "rate": rate, "alpha": alpha, "beta": beta, "l1": l1, "l2": l2,
             "penalty_weight": penalty_weight, "radius": radius, "bias": bias,
         }  # fmt: skip
-        saving = checkpoint_of(model, checkpoint, resume, predictions)
+        saving = checkpoint_of(model, checkpoint, resume, predictions, cache)
         stored = None if start is None else load(start)
         chosen = Settings(**given) if stored is None else None
         if stored is not None:

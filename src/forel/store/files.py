@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-__all__ = ["File", "Path", "Unreadable", "opened", "sweep", "text_of", "write"]
+__all__ = ["File", "Path", "Unreadable", "beside", "opened", "sweep", "text_of", "write"]
 
 Path = str | os.PathLike[str]
 ENTRY, FORMAT, VERSION = "forel", "forel", 1
@@ -53,7 +53,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in whole.items()}
     full["check"] = zlib.crc32(text_of(full).encode())
     # In a folder of its own, because the container's library writes to yet another file first.
-    folder = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel")
+    folder = pathlib.Path(beside(target))
     temporary = folder / "whole"
     try:
         folder.mkdir()
@@ -75,7 +75,13 @@ def sweep(path: Path) -> None:
     target = pathlib.Path(os.path.realpath(path))
     with suppress(OSError):
         for left in target.parent.glob(f"{_prefix(target)}*.forel"):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> str:
+    """Return a name in the folder of a file, for what is not yet whole; ``sweep`` finds it."""
+    target = pathlib.Path(path)
+    return str(target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel"))
 
 
 def _prefix(target: pathlib.Path) -> str:

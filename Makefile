@@ -37,6 +37,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/river_door.py
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/store.py
 
 bench-sparsity: $(READY)

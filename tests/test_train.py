@@ -171,8 +171,8 @@ def test_arguments_that_cannot_work_are_sentences(folder):
     ]:
         with pytest.raises(ValueError, match=said):
             train(folder / "a.vw", **options)
-    with pytest.raises(ValueError, match="a stream, which can be read only once"):
-        train("-", passes=2)
+    with pytest.raises(ValueError, match="a stream with tags, which can be read only once"):
+        train("-", passes=2, tags=True)
     assert forel.train is train
 
 

@@ -7,6 +7,7 @@ share of all pairs; that bound is computed and told as ``auc_error``, usually ab
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +115,18 @@ class Progressive:
             shares = columns[2] if self.kind == "probability" else (w + columns[2]) / 2
             for held, values in zip(self._bins, (w, shares, columns[3]), strict=True):
                 np.add.at(held, place, values)
+
+    def packed(self) -> dict[str, Sums]:
+        """Return the sums since the start as arrays; most bins are empty, and left out."""
+        used = np.flatnonzero(self._bins.any(axis=0))
+        return {"sums": self._sums.copy(), "used": used.astype(np.float64), "bins": self._bins[:, used]}
+
+    def unpack(self, arrays: Mapping[str, Sums]) -> None:
+        """Go on from the sums of another, as :meth:`packed` returned them."""
+        self._sums[:] = arrays["sums"]
+        self._bins[:] = 0
+        self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
+        self._mark = self._sums.copy(), self._bins.copy()
 
     def report(self, recent: bool = False) -> Report:
         """Return what is known since the start, or since the last ``recent`` report."""

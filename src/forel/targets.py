@@ -44,17 +44,18 @@ class Targets:
     ----------
     settings : whose loss says which labels make sense
     problems : what to do about a label that does not
+    negative : how the negative class is written, where that is known
 
     >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([-1, 1]))
     >>> Targets(Settings("logistic"), Problems()).of(block)[0]
     array([0., 1.], dtype=float32)
     """
 
-    def __init__(self, settings: Settings, problems: Problems) -> None:
+    def __init__(self, settings: Settings, problems: Problems, negative: float | None = None) -> None:
         self.kind = measure_of(settings).kind
         self.low = -np.inf if self.kind == "number" and settings.piece != "poisson" else 0.0
         self.problems = problems
-        self.negative: float | None = None
+        self.negative = negative
 
     def of(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
         """Return a block's labels as the loss takes them, and which rows have one that fits; None for all."""

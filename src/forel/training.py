@@ -2,21 +2,26 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.checkpoint import Standing, read_checkpoint, remove_checkpoint, write_checkpoint
 from forel.checks import refuse, whole
 from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
+from forel.formats.place import prints_of
 from forel.linear import Linear, Rows
-from forel.pipeline import ordered_blocks
+from forel.passes import Passes, made_with, once
 from forel.progressive import Progressive, Report
 from forel.settings import Settings
 from forel.store import Stored
+from forel.store.files import Path
+from forel.store.header import pack_settings
 from forel.targets import Targets, measure_of
 
 __all__ = ["Moment", "Trained", "train"]
@@ -73,6 +78,7 @@ class Trained:
     problems: Problems
     names: Names | None = field(default=None, repr=False)
     reading: dict[str, Any] = field(default_factory=dict, repr=False)
+    checkpoint: Path | None = field(default=None, repr=False)
 
     @property
     def stored(self) -> Stored:
@@ -85,11 +91,20 @@ class Trained:
         reports = {"report": self.report, "holdout": self.holdout}
         return {"reading": self.reading, **{k: None if r is None else _plain(r) for k, r in reports.items()}}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, with how to read for it and the names of slots, if these were kept."""
+    def save(self, path: Path) -> None:
+        """Write the model to a file, with how to read for it and the names of slots, if these were kept.
+
+        The checkpoint has then done its service, and is removed.
+        """
         from forel.store import save
 
         save(path, self.model, self.extra, self.names)
+        self.done()
+
+    def done(self) -> None:
+        """Remove the checkpoint, because the model is in another file."""
+        if self.checkpoint is not None:
+            remove_checkpoint(self.checkpoint)
 
 
 def train(
@@ -102,6 +117,10 @@ def train(
     certified: bool = False,
     start: Stored | None = None,
     progress: Callable[[Moment], None] | None = None,
+    cache: Path | None = None,
+    checkpoint: Path | None = None,
+    every: int = 1_000_000,
+    resume: bool = False,
     **reading: Any,
 ) -> Trained:
     """Learn a model from a source, in constant memory.
@@ -116,6 +135,13 @@ def train(
     certified : whether to keep what a certificate needs
     start : a stored model to go on from, with its settings
     progress : called after each block
+    cache : where to keep parsed blocks for later passes and runs, or where they are kept; None for a file without a
+        name, which later passes read and which is gone at the end
+    checkpoint : where to keep the model and how far training is, so that a run that was stopped can go on; removed when
+        the trained model is saved
+    every : so many rows, at the end of a block, a checkpoint is written
+    resume : whether to go on from the checkpoint, if there is one; options and files have to be the same, and the model
+        becomes the same, to the bit, as if the run had never been stopped
     reading : arguments of ``open_blocks`` such as ``bits``, ``format``, ``label``, ``names`` and ``on_error``
 
     Labels of −1 and 1, or 0 and 1, suit both log-loss and hinges.
@@ -125,35 +151,45 @@ def train(
     >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
     """
-    turns, every = whole("passes", passes, low=1), whole("holdout", holdout)
-    if every == 1:
+    turns, out = whole("passes", passes, low=1), whole("holdout", holdout)
+    if out == 1:
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
-    again = [s for s in (source if isinstance(source, list | tuple) else [source]) if s == "-" or hasattr(s, "read")]
-    if turns > 1 and (again or isinstance(source, Iterator)):
-        raise refuse("passes", passes, "1 for a stream, which can be read only once; give a file")
-    model, reading = _begin(settings, certified, start, reading)
-    problems = Problems(reading.get("on_error", "raise"))
-    reports: list[Report] = []
-    begun, counts, names, held = time.perf_counter(), (0, 0), None, None
-    for turn in range(1, turns + 1):
-        # Names are known, and problems counted, after the first pass.
-        options = reading if turn == 1 else {**reading, "names": False}
-        met = problems if turn == 1 else Problems(problems.on_error)
-        reader = open_blocks(source, **options)
-        names = reader.names if turn == 1 else names
-        last = _Pass(turn, model, Targets(model.settings, met), measure_of(model.settings), measure_of(model.settings))
-        for block in ordered_blocks(reader, threads):
-            moment = last.learn(block, every)
-            if progress is not None:
-                progress(moment)
-        met.take(reader.problems)
-        if turn == 1 and not last.rows:
-            raise refuse("source", "no examples", "at least one" + _hint(met))
-        counts = (last.rows, last.entries) if turn == 1 else counts
-        reports.append(last.seen.report())
-        held = last.held.report() if every else None
+    model, reading = _begin(settings, certified, start, {**made_with(source), **reading})
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
-    return Trained(model, reports[0], held, tuple(reports), *counts, time.perf_counter() - begun, problems, names, kept)
+    measure = partial(measure_of, model.settings)
+    problems = Problems(reading.get("on_error", "raise"))
+    names = Names(reading["bits"]) if reading.get("names") else None
+    standing = Standing(measure(), measure(), problems, names)
+    save = None
+    if checkpoint is not None:
+        told = _told(source, reading, model, turns, out, start)
+        if resume and os.path.exists(checkpoint):
+            model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
+        often = whole("every", every, low=1)
+        save = _Saving(checkpoint, often, told, {"reading": kept}, standing.turn, standing.rows)
+    begun = time.perf_counter() - standing.seconds
+    with Passes(source, reading, turns, cache, threads) as rows:
+        while standing.turn <= turns:
+            # Names are known, and problems counted, after the first pass.
+            first = standing.turn == 1
+            met = problems if first else Problems(problems.on_error)
+            targets = Targets(model.settings, met, standing.negative)
+            for block in rows.blocks(standing.turn, met, standing.names if first else None, standing.place):
+                moment = _learn(model, standing, targets, block, out)
+                standing.seconds = time.perf_counter() - begun
+                if progress is not None:
+                    progress(moment)
+                if save is not None:
+                    save(model, standing)
+            if first and not standing.rows:
+                raise refuse("source", "no examples", "at least one" + _hint(met))
+            held = standing.held.report() if out else None
+            standing.next_pass(measure)
+    reports = tuple(one.report() for one in standing.finished)
+    seconds = time.perf_counter() - begun
+    return Trained(
+        model, reports[0], held, reports, *standing.first, seconds, problems, standing.names, kept, checkpoint
+    )  # fmt: skip
 
 
 def _begin(
@@ -177,35 +213,67 @@ def _begin(
     return start.model, reading_of(start, reading)
 
 
+def _learn(model: Linear, standing: Standing, targets: Targets, block: Block, every: int) -> Moment:
+    """Learn from a block and measure; of ``every`` so many rows, one is held out."""
+    now, place = standing, block.after
+    labels, good = targets.of(block)
+    if good is not None:
+        block, labels = without(block, np.flatnonzero(~good)), labels[good]
+    out = (np.arange(now.rows + 1, now.rows + len(block) + 1) % every == 0) if every else None
+    margins = model.progress(Rows(*block.rows), labels, block.importance, out)[:, 0]
+    if out is None:
+        now.seen.add(margins, labels, block.importance)
+    else:
+        for measure, rows in ((now.seen, ~out), (now.held, out)):
+            measure.add(margins[rows], labels[rows], block.importance[rows])
+    now.rows += len(block)
+    now.entries += block.indices.size
+    now.bytes += block.size
+    now.negative, now.place = targets.negative, place
+    far = now.turn, now.rows, now.entries, now.bytes
+    return Moment(*far, now.seen, now.held, block, margins, model)
+
+
 @dataclass
-class _Pass:
-    """One pass over the source: what it learns, what it measures, and how far it is."""
+class _Saving:
+    """Writes a checkpoint whenever so many rows were read since the last."""
 
+    path: Path
+    every: int
+    told: dict[str, Any]
+    extra: dict[str, Any]
     turn: int
-    model: Linear
-    targets: Targets
-    seen: Progressive
-    held: Progressive
-    rows: int = 0
-    entries: int = 0
-    bytes: int = 0
+    rows: int
 
-    def learn(self, block: Block, every: int) -> Moment:
-        labels, good = self.targets.of(block)
-        if good is not None:
-            block, labels = without(block, np.flatnonzero(~good)), labels[good]
-        out = (np.arange(self.rows + 1, self.rows + len(block) + 1) % every == 0) if every else None
-        margins = self.model.progress(Rows(*block.rows), labels, block.importance, out)[:, 0]
-        if out is None:
-            self.seen.add(margins, labels, block.importance)
-        else:
-            for measure, rows in ((self.seen, ~out), (self.held, out)):
-                measure.add(margins[rows], labels[rows], block.importance[rows])
-        self.rows += len(block)
-        self.entries += block.indices.size
-        self.bytes += block.size
-        far = self.turn, self.rows, self.entries, self.bytes
-        return Moment(*far, self.seen, self.held, block, margins, self.model)
+    def __call__(self, model: Linear, standing: Standing) -> None:
+        if standing.turn > self.turn:
+            self.turn, self.rows = standing.turn, 0
+        if standing.rows - self.rows >= self.every:
+            write_checkpoint(self.path, model, standing, self.told, self.extra)
+            self.rows = standing.rows
+
+
+def _told(
+    source: Any, reading: dict[str, Any], model: Linear, passes: int, holdout: int, start: Stored | None
+) -> dict[str, Any]:
+    """Return what a run has to be told again to go on."""
+    sources = None if once(source) else prints_of(source)
+    if sources is None:
+        raise refuse("checkpoint", "a source that is not files", "files: a stream cannot be read again from a place")
+    begun = None if start is None else [model.rounds, *model.loss.tolist()]
+    reader = open_blocks(source, **reading)
+    return {
+        **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
+        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout, "start": begun,
+        "certified": model.certified,
+        "settings": pack_settings(model.settings),
+    }  # fmt: skip
+
+
+def _own(settings: Settings) -> Any:
+    """Return the user's own loss, which a file knows only by name; None for others."""
+    loss = pack_settings(settings)["loss"]
+    return settings.loss if isinstance(loss, dict) and "own" in loss else None
 
 
 def _hint(problems: Problems) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import forel
+from forel.cli.cache import cache
 from forel.cli.evaluate import evaluate
 from forel.cli.generate import generate
 from forel.cli.inspect import inspect
@@ -41,6 +42,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(inspect)
 app.command()(generate)
+app.command()(cache)
 
 
 @app.command()

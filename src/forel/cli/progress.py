@@ -37,6 +37,7 @@ class Reporter:
         self._bytes = size_of(source)
         self._begun = self._looked = time.perf_counter()
         self._turn, self._next = 0, 1
+        self._last, self._before = self._begun, (0, 0)
         self._stack = ExitStack()
         self._bar: Progress | None = None
 
@@ -56,7 +57,11 @@ class Reporter:
             return
         now = time.perf_counter()
         if moment.turn != self._turn:
-            self._turn, self._next, self._begun = moment.turn, 1, now if moment.turn > 1 else self._begun
+            # A run that goes on from a checkpoint did not read the rows before; a later pass began when one ended.
+            first = self._turn == 0
+            self._before = (moment.rows - len(moment.block), moment.bytes - moment.block.size) if first else (0, 0)
+            self._turn, self._next, self._begun = moment.turn, 1, self._begun if first else self._last
+        self._last = now
         if self._bar is not None:
             if now - self._looked >= OFTEN:
                 self._looked = now
@@ -73,7 +78,7 @@ class Reporter:
 
     def _speed(self, moment: Moment, now: float) -> tuple[float, float]:
         seconds = max(now - self._begun, 1e-9)
-        return moment.rows / seconds, moment.bytes / seconds / 1e6
+        return (moment.rows - self._before[0]) / seconds, (moment.bytes - self._before[1]) / seconds / 1e6
 
     def _words(self, moment: Moment, now: float) -> str:
         rows, megabytes = self._speed(moment, now)

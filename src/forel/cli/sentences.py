@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,9 @@ __all__ = ["sentences"]
 def sentences() -> Iterator[None]:
     """Turn errors about input and usage into a sentence, and Ctrl-C into exit code 130."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: typer.echo(f"forel: {message}", err=True)
+            yield
     except BrokenPipeError:
         # Whoever read the output has seen enough; nothing more can be written, not even at the end of the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

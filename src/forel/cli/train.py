@@ -55,6 +55,17 @@ def train(
     start: Annotated[
         str | None, typer.Option("--start", "-i", help="A model to go on from, with its settings.")
     ] = None,
+    checkpoint: Annotated[
+        int | None,
+        typer.Option(help="Every so many rows, write the model so far to MODEL.checkpoint.", show_default=False),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from MODEL.checkpoint, if it is there; the same model results.")
+    ] = False,
+    cache: Annotated[
+        str | None,
+        typer.Option("--keep-cache", help="Where to keep parsed rows for later passes and runs.", show_default=False),
+    ] = None,
     serving: Annotated[bool, typer.Option("--serving", help="Write a small model for predicting only.")] = False,
     bits: Annotated[
         int | None,
@@ -88,6 +99,7 @@ def train(
       forel train day1.csv.gz day2.csv.gz --label click --l1 1 --model m.forel
       forel train clicks.vw --model m.forel --certificate --names --report report.html
       zcat clicks.vw.gz | forel train - --format vw --certificate
+      forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
 
     For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
@@ -110,6 +122,7 @@ def train(
     with sentences():
         from forel.cli.page import Page
         from forel.cli.progress import Reporter, finish
+        from forel.cli.resume import checkpoint_of
         from forel.scoring import settings_of
         from forel.settings import Settings
         from forel.store import load
@@ -119,6 +132,7 @@ def train(
             "loss": loss, "algorithm": algorithm, "rate": rate, "alpha": alpha, "beta": beta, "l1": l1, "l2": l2,
             "penalty_weight": penalty_weight, "radius": radius, "bias": bias,
         }  # fmt: skip
+        saving = checkpoint_of(model, checkpoint, resume, predictions, cache)
         stored = None if start is None else load(start)
         chosen = Settings(**given) if stored is None else None
         if stored is not None:
@@ -148,8 +162,9 @@ def train(
 
             trained = train(
                 source, chosen, passes=passes, holdout=0 if holdout_off else holdout, threads=threads,
-                certified=certificate, start=stored, progress=each, **reading,
+                certified=certificate, start=stored, progress=each, cache=cache, **saving, **reading,
             )  # fmt: skip
         finish(trained, model, serving, certificate, as_json, predictions == "-")
         if page is not None:
             page.write(trained, aside=as_json or predictions == "-")
+        trained.done()

@@ -31,7 +31,8 @@ Bytes up to 32 separate words. NaN and infinity are errors everywhere, also wher
 from forel.formats.block import Block, concatenate
 from forel.formats.hashing import slot
 from forel.formats.names import Names
+from forel.formats.place import Place
 from forel.formats.problems import Malformed, Problems
 from forel.formats.reading import Reader, open_blocks
 
-__all__ = ["Block", "Malformed", "Names", "Problems", "Reader", "concatenate", "open_blocks", "slot"]
+__all__ = ["Block", "Malformed", "Names", "Place", "Problems", "Reader", "concatenate", "open_blocks", "slot"]

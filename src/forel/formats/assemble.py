@@ -54,5 +54,5 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     tags = None if block.tags is None else tuple(tag for tag, good in zip(block.tags, kept, strict=True) if good)
     return Block(
         indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
-        block.file, block.line, block.size,
+        block.file, block.line, block.size, block.after,
     )  # fmt: skip

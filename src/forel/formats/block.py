@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.formats.place import Place
+
 __all__ = ["Block", "concatenate"]
 
 
@@ -23,6 +25,7 @@ class Block:
     tags : one for each row, where they were asked for
     file, line : where the block begins; a line is a record in formats without lines
     size : how many bytes of text it was read from, 0 where that is not known
+    after : where reading goes on after it
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -40,6 +43,7 @@ class Block:
     file: str = ""
     line: int = 1
     size: int = 0
+    after: Place | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -83,4 +87,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         held[0].file,
         held[0].line,
         sum(b.size for b in held),
+        held[-1].after,
     )

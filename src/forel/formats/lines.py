@@ -1,7 +1,7 @@
 """From chunks of lines to blocks: calls the compiled parsers, finishes what they leave open, and words their errors."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from forel.formats.block import Block
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
+from forel.formats.place import BEGINNING, Place
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk, last_line_end, next_line
 from forel.formats.tasks import Task, found
@@ -55,20 +56,26 @@ class LineFormat:
 
 
 def parse_lines(
-    chunks: Iterable[Chunk], form: LineFormat, problems: Problems, names: Names | None = None, file: str = ""
+    chunks: Iterable[Chunk],
+    form: LineFormat,
+    problems: Problems,
+    names: Names | None = None,
+    file: str = "",
+    start: Place = BEGINNING,
 ) -> Iterator[Task]:
     """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
-    line = 1
+    place = start
     for chunk in chunks:
-        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, line)
-        line += chunk.lines
+        after = place._replace(bytes=place.bytes + chunk.length, line=place.line + chunk.lines)
+        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after)
+        place = after
     yield found(None, problems)
 
 
 def _task(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Place
 ) -> tuple[Block, Problems]:
-    return _parse(chunk, form, problems, names, file, line), problems
+    return replace(_parse(chunk, form, problems, names, file, line), after=after), problems
 
 
 def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:

@@ -80,14 +80,16 @@ class Names:
     def packed(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
         """Return the slots in order, their fingerprints, how long each name is, and the bytes of all names.
 
-        The same names give the same arrays, in whatever pieces they were read.
+        The same names give the same arrays, in whatever pieces they were read. A reader may go on meanwhile.
         """
-        slots = self._sorted()[0]
-        order = np.argsort(np.concatenate([p[0] for p in self._pieces] or [slots]))
-        sizes = np.concatenate([np.diff(p[2]) for p in self._pieces] or [slots])
+        pieces = list(self._pieces)  # those of now, because a thread may add more
+        unsorted = np.concatenate([p[0] for p in pieces] or [np.empty(0, np.int64)])
+        order = np.argsort(unsorted)
+        slots = unsorted[order]
+        sizes = np.concatenate([np.diff(p[2]) for p in pieces] or [slots])
         starts = (np.cumsum(sizes) - sizes)[order]
         lengths = sizes[order].astype(np.int64)
-        text = np.frombuffer(b"".join(p[1] for p in self._pieces), np.uint8)
+        text = np.frombuffer(b"".join(p[1] for p in pieces), np.uint8)
         # Where each byte of the result is in the text: its own place, moved by how far its name moves.
         moved = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return slots, self.prints[slots], lengths, text[np.arange(text.size) + moved]

@@ -1,21 +1,23 @@
 """The door: blocks of examples from whatever holds them."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
 from forel.formats.block import Block
+from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
 from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
 from forel.formats.names import Names
+from forel.formats.place import BEGINNING, Place, single_sources
 from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
-from forel.formats.sources import BROKEN, chunks, expand, opened
+from forel.formats.sources import BROKEN, chunks, opened, skip
 from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
 from forel.formats.tasks import Task, found, ready
 
@@ -43,19 +45,28 @@ class Options:
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What examples depend on, as JSON holds it."""
+        columns = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.columns).items()}
+        rest = {name: v for name, v in asdict(self).items() if name not in ("columns", "tags", "block_bytes")}
+        return {**rest, **columns}
+
 
 @dataclass(frozen=True, eq=False)
 class Reader:
     """Blocks of one pass, and what was met on the way: iterate over it, then look at ``problems`` and ``names``.
 
     To parse on several threads, run :meth:`tasks` on any of them and give the results to :meth:`finish` in order; with
-    ``names`` tasks have to be run in order too.
+    ``names`` tasks have to be run in order too. ``start`` is where to begin: the place after a block of another reader
+    of the same source, with the same options. Names that were kept before may be kept again.
     """
 
     source: Any
     options: Options
     problems: Problems
     names: Names | None = field(default=None, repr=False)
+    start: Place = BEGINNING
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -63,8 +74,13 @@ class Reader:
 
     def tasks(self) -> Iterator[Task]:
         """Yield the work for each block, in order."""
-        for one in _sources(self.source):
-            yield from _tasks(one, self, Problems(self.problems.on_error))
+        if isinstance(self.source, Cache):
+            yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
+            return
+        for number, one in enumerate(single_sources(self.source)):
+            if number >= self.start.file:
+                start = self.start if number == self.start.file else Place(number)
+                yield from _tasks(one, self, Problems(self.problems.on_error), start)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
         """Count the problems of a task, and yield its block if there are examples in it."""
@@ -95,7 +111,8 @@ def open_blocks(
     ----------
     source : a path, a pattern, "-" for standard input, a binary file object, or a list of these, plain or compressed by
         gzip or zstd; or a table with the Arrow PyCapsule interface; or an iterable of dicts
-    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" looks at the name, then at the first bytes
+    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" looks at the name, then at the first bytes;
+        a cache of parsed blocks is an Arrow file
     bits : there are 2**bits slots, which names are hashed to; svmlight's ids are kept as they are where they fit
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
@@ -119,36 +136,25 @@ def open_blocks(
     return Reader(source, options, Problems(on_error), Names(bits) if names else None)
 
 
-def _sources(source: Any) -> list[Any]:
-    """Return the single sources of a source: each file by itself."""
-    if isinstance(source, str | os.PathLike):
-        return list(expand(source))
-    if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
-        return [path for one in source for path in expand(one)]
-    if isinstance(source, Sequence) and source and all(hasattr(s, "read") for s in source):
-        return list(source)
-    return [source]
-
-
-def _tasks(source: Any, reader: Reader, problems: Problems) -> Iterator[Task]:
+def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
         with opened(source) as stream:
-            yield from _stream_tasks(stream, file, reader, problems)
+            yield from _stream_tasks(stream, file, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         import pyarrow as pa
 
         whole = hasattr(source, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
-        yield from _table_tasks(numbered(batches, "table", problems, "table"), "table", reader, problems)
+        yield from _table_tasks(numbered(batches, "table", problems, "table"), "table", reader, problems, start)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
-        yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems)
+        yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
         expected = "a path, a binary file object, a table with the Arrow PyCapsule interface, or an iterable of dicts"
         raise refuse("source", type(source).__name__, expected)
 
 
-def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
+def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
     options = reader.options
     try:
         form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
@@ -159,32 +165,51 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) ->
     if form in ("csv", "tsv"):
         separator = "," if form == "csv" else "\t"
         batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
-        yield from _table_tasks(batches, file, reader, problems)
+        yield from _table_tasks(batches, file, reader, problems, start)
+    elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
+        _suit(cache, reader)
+        yield from cache.tasks(start.blocks, start.file)
     elif form in ("parquet", "arrow"):
         opener = parquet_batches if form == "parquet" else arrow_batches
         held = numbered(opener(stream), f"{form} file", problems, file)
-        yield from _table_tasks(held, file, reader, problems)
+        yield from _table_tasks(held, file, reader, problems, start)
     elif form == "jsonl":
         dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
-        yield from _dict_tasks(dicts, file, reader, problems)
+        yield from _dict_tasks(dicts, file, reader, problems, start)
     else:
         if options.columns != Columns():
             given = options.columns.label or "columns"
             raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
-        yield from parse_lines(chunks(stream, options.block_bytes, problems, file), lines, problems, reader.names, file)
+        skip(stream, start.bytes)
+        found_lines = chunks(stream, options.block_bytes, problems, file, start.line)
+        yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
 
 
-def _table_tasks(batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
+def _suit(cache: Cache, reader: Reader) -> None:
+    """Refuse to read a cache in another way than it was written."""
+    made, usual = cache.told.get("options", {}), Options().meaning
+    for name, value in reader.options.meaning.items():
+        if name != "format" and value != made.get(name) and (name == "bits" or value != usual[name]):
+            raise refuse(name, value, f"{made.get(name)!r}, as {cache.file} was made with")
+    if reader.names is not None:
+        raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
+
+
+def _table_tasks(
+    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Place
+) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file)
-    yield from ready(blocks, problems)
+    yield from ready(blocks, problems, start)
 
 
-def _dict_tasks(items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
+def _dict_tasks(
+    items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Place
+) -> Iterator[Task]:
     options = reader.options
-    yield from ready(dict_blocks(items, options.columns, options.bits, problems, reader.names, file), problems)
+    yield from ready(dict_blocks(items, options.columns, options.bits, problems, reader.names, file), problems, start)
 
 
 def _name(stream: Any) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forel.checks import refuse
 from forel.formats.problems import Malformed, Problems
 
-__all__ = ["Chunk", "chunks", "expand", "opened"]
+__all__ = ["Chunk", "chunks", "expand", "opened", "skip"]
 
 PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -114,16 +114,26 @@ def _raw(source: Any) -> Iterator[Any]:
         raise refuse("source", type(source).__name__, "a file object opened for reading bytes")
 
 
-def chunks(stream: Any, size: int, problems: Problems, file: str = "") -> Iterator[Chunk]:
+def skip(stream: Any, size: int) -> None:
+    """Pass over so many bytes of a stream: at once in a plain file, by reading where it is compressed."""
+    if isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable():
+        stream.seek(size, os.SEEK_CUR)
+        return
+    while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):
+        size -= got
+
+
+def chunks(stream: Any, size: int, problems: Problems, file: str = "", line: int = 1) -> Iterator[Chunk]:
     r"""Read a stream in chunks of about ``size`` bytes that end where a line ends, whatever the length of a line.
 
-    Where compressed bytes are broken, the whole lines before come first, and then the problem.
+    Where compressed bytes are broken, the whole lines before come first, and then the problem. ``line`` is the number
+    of the first.
 
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
     rest, ends = np.empty(0, np.uint8), np.empty(0, bool)
-    start, line = -1, 1
+    start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
         room = rest.size + max(size, rest.size)

@@ -1,9 +1,12 @@
 """What is left to do for a block: the unit of work that a reader gives to threads."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from forel.formats.block import Block
+from forel.formats.place import Place
 from forel.formats.problems import Problems
 
 __all__ = ["Task", "found", "ready"]
@@ -18,10 +21,15 @@ def found(block: Block | None, problems: Problems) -> Task:
     return partial(_pair, block, mine)
 
 
-def ready(blocks: Iterable[Block], problems: Problems) -> Iterator[Task]:
-    """Yield blocks that are made while they are asked for, each with the problems met on the way to it."""
-    for block in blocks:
-        yield found(block, problems)
+def ready(blocks: Iterable[Block], problems: Problems, start: Place) -> Iterator[Task]:
+    """Yield blocks that are made while they are asked for, each with the problems met on the way to it.
+
+    Those before ``start`` are made and passed over, with their problems.
+    """
+    placed = (
+        found(replace(block, after=Place(start.file, number)), problems) for number, block in enumerate(blocks, 1)
+    )
+    yield from islice(placed, start.blocks, None)
     yield found(None, problems)
 
 

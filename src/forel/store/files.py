@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import secrets
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-__all__ = ["File", "Path", "Unreadable", "opened", "text_of", "write"]
+__all__ = ["File", "Path", "Unreadable", "beside", "opened", "sweep", "text_of", "write"]
 
 Path = str | os.PathLike[str]
 ENTRY, FORMAT, VERSION = "forel", "forel", 1
@@ -51,8 +52,11 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     full = {**header, "format": FORMAT, "version": VERSION}
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in whole.items()}
     full["check"] = zlib.crc32(text_of(full).encode())
-    temporary = target.with_name(f".{secrets.token_hex(8)}.forel")
+    # In a folder of its own, because the container's library writes to yet another file first.
+    folder = pathlib.Path(beside(target))
+    temporary = folder / "whole"
     try:
+        folder.mkdir()
         mode = _permissions(target, temporary)
         save_file(whole, temporary, {ENTRY: text_of(full)})
         os.chmod(temporary, mode)
@@ -63,8 +67,25 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     except (OSError, SafetensorError) as error:
         raise _failure(path, error) from error
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(path: Path) -> None:
+    """Remove what a process that was killed while it wrote to ``path`` has left; nobody may be writing to it now."""
+    target = pathlib.Path(os.path.realpath(path))
+    with suppress(OSError):
+        for left in target.parent.glob(f"{_prefix(target)}*.forel"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> str:
+    """Return a name in the folder of a file, for what is not yet whole; ``sweep`` finds it."""
+    target = pathlib.Path(path)
+    return str(target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel"))
+
+
+def _prefix(target: pathlib.Path) -> str:
+    return f".{zlib.crc32(os.fsencode(target.name)):08x}-"
 
 
 def _permissions(target: pathlib.Path, temporary: pathlib.Path) -> int:
@@ -112,6 +133,10 @@ class File:
             raise Unreadable(f"there is no array {name!r}")
         self.used.add(name)
         return tuple(self.handle.get_slice(name).get_shape())
+
+    def named(self, beginning: str) -> list[str]:
+        """Return the names of all arrays that begin so."""
+        return sorted(name for name in self.header["checks"] if name.startswith(beginning))
 
     def array(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return a whole array, which must be of this type and shape."""

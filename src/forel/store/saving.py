@@ -18,6 +18,7 @@ from forel.store.trainer import pack, unpack
 
 __all__ = ["Stored", "load", "save"]
 
+BESIDE = "beside."
 NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
 
 
@@ -29,9 +30,16 @@ class Stored:
     extra: dict[str, Any] = field(default_factory=dict)
     names: Names | None = field(default=None, repr=False)
     estimator: dict[str, Any] | None = field(default=None, repr=False)
+    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
 
-def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: Names | None = None) -> None:
+def save(
+    path: Path,
+    model: Any,
+    extra: Mapping[str, Any] | None = None,
+    names: Names | None = None,
+    arrays: Mapping[str, NDArray[np.float64]] | None = None,
+) -> None:
     """Write a model to one file; equal models give equal bytes, and an older file is replaced only by a whole one.
 
     Parameters
@@ -41,6 +49,7 @@ def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: 
         :func:`forel.store.serving` returned
     extra : whatever should be kept with it, as JSON holds it
     names : of the slots, such as a reader kept; of a model for serving only those of its weights
+    arrays : more numbers to be kept with it, of float64
 
     >>> import tempfile, pathlib
     >>> from forel.linear import Settings
@@ -55,11 +64,12 @@ def save(path: Path, model: Any, extra: Mapping[str, Any] | None = None, names: 
     if not isinstance(model, Linear | Mixture | Serving):
         raise refuse("model", model, "a forel.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving")
     kept = extra_of(extra)
-    header, arrays = pack_serving(model) if isinstance(model, Serving) else pack(model)
+    header, parts = pack_serving(model) if isinstance(model, Serving) else pack(model)
     only = model.slots if isinstance(model, Serving) else None
     named = {} if names is None else _pack_names(names, only)
     bits = None if names is None else names.bits
-    write(path, {**header, "extra": kept, "estimator": estimator, "bits": bits}, {**arrays, **named})
+    beside = {BESIDE + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
+    write(path, {**header, "extra": kept, "estimator": estimator, "bits": bits}, {**parts, **named, **beside})
 
 
 def load(path: Path, loss: Any = None) -> Stored:
@@ -76,9 +86,11 @@ def load(path: Path, loss: Any = None) -> Stored:
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise Unreadable("the header says what no model says; take another copy, or train again")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])
+        beside = file.named(BESIDE)
+        arrays = {name.removeprefix(BESIDE): file.array(name, np.float64, file.shape(name)) for name in beside}
         if file.used != set(header["checks"]):
             raise Unreadable("there are arrays that such a model does not have; take another copy, or train again")
-        return Stored(model, header["extra"], names, header["estimator"])
+        return Stored(model, header["extra"], names, header["estimator"], arrays)
 
 
 def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[Any]]:

@@ -148,8 +148,8 @@ def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
 @pytest.mark.parametrize(
     ("loss", "labels", "said"),
     [
-        ("logistic", "-1 0", "got the label 0 in example 2 from there on, expected -1 or 1 as before"),
-        ("logistic", "1 2", "got the label 2 in example 2 from there on, expected 0 and 1"),
+        ("logistic", "-1 0", "line 2: got the label 0, expected -1 or 1 as before"),
+        ("logistic", "1 2", "line 2: got the label 2, expected 0 and 1"),
         ("hinge", "1 0.5", "got the label 0.5"),
         ("poisson", "1 -2", "expected a number of at least 0"),
     ],
@@ -160,6 +160,16 @@ def test_a_label_that_does_not_fit_is_a_sentence_or_left_out(tmp_path, loss, lab
         train(tmp_path / "a.vw", Settings(loss), bits=8)
     skipped = train(tmp_path / "a.vw", Settings(loss), bits=8, on_error="skip")
     assert (skipped.model.rounds, skipped.problems.count) == (1, 1)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
+def test_a_bad_label_is_named_by_its_line_among_empty_and_malformed_ones(tmp_path, block_bytes):
+    (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
+    done = train(tmp_path / "a.vw", bits=8, on_error="skip", block_bytes=block_bytes)
+    assert done.model.rounds == 3
+    assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.problems.messages) == [
+        "4, column 8", "6", "8",
+    ]  # fmt: skip
 
 
 def test_arguments_that_cannot_work_are_sentences(folder):

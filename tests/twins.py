@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -140,6 +141,16 @@ def read(text, parse, bits):
         if found is not None:
             examples.append(found)
     return examples, bad
+
+
+def places(text, parse, bits):
+    """Return the numbers of the lines that hold an example."""
+    found = []
+    for k, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        with suppress(Wrong):
+            if parse(line, bits) is not None:
+                found.append(k)
+    return found
 
 
 def examples(reader):

@@ -27,7 +27,7 @@ def assemble(
     bad = merge_rows(indptr, indices, values)
     end = int(indptr[-1])
     line = int(lines[0]) if lines.size else 1
-    block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line)
+    block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line, 0, lines)
     if bad < 0:
         return block
     row_of = np.repeat(np.arange(len(block)), np.diff(indptr))
@@ -54,5 +54,5 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     tags = None if block.tags is None else tuple(tag for tag, good in zip(block.tags, kept, strict=True) if good)
     return Block(
         indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
-        block.file, block.line, block.size,
+        block.file, block.line, block.size, None if block.lines is None else block.lines[kept],
     )  # fmt: skip

@@ -23,6 +23,7 @@ class Block:
     tags : one for each row, where they were asked for
     file, line : where the block begins; a line is a record in formats without lines
     size : how many bytes of text it was read from, 0 where that is not known
+    lines : the line of each row, where these are known
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -40,6 +41,7 @@ class Block:
     file: str = ""
     line: int = 1
     size: int = 0
+    lines: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -73,6 +75,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     sizes = np.cumsum([0] + [b.indices.size for b in held])
     parts = [held[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(held, sizes, strict=False)]
     tags = None if any(b.tags is None for b in held) else tuple(t for b in held for t in b.tags or ())
+    lines = [b.lines for b in held if b.lines is not None]
     return Block(
         np.concatenate(parts),
         np.concatenate([b.indices for b in held]),
@@ -83,4 +86,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         held[0].file,
         held[0].line,
         sum(b.size for b in held),
+        np.concatenate(lines) if len(lines) == len(held) else None,
     )

@@ -81,6 +81,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     indptr[0] = 0
     indices, values = np.empty(most, np.int32), np.empty(most, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    places = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)
     prints = np.empty(0, np.uint32) if names is None else names.prints
     records = np.empty((0 if names is None else most, layout.COLUMNS), np.int64)
@@ -90,8 +91,8 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     while True:
         before = counts.copy()
         status = parse(
-            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, tags, hard,
-            known, prints, records,
+            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, places,
+            tags, hard, known, prints, records,
         )  # fmt: skip
         met = int(counts[layout.HARD])
         if met > known.size:
@@ -115,7 +116,8 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         names.record(text, records[: counts[layout.NAMES]])
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     return Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
+        places[:n] + line,
     )  # fmt: skip
 
 

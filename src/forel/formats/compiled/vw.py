@@ -41,7 +41,8 @@ def named(i, state):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
+    text, length, counts, bits, shift, indptr, indices, values, labels, importance, places, tags, hard, known, prints,
+    records,
 ):
     """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended."""
     mask = (ONE << np.uint64(bits)) - ONE
@@ -183,6 +184,7 @@ def parse(
         importance[rows] = weight
         if tagging:
             tags[rows, 0], tags[rows, 1] = tag - base, tag_end - base
+        places[rows] = lines
         rows += 1
         indptr[rows] = entries
         i += ONE

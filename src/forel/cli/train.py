@@ -16,6 +16,7 @@ from forel.cli.options import (
     Form,
     Ignore,
     Importance,
+    Interactions,
     Label,
     OnError,
     Threads,
@@ -67,6 +68,7 @@ def train(
     importance: Importance = None,
     ignore: Ignore = None,
     categories: Categories = None,
+    interactions: Interactions = None,
     on_error: OnError = "raise",
     threads: Threads = None,
     data: Data = None,
@@ -88,7 +90,7 @@ def train(
       zcat clicks.vw.gz | forel train - --format vw --certificate
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
 
-    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
+    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
     --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
     """
     source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
@@ -120,6 +122,7 @@ def train(
             # What was said has to be what the model was begun with; what was not said is.
             said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
             chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
+        reading |= {"interactions": tuple(interactions)} if interactions else {}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             write = None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from forel.checks import refuse, whole
 from forel.formats.block import Block
 from forel.formats.columns import Columns
+from forel.formats.crosses import CHUNK, Crosses, crosses_of
 from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
@@ -32,6 +33,7 @@ class Options:
     zero_based: bool | Literal["auto"] = "auto"
     tags: bool = False
     block_bytes: int = 1 << 20
+    crosses: Crosses | None = None
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -83,6 +85,7 @@ def open_blocks(
     keep: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
     categories: Iterable[str] = (),
+    interactions: Iterable[Any] = (),
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
     names: bool = False,
@@ -100,6 +103,8 @@ def open_blocks(
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
     categories : the columns or keys whose numbers are codes: each a category, as strings are
+    interactions : crosses, as :func:`forel.formats.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
+        namespaces that begin with a and with b, ``"city*device"`` for columns of that name, or three of these
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
@@ -115,7 +120,7 @@ def open_blocks(
     if on_error not in ("raise", "skip"):
         raise refuse("on_error", on_error, "'raise' or 'skip'")
     columns = Columns(label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories))
-    options = Options(format, bits, columns, zero_based, tags, block_bytes)
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, crosses_of(interactions))
     return Reader(source, options, Problems(on_error), Names(bits) if names else None)
 
 
@@ -171,20 +176,26 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) ->
         if options.columns != Columns():
             given = options.columns.label or "columns"
             raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
+        if options.crosses is not None and form == "svmlight":
+            raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
-        yield from parse_lines(chunks(stream, options.block_bytes, problems, file), lines, problems, reader.names, file)
+        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", options.crosses)
+        size = options.block_bytes if options.crosses is None else min(options.block_bytes, CHUNK)
+        yield from parse_lines(chunks(stream, size, problems, file), lines, problems, reader.names, file)
 
 
 def _table_tasks(batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
-    blocks = table_blocks(batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file)
+    blocks = table_blocks(
+        batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file, options.crosses
+    )
     yield from ready(blocks, problems)
 
 
 def _dict_tasks(items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
-    yield from ready(dict_blocks(items, options.columns, options.bits, problems, reader.names, file), problems)
+    blocks = dict_blocks(items, options.columns, options.bits, problems, reader.names, file, options.crosses)
+    yield from ready(blocks, problems)
 
 
 def _name(stream: Any) -> str:

@@ -11,6 +11,7 @@ from forel.checks import refuse
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
+from forel.formats.crosses import Crosses, Entries, crossed
 from forel.formats.hashing import START, hash_buffer, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
@@ -68,14 +69,19 @@ def table_blocks(
     problems: Problems,
     names: Names | None,
     file: str,
+    crosses: Crosses | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
-        step = max(1, block_bytes // (8 * max(1, len(features))))
+        width = len(features)
+        if crosses is not None:
+            crosses.check(features)
+            width = crosses.width(features)
+        step = max(1, block_bytes // (8 * max(1, width)))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
-            block = _block(part, lines[start : start + step], features, columns, bits, problems, names, file)
+            block = _block(part, lines[start : start + step], features, columns, bits, problems, names, file, crosses)
             if len(block):
                 yield block
 
@@ -121,7 +127,7 @@ class _Faults:
 
 def _block(
     batch: Any, lines: NDArray[np.int64], features: list[str], columns: Columns, bits: int, problems: Problems,
-    names: Names | None, file: str,
+    names: Names | None, file: str, crosses: Crosses | None,
 ) -> Block:  # fmt: skip
     faults = _Faults(lines, problems, file)
     labels = _target(batch, "label", columns.label, np.nan, faults)
@@ -129,19 +135,25 @@ def _block(
     if columns.importance is not None:
         faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
     shape = batch.num_rows, len(features)
-    slots, values, there = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, bool)
+    hashes, values, there = np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, bool)
     held = [_column(batch.column(name), name, name in columns.categories, faults) for name in features]
     for k, column in enumerate(held):
-        slots[:, k], values[:, k], there[:, k] = _slots(column.hashes, bits), column.values, column.there
-        if names is not None:
+        hashes[:, k], values[:, k], there[:, k] = column.hashes, column.values, column.there
+        if names is not None and crosses is None:
             column.name(names, bits, faults.good)
     good = faults.good
     if not good.all():
-        slots, values, there = slots[good], values[good], there[good]
+        hashes, values, there = hashes[good], values[good], there[good]
         labels, importance, lines = labels[good], importance[good], lines[good]
     indptr = np.zeros(lines.size + 1, np.int64)
     np.cumsum(there.sum(axis=1), out=indptr[1:])
-    return assemble(indptr, slots[there], values[there], labels, importance, lines, problems, file)
+    hashed, kept = hashes[there], values[there]
+    if crosses is None:
+        return assemble(indptr, _slots(hashed, bits), kept, labels, importance, lines, problems, file)
+    rows, places = np.flatnonzero(good), np.argwhere(there)
+    kinds = np.array([crosses.kind(column.key) for column in held], np.int64)[places[:, 1]]
+    entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]]._word(rows[places[k, 0]]))
+    return crossed(entries, labels, importance, lines, crosses, bits, names, problems, file)
 
 
 def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:

@@ -34,7 +34,21 @@ def whole(i):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, places, tags, hard, known, prints,
+    text,
+    length,
+    counts,
+    bits,
+    shift,
+    indptr,
+    indices,
+    values,
+    labels,
+    importance,
+    places,
+    tags,
+    hard,
+    known,
+    prints,
     records,
 ):
     """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.

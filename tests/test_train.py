@@ -102,6 +102,40 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert command("evaluate", folder / "a.vw", "--model", small).returncode == 0
 
 
+def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
+    path = tmp_path / "m.forel"
+    table = tmp_path / "t.csv"
+    table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
+    options = ("--bucket", "price", "--log", "price", "--label", "click", "-f", path, "-b", 12)
+    assert "got 'price', expected one of these for a column" in command("train", table, *options).stderr
+    options = (
+        "--bucket",
+        "price:2",
+        "--keep",
+        "price",
+        "-q",
+        "p:",
+        "--label",
+        "click",
+        "-f",
+        path,
+        "-b",
+        12,
+        "--names",
+    )
+    assert command("train", table, *options).returncode == 0
+    shown = json.loads(command("inspect", path, "--json").stdout)
+    assert shown["reading"]["bucket"] == ["price:2"]
+    assert {weight["name"] for weight in shown["weights"]} >= {"price^8..11.31", "price^1..1.414*price^1..1.414"}
+    assert "site" not in str(shown["weights"])
+    table.write_text("site,price\ns1,4\n")
+    assert len(command("predict", table, "--model", path).stdout.split()) == 1
+    assert (
+        "label: got 'click', expected one of the columns site, price"
+        in command("evaluate", table, "--model", path).stderr
+    )
+
+
 def test_going_on_is_as_if_never_stopped(folder, tmp_path):
     text = (folder / "a.vw").read_bytes()
     half = text.index(b"\n", len(text) // 2) + 1

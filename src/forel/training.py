@@ -22,7 +22,7 @@ from forel.targets import Targets, measure_of
 __all__ = ["Moment", "Trained", "train"]
 
 # What a model has to be told again when it predicts; all else is about one file or one run.
-KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "interactions", "zero_based")
+KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from forel.cli.options import (
     READING,
     VW,
     AsJson,
+    Bucket,
     Categories,
     Data,
     Files,
@@ -17,7 +18,9 @@ from forel.cli.options import (
     Ignore,
     Importance,
     Interactions,
+    Keep,
     Label,
+    Log,
     OnError,
     Threads,
     reading_of,
@@ -66,8 +69,11 @@ def train(
     form: Form = "auto",
     label: Label = None,
     importance: Importance = None,
+    keep: Keep = None,
     ignore: Ignore = None,
     categories: Categories = None,
+    log: Log = None,
+    bucket: Bucket = None,
     interactions: Interactions = None,
     on_error: OnError = "raise",
     threads: Threads = None,
@@ -122,7 +128,8 @@ def train(
             # What was said has to be what the model was begun with; what was not said is.
             said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
             chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
-        reading |= {"interactions": tuple(interactions)} if interactions else {}
+        columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
+        reading |= {name: tuple(value) for name, value in columns.items() if value}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             write = None

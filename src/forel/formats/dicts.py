@@ -14,6 +14,7 @@ from forel.formats.hashing import START, hash_name, hash_names
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk
+from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["dict_blocks", "json_dicts"]
 
@@ -51,8 +52,7 @@ class _Rows:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
                 if columns.uses(key):
-                    coded = key in columns.categories and isinstance(value, int | float | np.number | np.bool_)
-                    self._feature(b"", key, str(value) if coded else value)
+                    self._feature(b"", key, _changed(key, value, columns))
                     if self.crosses is not None:
                         kind = self.crosses.kind(_bytes(key))
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
@@ -102,6 +102,16 @@ class _Rows:
         if names is not None:
             names.meet(slots, hashes, self._word)
         return assemble(indptr, slots, values, labels, importance, lines, problems, file)
+
+
+def _changed(key: str, value: Any, columns: Columns) -> Any:
+    """Return the value of a key on the scale that was asked for, or as the category it stands for."""
+    if key in columns.categories and isinstance(value, int | float | np.number | np.bool_):
+        return str(value)
+    if value is None or columns.kinds.get(key) != "number":
+        return value
+    number = _number(key, value, 0.0, "a number, or null")
+    return float(logarithms(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
 
 
 def _bytes(text: str) -> bytes:

@@ -19,6 +19,7 @@ from forel.formats.recognise import FORMATS, recognise
 from forel.formats.sources import BROKEN, chunks, expand, opened
 from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
 from forel.formats.tasks import Task, found, ready
+from forel.formats.transforms import bucket_of
 
 __all__ = ["Reader", "open_blocks"]
 
@@ -85,6 +86,9 @@ def open_blocks(
     keep: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
     categories: Iterable[str] = (),
+    log: Iterable[str] = (),
+    bucket: Iterable[str] = (),
+    unlabelled: bool = False,
     interactions: Iterable[Any] = (),
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
@@ -103,6 +107,10 @@ def open_blocks(
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
     categories : the columns or keys whose numbers are codes: each a category, as strings are
+    log : the columns or keys whose numbers x are taken as sign(x) log(1 + |x|)
+    bucket : the columns or keys whose numbers become categories by size, such as ``price^8..16``; ``price:4`` for four
+        buckets to a doubling
+    unlabelled : whether the columns of label and importance may be missing from a table
     interactions : crosses, as :func:`forel.formats.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
         namespaces that begin with a and with b, ``"city*device"`` for columns of that name, or three of these
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
@@ -119,7 +127,10 @@ def open_blocks(
     """
     if on_error not in ("raise", "skip"):
         raise refuse("on_error", on_error, "'raise' or 'skip'")
-    columns = Columns(label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories))
+    columns = Columns(
+        label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories), tuple(log),
+        tuple(bucket_of(one) for one in bucket), unlabelled,
+    )  # fmt: skip
     options = Options(format, bits, columns, zero_based, tags, block_bytes, crosses_of(interactions))
     return Reader(source, options, Problems(on_error), Names(bits) if names else None)
 
@@ -163,7 +174,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) ->
         return
     if form in ("csv", "tsv"):
         separator = "," if form == "csv" else "\t"
-        batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
+        batches = delimited(stream, separator, options.columns.kinds, options.block_bytes, problems, file)
         yield from _table_tasks(batches, file, reader, problems)
     elif form in ("parquet", "arrow"):
         opener = parquet_batches if form == "parquet" else arrow_batches
@@ -173,9 +184,13 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) ->
         dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
         yield from _dict_tasks(dicts, file, reader, problems)
     else:
-        if options.columns != Columns():
+        if options.columns != Columns(unlabelled=options.columns.unlabelled):
             given = options.columns.label or "columns"
-            raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
+            raise refuse(
+                "label, importance, keep, ignore, categories, log, bucket",
+                given,
+                f"none for {form}, which has no columns",
+            )
         if options.crosses is not None and form == "svmlight":
             raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0

@@ -15,6 +15,7 @@ from forel.formats.crosses import Crosses, Entries, crossed
 from forel.formats.hashing import START, hash_buffer, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["Numbered", "arrow_batches", "numbered", "parquet_batches", "table_blocks"]
 
@@ -136,7 +137,7 @@ def _block(
         faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
     shape = batch.num_rows, len(features)
     hashes, values, there = np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, bool)
-    held = [_column(batch.column(name), name, name in columns.categories, faults) for name in features]
+    held = [_column(batch.column(name), name, columns, faults) for name in features]
     for k, column in enumerate(held):
         hashes[:, k], values[:, k], there[:, k] = column.hashes, column.values, column.there
         if names is not None and crosses is None:
@@ -162,7 +163,7 @@ def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
 
 def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Faults) -> NDArray[np.float32]:
     """Return the labels or importances of a batch."""
-    if name is None:
+    if name is None or name not in batch.schema.names:
         return np.full(batch.num_rows, missing, np.float32)
     array = batch.column(name)
     if not _is_number(array.type):
@@ -173,16 +174,23 @@ def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Fa
     return values
 
 
-def _column(array: Any, name: str, category: bool, faults: _Faults) -> _Column:
+def _column(array: Any, name: str, columns: Columns, faults: _Faults) -> _Column:
     import pyarrow as pa
 
     key = name.encode()
     n = len(array)
-    if _is_number(array.type) and not category:
+    if not _is_number(array.type) and columns.kinds.get(name) == "number":
+        raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
+    if _is_number(array.type) and name not in columns.categories:
         values, valid, wide = _numbers(array)
         bad = valid & ~np.isfinite(values)
         faults.meet(name, bad, wide, "a number within the range of float32, or null")
-        return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
+        if name not in columns.buckets:
+            if name in columns.log:
+                values = logarithms(wide).astype(np.float32)
+            return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
+        words, which = buckets(np.where(valid & ~bad, wide, 0.0), columns.buckets[name])
+        array = pa.DictionaryArray.from_arrays(pa.array(which, mask=~valid), pa.array(words))
     text, ends, valid = _strings(array.cast(pa.string()) if _is_number(array.type) else array, name)
     hashes = hash_buffer(text, ends, np.full(n, hash_name(key) if key else START, np.uint64))
     return _Column(key, hashes, np.ones(n, np.float32), valid & (np.diff(ends) > 0), text, ends)

@@ -95,6 +95,10 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)
     assert shown["rows"] == 2700
     assert all("^" in weight["name"] for weight in shown["weights"])
+    assert shown["slots that names share"] > 0
+    named = load(path).names
+    assert [w["shared"] for w in shown["weights"]] == [named.shared(w["slot"]) for w in shown["weights"]]
+    assert sum(map(named.shared, named)) == named.met
     assert "no fixed model" in shown["certificate"]
     small = tmp_path / "small.forel"
     command("train", folder / "a.vw", "-f", small, "-b", 18, "--serving", "--quiet")
@@ -144,6 +148,12 @@ def test_going_on_is_as_if_never_stopped(folder, tmp_path):
     train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
     again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
     assert again.model.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16).model.state.tobytes()
+    # Names too are those of one run, and are kept on without being asked for.
+    train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
+    named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
+    whole = train(folder / "a.vw", SETTINGS, bits=11, names=True).names
+    assert all(np.array_equal(a, b) for a, b in zip(named.packed(), whole.packed(), strict=True))
+    assert named.met == whole.met > 0
     with pytest.raises(ValueError, match="those that the model was begun with"):
         train(tmp_path / "2.vw", Settings(alpha=0.7), start=load(tmp_path / "m.forel"))
     with pytest.raises(ValueError, match="bits: got 20, expected 16"):
@@ -237,9 +247,16 @@ def test_errors_of_the_command_are_a_sentence_and_exit_code_2(folder, tmp_path):
         assert said in done.stderr
         assert "Traceback" not in done.stderr
     assert not path.exists()
-    done = command("train", bad, "--on-error", "skip", "-b", 8)
-    assert done.returncode == 0
-    assert "1 malformed examples were left out" in done.stderr
+    for arguments in (
+        ("train", bad, "-b", 8),
+        ("predict", bad, "--model", begun),
+        ("evaluate", bad, "--model", begun),
+        ("train", "-t", "-d", bad, "-i", begun),
+    ):
+        done = command(*arguments, "--on-error", "skip")
+        assert done.returncode == 0
+        assert "1 malformed examples were left out, such as:" in done.stderr
+        assert "bad.vw, line 2, column 8: got 'x', expected a number" in done.stderr
 
 
 @pytest.mark.slow

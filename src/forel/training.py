@@ -172,7 +172,9 @@ def _begin(
         raise refuse("settings", settings, "none, or those that the model was begun with")
     if certified and not start.model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
-    return start.model, reading_of(start, reading)
+    # Names that were kept go on being kept: a model must not forget what its first rows were called.
+    named = {} if start.names is None else {"names": start.names}
+    return start.model, {**reading_of(start, reading), **named}
 
 
 @dataclass

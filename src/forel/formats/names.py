@@ -120,6 +120,10 @@ class Names:
         """In how many slots two different names met, as far as 30 bits more of their hashes tell."""
         return int(np.count_nonzero(self.prints & MET))
 
+    def shared(self, slot: int) -> bool:
+        """Tell whether another name than the first met a slot, as far as can be told."""
+        return slot in self and bool(self.prints[slot] & MET)
+
     def __len__(self) -> int:
         return sum(p[0].size for p in self._pieces)
 

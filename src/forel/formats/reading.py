@@ -92,7 +92,7 @@ def open_blocks(
     interactions: Iterable[Any] = (),
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
-    names: bool = False,
+    names: bool | Names = False,
     on_error: Literal["raise", "skip"] = "raise",
     block_bytes: int = 1 << 20,
 ) -> Reader:
@@ -116,7 +116,7 @@ def open_blocks(
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
-    names : whether to keep the name that first touched each slot
+    names : whether to keep the name that first touched each slot; or names to go on with
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : about how much is read at a time
 
@@ -132,7 +132,10 @@ def open_blocks(
         tuple(bucket_of(one) for one in bucket), unlabelled,
     )  # fmt: skip
     options = Options(format, bits, columns, zero_based, tags, block_bytes, crosses_of(interactions))
-    return Reader(source, options, Problems(on_error), Names(bits) if names else None)
+    if isinstance(names, Names) and names.bits != bits:
+        raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
+    held = names if isinstance(names, Names) else Names(bits) if names else None
+    return Reader(source, options, Problems(on_error), held)
 
 
 def _sources(source: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import forel
+from forel.cli.convert import convert
 from forel.cli.evaluate import evaluate
 from forel.cli.generate import generate
 from forel.cli.inspect import inspect
@@ -40,6 +41,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(inspect)
+app.command()(convert)
 app.command()(generate)
 
 

@@ -55,4 +55,5 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     return Block(
         indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
         block.file, block.line, block.size, None if block.lines is None else block.lines[kept],
+        None if block.words is None else tuple(w for w, good in zip(block.words, entries, strict=True) if good),
     )  # fmt: skip

@@ -24,6 +24,7 @@ class Block:
     file, line : where the block begins; a line is a record in formats without lines
     size : how many bytes of text it was read from, 0 where that is not known
     lines : the line of each row, where these are known
+    words : namespace and name of each entry, where they were asked for; then equal slots of a row are not summed
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -42,6 +43,7 @@ class Block:
     line: int = 1
     size: int = 0
     lines: NDArray[np.int64] | None = None
+    words: tuple[tuple[bytes, bytes], ...] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -87,4 +89,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         held[0].line,
         sum(b.size for b in held),
         np.concatenate(lines) if len(lines) == len(held) else None,
+        None if any(b.words is None for b in held) else tuple(w for b in held for w in b.words or ()),
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from forel.formats.block import Block
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
 
-__all__ = ["Crosses", "Entries", "crossed", "crosses_of"]
+__all__ = ["Crosses", "Entries", "Step", "crossed", "crosses_of"]
 
 MOST = 1 << 20  # features that one example may have with its crosses
 CHUNK = 1 << 16  # bytes of text that are read at a time where crosses make much of little
@@ -28,14 +28,38 @@ EXPECTED = "two or three letters of namespaces such as 'ab', or names such as 'c
 class Entries:
     """The features of some rows before they are crossed and summed: their hashes, values and kinds.
 
-    ``word(k)`` is the name of entry k.
+    ``word(k)`` is the namespace and the name of entry k.
     """
 
     indptr: NDArray[np.int64]
     hashes: NDArray[np.uint64]
     values: NDArray[np.float32]
     kinds: NDArray[np.int64]
-    word: Callable[[int], bytes]
+    word: Callable[[int], tuple[bytes, bytes]]
+
+
+class Step(Protocol):
+    """What is done to features before those of one slot are summed; they are told apart by the kind of namespace."""
+
+    def kind(self, name: bytes) -> int:
+        """Return the number of the kind that a namespace or column is of."""
+        ...
+
+    def check(self, features: Iterable[str]) -> None:
+        """Refuse a table whose features do not suit."""
+        ...
+
+    def width(self, features: Iterable[str]) -> int:
+        """Return how many features become of a row that has one of each."""
+        ...
+
+    def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the kinds of features whose namespaces are where a parser's records say."""
+        ...
+
+    def cross(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
+        """Return a block with what becomes of its entries, and a problem for each row that has to be left out."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -141,13 +165,13 @@ class Crosses:
 
 def crossed(
     entries: Entries, labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    crosses: Crosses, bits: int, names: Names | None, problems: Problems, file: str,
+    step: Step, bits: int, names: Names | None, problems: Problems, file: str,
 ) -> Block:  # fmt: skip
-    """Return the block of some rows with their crosses; ``lines`` says where each row is from."""
+    """Return the block of some rows after a step; ``lines`` says where each row is from."""
     line = int(lines[0]) if lines.size else 1
     empty = np.empty(0, np.int32), np.empty(0, np.float32)
     rows = Block(entries.indptr, *empty, labels, importance, None, file, line, 0, lines)
-    block, wrong = crosses.cross(entries, rows, bits, names)
+    block, wrong = step.cross(entries, rows, bits, names)
     for problem in wrong:
         problems.meet(problem)
     return block

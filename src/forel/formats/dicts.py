@@ -9,7 +9,7 @@ import numpy as np
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
-from forel.formats.crosses import Crosses, Entries, crossed
+from forel.formats.crosses import Entries, Step, crossed
 from forel.formats.hashing import START, hash_name, hash_names
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
@@ -30,8 +30,8 @@ class _Wrong(Exception):
 class _Rows:
     """Rows of the next block, as far as they are read."""
 
-    def __init__(self, crosses: Crosses | None = None) -> None:
-        self.crosses = crosses
+    def __init__(self, step: Step | None = None) -> None:
+        self.step = step
         self.kinds: list[int] = []
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
@@ -53,8 +53,8 @@ class _Rows:
             for key, value in item.items():
                 if columns.uses(key):
                     self._feature(b"", key, _changed(key, value, columns))
-                    if self.crosses is not None:
-                        kind = self.crosses.kind(_bytes(key))
+                    if self.step is not None:
+                        kind = self.step.kind(_bytes(key))
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
         except _Wrong:
             del self.names[start:], self.values[start:], self.kinds[start:]
@@ -84,8 +84,8 @@ class _Rows:
             self.values.append(_number(key, value, 0.0))
             self.names.append((namespace, name))
 
-    def _word(self, k: int) -> bytes:
-        return b"^".join(filter(None, self.names[k]))
+    def _word(self, k: int) -> tuple[bytes, bytes]:
+        return self.names[k]
 
     def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
@@ -95,12 +95,12 @@ class _Rows:
         floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
         values, labels, importance = floats
-        if self.crosses is not None:
+        if self.step is not None:
             entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
-            return crossed(entries, labels, importance, lines, self.crosses, bits, names, problems, file)
+            return crossed(entries, labels, importance, lines, self.step, bits, names, problems, file)
         slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
         if names is not None:
-            names.meet(slots, hashes, self._word)
+            names.meet(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
         return assemble(indptr, slots, values, labels, importance, lines, problems, file)
 
 
@@ -130,10 +130,10 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 def dict_blocks(
     items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
-    crosses: Crosses | None = None,
+    step: Step | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts."""
-    rows, most = _Rows(crosses), ENTRIES if crosses is None else CROSSED
+    rows, most = _Rows(step), ENTRIES if step is None else CROSSED
     for line, item in items:
         try:
             rows.add(item, columns, line)
@@ -142,7 +142,7 @@ def dict_blocks(
             problems.meet(Malformed(file, line, key, got, expected))
         if len(rows.names) + len(rows.labels) >= most:
             yield rows.block(bits, names, problems, file)
-            rows = _Rows(crosses)
+            rows = _Rows(step)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.block import Block
-from forel.formats.crosses import Crosses, Entries
+from forel.formats.crosses import Entries, Step
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
@@ -44,7 +44,7 @@ class LineFormat:
     bits: int
     shift: int = 0
     tags: bool = False
-    crosses: Crosses | None = None
+    step: Step | None = None
 
     def parser(self) -> Any:
         """Return the compiled parser; numba is imported here, not before."""
@@ -86,9 +86,9 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     places = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)
-    naming = names is not None and form.crosses is None
+    naming = names is not None and form.step is None
     prints = names.prints if names is not None and naming else np.empty(0, np.uint32)
-    records = np.empty((most if naming or form.crosses is not None else 0, layout.COLUMNS), np.int64)
+    records = np.empty((most if naming or form.step is not None else 0, layout.COLUMNS), np.int64)
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
@@ -114,7 +114,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
         problem = _problem(chunk, at, file, line + done, _meaning(layout, status))
-        if form.crosses is None:
+        if form.step is None:
             problems.meet(problem)
         else:
             wrong.append(problem)  # to be met in order of lines, crosses that cannot be among them
@@ -128,20 +128,20 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
         places[:n] + line,
     )  # fmt: skip
-    if form.crosses is None:
+    if form.step is None:
         return block
     kept = records[:entries]
-    kinds, hashes = form.crosses.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+    kinds, hashes = form.step.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
     found = Entries(block.indptr, hashes, block.values, kinds, partial(_word, text, kept))
-    block, more = form.crosses.cross(found, block, form.bits, names)
+    block, more = form.step.cross(found, block, form.bits, names)
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.meet(problem)
     return block
 
 
-def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> bytes:
+def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
     _, _, begin, middle, start, stop = records[k].tolist()
-    return b"^".join(filter(None, (text[begin:middle].tobytes(), text[start:stop].tobytes())))
+    return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
 def _meaning(layout: Any, status: int) -> str:

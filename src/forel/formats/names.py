@@ -61,9 +61,9 @@ class Names:
         words = [word(int(k)) for k in first]
         self._keep(fresh.astype(np.int64), b"".join(words), np.cumsum([0, *map(len, words)]))
 
-    def crossed(self, fresh: NDArray[np.int64], word: Callable[[int], bytes]) -> None:
+    def crossed(self, fresh: NDArray[np.int64], word: Callable[[int], tuple[bytes, bytes]]) -> None:
         """Keep the names of slots that were touched first: a slot, and the entries whose names make its own."""
-        words = [b"*".join(word(k) for k in parts if k >= 0) for _, *parts in fresh.tolist()]
+        words = [b"*".join(b"^".join(filter(None, word(k))) for k in parts if k >= 0) for _, *parts in fresh.tolist()]
         self._keep(fresh[:, 0].copy(), b"".join(words), np.cumsum([0, *map(len, words)]))
 
     def forget(self, records: NDArray[np.int64]) -> None:

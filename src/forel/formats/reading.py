@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
+from forel.formats.apart import Apart
 from forel.formats.block import Block
 from forel.formats.columns import Columns
-from forel.formats.crosses import CHUNK, Crosses, crosses_of
+from forel.formats.crosses import CHUNK, Step, crosses_of
 from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
@@ -34,7 +35,7 @@ class Options:
     zero_based: bool | Literal["auto"] = "auto"
     tags: bool = False
     block_bytes: int = 1 << 20
-    crosses: Crosses | None = None
+    step: Step | None = None
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -93,6 +94,7 @@ def open_blocks(
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
     names: bool | Names = False,
+    words: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     block_bytes: int = 1 << 20,
 ) -> Reader:
@@ -117,6 +119,8 @@ def open_blocks(
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
     names : whether to keep the name that first touched each slot; or names to go on with
+    words : whether to keep every feature apart, with its namespace and name, for blocks that are not learned from;
+        svmlight's are its ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : about how much is read at a time
 
@@ -131,7 +135,11 @@ def open_blocks(
         label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories), tuple(log),
         tuple(bucket_of(one) for one in bucket), unlabelled,
     )  # fmt: skip
-    options = Options(format, bits, columns, zero_based, tags, block_bytes, crosses_of(interactions))
+    crosses = crosses_of(interactions)
+    if words and (crosses is not None or names):
+        raise refuse("words", words, "False with interactions or names")
+    step = Apart() if words else crosses
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, step)
     if isinstance(names, Names) and names.bits != bits:
         raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
     held = names if isinstance(names, Names) else Names(bits) if names else None
@@ -194,25 +202,26 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems) ->
                 given,
                 f"none for {form}, which has no columns",
             )
-        if options.crosses is not None and form == "svmlight":
+        step = None if isinstance(options.step, Apart) and form == "svmlight" else options.step
+        if step is not None and form == "svmlight":
             raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", options.crosses)
-        size = options.block_bytes if options.crosses is None else min(options.block_bytes, CHUNK)
+        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", step)
+        size = options.block_bytes if step is None else min(options.block_bytes, CHUNK)
         yield from parse_lines(chunks(stream, size, problems, file), lines, problems, reader.names, file)
 
 
 def _table_tasks(batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(
-        batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file, options.crosses
+        batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file, options.step
     )
     yield from ready(blocks, problems)
 
 
 def _dict_tasks(items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems) -> Iterator[Task]:
     options = reader.options
-    blocks = dict_blocks(items, options.columns, options.bits, problems, reader.names, file, options.crosses)
+    blocks = dict_blocks(items, options.columns, options.bits, problems, reader.names, file, options.step)
     yield from ready(blocks, problems)
 
 

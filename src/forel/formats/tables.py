@@ -11,7 +11,7 @@ from forel.checks import refuse
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
-from forel.formats.crosses import Crosses, Entries, crossed
+from forel.formats.crosses import Entries, Step, crossed
 from forel.formats.hashing import START, hash_buffer, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
@@ -70,19 +70,19 @@ def table_blocks(
     problems: Problems,
     names: Names | None,
     file: str,
-    crosses: Crosses | None = None,
+    step: Step | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
         width = len(features)
-        if crosses is not None:
-            crosses.check(features)
-            width = crosses.width(features)
-        step = max(1, block_bytes // (8 * max(1, width)))
-        for start in range(0, batch.num_rows, step):
-            part = batch.slice(start, step)
-            block = _block(part, lines[start : start + step], features, columns, bits, problems, names, file, crosses)
+        if step is not None:
+            step.check(features)
+            width = step.width(features)
+        size = max(1, block_bytes // (8 * max(1, width)))
+        for start in range(0, batch.num_rows, size):
+            part = batch.slice(start, size)
+            block = _block(part, lines[start : start + size], features, columns, bits, problems, names, file, step)
             if len(block):
                 yield block
 
@@ -104,12 +104,13 @@ class _Column:
         if self.text is None or self.ends is None:
             rows = rows[:1]
         hashes = self.hashes[rows]
-        names.meet(_slots(hashes, bits), hashes, lambda k: self._word(rows[k]))
+        names.meet(_slots(hashes, bits), hashes, lambda k: b"^".join(filter(None, self.word(rows[k]))))
 
-    def _word(self, row: int) -> bytes:
+    def word(self, row: int) -> tuple[bytes, bytes]:
+        """Return the namespace and the name of a row's feature."""
         if self.text is None or self.ends is None:
-            return self.key
-        return b"^".join(filter(None, (self.key, self.text[self.ends[row] : self.ends[row + 1]].tobytes())))
+            return b"", self.key
+        return self.key, self.text[self.ends[row] : self.ends[row + 1]].tobytes()
 
 
 class _Faults:
@@ -128,7 +129,7 @@ class _Faults:
 
 def _block(
     batch: Any, lines: NDArray[np.int64], features: list[str], columns: Columns, bits: int, problems: Problems,
-    names: Names | None, file: str, crosses: Crosses | None,
+    names: Names | None, file: str, step: Step | None,
 ) -> Block:  # fmt: skip
     faults = _Faults(lines, problems, file)
     labels = _target(batch, "label", columns.label, np.nan, faults)
@@ -140,7 +141,7 @@ def _block(
     held = [_column(batch.column(name), name, columns, faults) for name in features]
     for k, column in enumerate(held):
         hashes[:, k], values[:, k], there[:, k] = column.hashes, column.values, column.there
-        if names is not None and crosses is None:
+        if names is not None and step is None:
             column.name(names, bits, faults.good)
     good = faults.good
     if not good.all():
@@ -149,12 +150,12 @@ def _block(
     indptr = np.zeros(lines.size + 1, np.int64)
     np.cumsum(there.sum(axis=1), out=indptr[1:])
     hashed, kept = hashes[there], values[there]
-    if crosses is None:
+    if step is None:
         return assemble(indptr, _slots(hashed, bits), kept, labels, importance, lines, problems, file)
     rows, places = np.flatnonzero(good), np.argwhere(there)
-    kinds = np.array([crosses.kind(column.key) for column in held], np.int64)[places[:, 1]]
-    entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]]._word(rows[places[k, 0]]))
-    return crossed(entries, labels, importance, lines, crosses, bits, names, problems, file)
+    kinds = np.array([step.kind(column.key) for column in held], np.int64)[places[:, 1]]
+    entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]].word(rows[places[k, 0]]))
+    return crossed(entries, labels, importance, lines, step, bits, names, problems, file)
 
 
 def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:

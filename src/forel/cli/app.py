@@ -77,7 +77,7 @@ def survey(
 def main() -> None:
     """Run the command; an error is a sentence on stderr and exit code 1, not a traceback."""
     try:
-        app()
+        app(prog_name="forel")  # also as python -m forel, for usage lines and completion
     except ValueError as error:
         typer.echo(f"forel: {error}", err=True)
         sys.exit(1)

@@ -32,10 +32,16 @@ from forel.cli.sentences import sentences
 def train(
     context: typer.Context,
     files: Files = None,
-    model: Annotated[str | None, typer.Option("--model", "-f", help="Where to write the model.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-f", "--final_regressor", help="Where to write the model.")
+    ] = None,
     loss: Annotated[
         str,
-        typer.Option(help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …"),
+        typer.Option(
+            "--loss",
+            "--loss_function",
+            help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …",
+        ),
     ] = "logistic",
     algorithm: Annotated[str, typer.Option(help="proximal, centered, mirror or implicit.")] = "proximal",
     rate: Annotated[str, typer.Option(help="adagrad, scale_free, constant or root.")] = "adagrad",
@@ -47,7 +53,9 @@ def train(
     radius: Annotated[float | None, typer.Option(help="No weight becomes larger than this.")] = None,
     bias: Annotated[bool, typer.Option(" /--no-bias", " /--noconstant", help="Leave out the constant feature.")] = True,
     passes: Annotated[int, typer.Option(help="Over all files.")] = 1,
-    holdout: Annotated[int, typer.Option(help="Of so many rows, one is predicted only; 0 for none.")] = 0,
+    holdout: Annotated[
+        int, typer.Option("--holdout", "--holdout_period", help="Of so many rows, one is predicted only; 0 for none.")
+    ] = 0,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Say how much better any fixed model could have done.")
     ] = False,
@@ -56,12 +64,15 @@ def train(
     ] = None,
     link: Annotated[str, typer.Option(help="Of these predictions: auto, identity, logistic or glf1.")] = "auto",
     start: Annotated[
-        str | None, typer.Option("--start", "-i", help="A model to go on from, with its settings.")
+        str | None,
+        typer.Option("--start", "-i", "--initial_regressor", help="A model to go on from, with its settings."),
     ] = None,
     serving: Annotated[bool, typer.Option("--serving", help="Write a small model for predicting only.")] = False,
     bits: Annotated[
         int | None,
-        typer.Option("--bits", "-b", help="There are 2**bits slots; 22 if not said.", rich_help_panel=READING),
+        typer.Option(
+            "--bits", "-b", "--bit_precision", help="There are 2**bits slots; 22 if not said.", rich_help_panel=READING
+        ),
     ] = None,
     names: Annotated[
         bool, typer.Option("--names", help="Keep the names of features; reads more slowly.", rich_help_panel=READING)
@@ -84,6 +95,10 @@ def train(
     holdout_off: Annotated[
         bool, typer.Option("--holdout_off", help="Hold out nothing, as without --holdout.", rich_help_panel=VW)
     ] = False,
+    ftrl: Annotated[
+        bool,
+        typer.Option("--ftrl", "--save_resume", help="As it is: FTRL-Proximal, and whole models.", rich_help_panel=VW),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -98,6 +113,7 @@ def train(
 
     For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
     --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
+    docs/from_vw.md has more.
     """
     source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
     if test:

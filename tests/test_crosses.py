@@ -22,7 +22,7 @@ from twins import examples
 
 BITS = 9
 NAMESPACES = ["a", "apple", "b", "", "é", "c"]
-VALUES = st.sampled_from(["", ":2", ":-0.5", ":3e20", ":1e-30", ":0.1"])
+VALUES = st.sampled_from(["", ":2", ":-0.5", ":3e20", ":1e-30", ":0.1", ":1e-40"])
 FEATURES = st.tuples(st.sampled_from(["x", "y", "z"]), VALUES).map("".join)
 LINE = st.lists(st.tuples(st.sampled_from(NAMESPACES), st.lists(FEATURES, max_size=4)), max_size=4).map(
     lambda spaces: "1 " + "".join(f"|{name} {' '.join(words)} " for name, words in spaces)
@@ -196,7 +196,7 @@ def test_crosses_are_refused_where_they_cannot_be():
 def test_a_model_knows_its_crosses(tmp_path):
     rows = [{"a": f"x{k % 2}", "b": f"z{k // 2 % 2}", "y": float((k % 2) ^ (k // 2 % 2))} for k in range(400)]
     plain = train(rows, Settings(alpha=1.0), label="y", bits=12)
-    trained = train(rows, Settings(alpha=1.0), label="y", bits=12, interactions=("a*b",))
+    trained = train(rows, Settings(alpha=1.0), label="y", bits=12, interactions=(("a", "b"),))
     assert plain.report.loss > 0.6
     assert trained.report.loss < 0.1
     trained.save(tmp_path / "m.forel")

@@ -212,7 +212,7 @@ def _hint(problems: Problems) -> str:
 
 
 def _json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
+    return [_json(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def _plain(report: Report) -> dict[str, Any]:

@@ -113,6 +113,12 @@ def test_columns_keep_their_types(tmp_path):
     for source, said in [("a.vw", "source: got 'vw', expected columns for parquet"), ("*.csv*", "got '2 files'")]:
         with pytest.raises(ValueError, match=said):
             convert(str(tmp_path / source), tmp_path / "c.parquet")
+    convert(tmp_path / "a.csv.gz", tmp_path / "some.parquet", keep=["n"], label="late")
+    assert pq.read_table(tmp_path / "some.parquet").column_names == ["n", "late"]
+    with pytest.raises(ValueError, match="ignore: got 'z', expected one of the columns n, city, late"):
+        convert(tmp_path / "a.csv.gz", tmp_path / "c.parquet", ignore=["z"])
+    with pytest.raises(ValueError, match=r"a name without \.gz: parquet has a compression of its own"):
+        convert(tmp_path / "a.csv.gz", tmp_path / "c.parquet.gz")
     with pytest.raises(ValueError, match=r"to: got '.*c\.xml', expected one of svmlight, vw"):
         convert(tmp_path / "a.vw", tmp_path / "c.xml")
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("c.")]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forel.checks import refuse
+from forel.formats.columns import Columns
 from forel.formats.delimited import delimited
 from forel.formats.problems import Problems
 from forel.formats.reading import open_blocks
@@ -41,7 +42,7 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     ``vw``, ``jsonl``    every feature with its namespace, name and value; JSON has the keys label and importance;
                          names of svmlight are its ids, those of 2**31 and more hashed
     ``svmlight``         slots as ids, as a model with as many bits sees them: the same model comes of it
-    ``parquet, arrow``   the columns of CSV, TSV, Parquet or Arrow, with their types
+    ``parquet, arrow``   the columns of CSV, TSV, Parquet or Arrow, with their types; with ``keep`` or ``ignore`` some
     ===================  ============================================================================================
 
     Parameters
@@ -82,6 +83,10 @@ def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Conver
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if name.endswith(".gz"):
+        raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
+    label, importance, keep = (reading.get(what) for what in ("label", "importance", "keep"))
+    columns = Columns(label, importance, keep, tuple(reading.get("ignore", ())))
     given = source if isinstance(source, list | tuple) else [source]
     files = [file for one in given for file in expand(one)]
     if len(files) != 1:
@@ -95,6 +100,8 @@ def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Conver
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
         writer, schema = None, None
         for batch in _batches(stream, form, tuple(reading.get("categories", ())), problems, files[0]):
+            used = columns.features(batch.schema.names)
+            batch = batch.select([n for n in batch.schema.names if n in (*used, columns.label, columns.importance)])
             if writer is None:
                 maker, schema = pq.ParquetWriter if to == "parquet" else pa.ipc.new_file, batch.schema
                 writer = held.enter_context(maker(part, schema))

@@ -88,6 +88,6 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         held[0].file,
         held[0].line,
         sum(b.size for b in held),
-        np.concatenate(lines) if len(lines) == len(held) else None,
-        None if any(b.words is None for b in held) else tuple(w for b in held for w in b.words or ()),
+        lines=np.concatenate(lines) if len(lines) == len(held) else None,
+        words=None if any(b.words is None for b in held) else tuple(w for b in held for w in b.words or ()),
     )

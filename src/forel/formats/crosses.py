@@ -1,7 +1,7 @@
 """Crosses: products of features of several namespaces or columns, each with a slot of its own."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
@@ -146,10 +146,7 @@ class Crosses:
         if names is not None:
             names.crossed(fresh[:found], entries.word)
         end = int(indptr[-1])
-        made = Block(
-            indptr, indices[:end], values[:end], block.labels, block.importance, block.tags, block.file, block.line,
-            block.size, block.lines,
-        )  # fmt: skip
+        made = replace(block, indptr=indptr, indices=indices[:end], values=values[:end])
         wrong = np.flatnonzero(bad | infinite)
         if not wrong.size:
             return made, []
@@ -170,7 +167,7 @@ def crossed(
     """Return the block of some rows after a step; ``lines`` says where each row is from."""
     line = int(lines[0]) if lines.size else 1
     empty = np.empty(0, np.int32), np.empty(0, np.float32)
-    rows = Block(entries.indptr, *empty, labels, importance, None, file, line, 0, lines)
+    rows = Block(entries.indptr, *empty, labels, importance, None, file, line, lines=lines)
     block, wrong = step.cross(entries, rows, bits, names)
     for problem in wrong:
         problems.meet(problem)

@@ -126,7 +126,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     block = Block(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
-        places[:n] + line,
+        lines=places[:n] + line,
     )  # fmt: skip
     if form.step is None:
         return block

@@ -54,13 +54,17 @@ def main():
         runs = {
             "forel, VW": (vw, lambda: count(vw)),
             "forel, VW, names kept": (vw, lambda: count(vw, names=True)),
+            "forel, VW, -q ab": (vw, lambda: count(vw, interactions=["ab"])),
+            "forel, VW, -q a: (116 features)": (vw, lambda: count(vw, interactions=["a:"])),
             "forel, VW, gzip": (vw, lambda: count(packed)),
             "forel, svmlight": (svmlight, lambda: count(svmlight)),
             "scikit-learn load_svmlight_file": (svmlight, lambda: load_svmlight_file(str(svmlight), dtype=np.float32)),
         }
         for _, run in runs.values():  # compile, or load what was compiled
             run()
-        found = medians({name: run for name, (_, run) in runs.items()}, options.repeats)
+        found = medians(
+            {name: (lambda run=run: run, lambda run: run()) for name, (_, run) in runs.items()}, options.repeats
+        )
     print(f"\n{options.rows:,} rows, medians of {options.repeats} in turns\n")
     for name, (path, _) in runs.items():
         print(f"{name:34} {sizes[path]:7.1f} MB {found[name]:7.3f} s {sizes[path] / found[name]:7.0f} MB/s")

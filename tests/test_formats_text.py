@@ -29,7 +29,9 @@ def check(form, text, block_bytes=1 << 20, bits=BITS):
     reader = open_blocks(
         io.BytesIO(text), form, bits=bits, tags=form == "vw", on_error="skip", block_bytes=block_bytes
     )  # fmt: skip
-    mine = examples(reader)
+    blocks = list(reader)
+    mine = examples(blocks)
+    assert [k for block in blocks for k in block.lines.tolist()] == twins.places(text, TWINS[form], bits)
     wanted, bad = twins.read(text, TWINS[form], bits)
     same(mine, wanted)
     assert reader.problems.count == len(bad)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -12,9 +13,9 @@ DATA = pathlib.Path(os.environ.get("FOREL_DATA", ROOT.parent / "shared" / "data"
 FOREL = [sys.executable, "-m", "forel"]
 
 
-def run(*command, **environment):
+def run(*command, cwd=ROOT, **environment):
     return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, timeout=120, env={**os.environ, **environment}, check=False
+        command, capture_output=True, text=True, cwd=cwd, timeout=120, env={**os.environ, **environment}, check=False
     )
 
 
@@ -61,6 +62,29 @@ def test_a_wrong_name_is_a_sentence_on_stderr_and_exit_code_1():
     assert done.returncode == 1
     assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_commands_for_users_of_vw_run_in_their_order(tmp_path):
+    page = (ROOT / "docs" / "from_vw.md").read_text()
+    lines = [line[2:] for block in page.split("```console\n")[1:] for line in block.split("```")[0].splitlines()]
+    assert len(lines) > 5
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        assert name == "forel"
+        done = run(*FOREL, *arguments, cwd=tmp_path)
+        assert done.returncode == 0, (line, done.stderr)
+    assert len((tmp_path / "predictions.txt").read_text().splitlines()) == 5000
+
+
+def test_flags_of_vw_are_in_the_help_and_words_can_be_completed():
+    shown = run(*FOREL, "train", "--help", COLUMNS="150").stdout
+    flags = "-d -f -i -t -p -b -q --l1 --l2 --ftrl_alpha --ftrl_beta --passes --link --noconstant --holdout_off"
+    assert not [flag for flag in flags.split() if flag not in shown]
+    assert "For Vowpal Wabbit users" in shown
+    done = run(*FOREL, _FOREL_COMPLETE="complete_bash", COMP_WORDS="forel tr", COMP_CWORD="1")
+    assert done.stdout.split() == ["train"]
+    done = run(*FOREL, _FOREL_COMPLETE="complete_bash", COMP_WORDS="forel train --ftrl", COMP_CWORD="2")
+    assert set(done.stdout.split()) == {"--ftrl", "--ftrl_alpha", "--ftrl_beta"}
 
 
 def test_help_imports_nothing_heavy():

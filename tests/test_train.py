@@ -95,11 +95,49 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)
     assert shown["rows"] == 2700
     assert all("^" in weight["name"] for weight in shown["weights"])
+    assert shown["slots that names share"] > 0
+    named = load(path).names
+    assert [w["shared"] for w in shown["weights"]] == [named.shared(w["slot"]) for w in shown["weights"]]
+    assert sum(map(named.shared, named)) == named.met
     assert "no fixed model" in shown["certificate"]
     small = tmp_path / "small.forel"
     command("train", folder / "a.vw", "-f", small, "-b", 18, "--serving", "--quiet")
     assert small.stat().st_size < path.stat().st_size
     assert command("evaluate", folder / "a.vw", "--model", small).returncode == 0
+
+
+def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
+    path = tmp_path / "m.forel"
+    table = tmp_path / "t.csv"
+    table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
+    options = ("--bucket", "price", "--log", "price", "--label", "click", "-f", path, "-b", 12)
+    assert "got 'price', expected one of these for a column" in command("train", table, *options).stderr
+    options = (
+        "--bucket",
+        "price:2",
+        "--keep",
+        "price",
+        "-q",
+        "p:",
+        "--label",
+        "click",
+        "-f",
+        path,
+        "-b",
+        12,
+        "--names",
+    )
+    assert command("train", table, *options).returncode == 0
+    shown = json.loads(command("inspect", path, "--json").stdout)
+    assert shown["reading"]["bucket"] == ["price:2"]
+    assert {weight["name"] for weight in shown["weights"]} >= {"price^8..11.31", "price^1..1.414*price^1..1.414"}
+    assert "site" not in str(shown["weights"])
+    table.write_text("site,price\ns1,4\n")
+    assert len(command("predict", table, "--model", path).stdout.split()) == 1
+    assert (
+        "label: got 'click', expected one of the columns site, price"
+        in command("evaluate", table, "--model", path).stderr
+    )
 
 
 def test_going_on_is_as_if_never_stopped(folder, tmp_path):
@@ -110,6 +148,12 @@ def test_going_on_is_as_if_never_stopped(folder, tmp_path):
     train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
     again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
     assert again.model.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16).model.state.tobytes()
+    # Names too are those of one run, and are kept on without being asked for.
+    train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
+    named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
+    whole = train(folder / "a.vw", SETTINGS, bits=11, names=True).names
+    assert all(np.array_equal(a, b) for a, b in zip(named.packed(), whole.packed(), strict=True))
+    assert named.met == whole.met > 0
     with pytest.raises(ValueError, match="those that the model was begun with"):
         train(tmp_path / "2.vw", Settings(alpha=0.7), start=load(tmp_path / "m.forel"))
     with pytest.raises(ValueError, match="bits: got 20, expected 16"):
@@ -148,8 +192,8 @@ def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
 @pytest.mark.parametrize(
     ("loss", "labels", "said"),
     [
-        ("logistic", "-1 0", "got the label 0 in example 2 from there on, expected -1 or 1 as before"),
-        ("logistic", "1 2", "got the label 2 in example 2 from there on, expected 0 and 1"),
+        ("logistic", "-1 0", "line 2: got the label 0, expected -1 or 1 as before"),
+        ("logistic", "1 2", "line 2: got the label 2, expected 0 and 1"),
         ("hinge", "1 0.5", "got the label 0.5"),
         ("poisson", "1 -2", "expected a number of at least 0"),
     ],
@@ -160,6 +204,16 @@ def test_a_label_that_does_not_fit_is_a_sentence_or_left_out(tmp_path, loss, lab
         train(tmp_path / "a.vw", Settings(loss), bits=8)
     skipped = train(tmp_path / "a.vw", Settings(loss), bits=8, on_error="skip")
     assert (skipped.model.rounds, skipped.problems.count) == (1, 1)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
+def test_a_bad_label_is_named_by_its_line_among_empty_and_malformed_ones(tmp_path, block_bytes):
+    (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
+    done = train(tmp_path / "a.vw", bits=8, on_error="skip", block_bytes=block_bytes)
+    assert done.model.rounds == 3
+    assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.problems.messages) == [
+        "4, column 8", "6", "8",
+    ]  # fmt: skip
 
 
 def test_arguments_that_cannot_work_are_sentences(folder):
@@ -193,9 +247,16 @@ def test_errors_of_the_command_are_a_sentence_and_exit_code_2(folder, tmp_path):
         assert said in done.stderr
         assert "Traceback" not in done.stderr
     assert not path.exists()
-    done = command("train", bad, "--on-error", "skip", "-b", 8)
-    assert done.returncode == 0
-    assert "1 malformed examples were left out" in done.stderr
+    for arguments in (
+        ("train", bad, "-b", 8),
+        ("predict", bad, "--model", begun),
+        ("evaluate", bad, "--model", begun),
+        ("train", "-t", "-d", bad, "-i", begun),
+    ):
+        done = command(*arguments, "--on-error", "skip")
+        assert done.returncode == 0
+        assert "1 malformed examples were left out, such as:" in done.stderr
+        assert "bad.vw, line 2, column 8: got 'x', expected a number" in done.stderr
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """Slow, obvious parsers of text formats: what the compiled ones must agree with."""
 
+import itertools
 import math
 import re
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -60,8 +62,8 @@ def put(row, slot, value):
         raise Wrong("not finite")
 
 
-def vw_line(line, bits):
-    """Return (label, importance, tag, {slot: value}), or None for an empty line."""
+def vw_features(line):
+    """Return (label, importance, tag, [(namespace, name, value)]), or None for an empty line."""
     if not words(line):
         return None
     head, bar, rest = line.partition(b"|")
@@ -78,7 +80,7 @@ def vw_line(line, bits):
     importance = numbers[1] if len(numbers) > 1 else np.float32(1)
     if importance < 0:
         raise Wrong("negative")
-    row = {}
+    features = []
     for segment in rest.split(b"|"):
         tokens = words(segment)
         namespace, scale = b"", np.float32(1)
@@ -88,7 +90,6 @@ def vw_line(line, bits):
                 scale = number(given)
             if not namespace:
                 raise Wrong("no namespace")
-        start = hash_name(namespace) if namespace else START
         for token in tokens:
             name, colon, given = token.partition(b":")
             if not name:
@@ -97,8 +98,53 @@ def vw_line(line, bits):
                 value = np.float32(scale * number(given)) if colon else scale
             if not np.isfinite(value):
                 raise Wrong("not finite")
-            put(row, hash_name(name, start) & ((1 << bits) - 1), value)
-    return label, importance, tag, row
+            features.append((namespace, name, value))
+    return label, importance, tag, features
+
+
+def full_hash(namespace, name):
+    return hash_name(name, hash_name(namespace) if namespace else START)
+
+
+def vw_line(line, bits, interactions=()):
+    """Return (label, importance, tag, {slot: value}), or None for an empty line."""
+    found = vw_features(line)
+    if found is None:
+        return None
+    *rest, features = found
+    entries = [(namespace, full_hash(namespace, name), value) for namespace, name, value in features]
+    row = {}
+    for _, h, value in entries + crossed(entries, interactions):
+        put(row, h & ((1 << bits) - 1), value)
+    return *rest, row
+
+
+def stands_for(part, namespace, letters):
+    if part == ":":
+        return True
+    return namespace == part.encode() if not letters else (namespace[:1] or b" ") == part.encode()
+
+
+def crossed(entries, interactions):
+    """Return all crosses of (namespace or column, hash, value): every set of entries that a term allows, once."""
+    seen, found = set(), []
+    for term in interactions:
+        letters = isinstance(term, str) and "*" not in term
+        parts = term.split("*") if isinstance(term, str) and not letters else term
+        fitting = [[k for k, e in enumerate(entries) if stands_for(part, e[0], letters)] for part in parts]
+        for chosen in itertools.product(*fitting):
+            if tuple(sorted(chosen)) in seen:
+                continue
+            seen.add(tuple(sorted(chosen)))
+            rising = sorted((entries[k] for k in sorted(chosen)), key=lambda e: e[1])
+            value = rising[0][2]
+            with np.errstate(over="ignore"):
+                for e in rising[1:]:
+                    value = np.float32(value * e[2])
+            if not np.isfinite(value):
+                raise Wrong("not finite")
+            found.append((None, hash_name(b"".join(e[1].to_bytes(8, "little") for e in rising)), value))
+    return found
 
 
 def svmlight_line(line, bits, shift=0):
@@ -140,6 +186,16 @@ def read(text, parse, bits):
         if found is not None:
             examples.append(found)
     return examples, bad
+
+
+def places(text, parse, bits):
+    """Return the numbers of the lines that hold an example."""
+    found = []
+    for k, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        with suppress(Wrong):
+            if parse(line, bits) is not None:
+                found.append(k)
+    return found
 
 
 def examples(reader):

@@ -86,7 +86,9 @@ class Targets:
     def _meet(self, block: Block, good: NDArray[np.bool_], expected: str) -> NDArray[np.bool_]:
         for row in np.flatnonzero(~good):
             label = block.labels[row]
-            got = f"no label in example {row + 1} from there on" if np.isnan(label) else f"the label {label:g}"
-            place = "" if np.isnan(label) else f" in example {row + 1} from there on"
-            self.problems.meet(Malformed(block.file, block.line, None, got + place, expected))
+            got = "no label" if np.isnan(label) else f"the label {label:g}"
+            if block.lines is None:
+                got += f" in example {row + 1} from there on"
+            line = block.line if block.lines is None else int(block.lines[row])
+            self.problems.meet(Malformed(block.file, line, None, got, expected))
         return good

@@ -27,7 +27,7 @@ from forel.targets import Targets, measure_of
 __all__ = ["Moment", "Trained", "train"]
 
 # What a model has to be told again when it predicts; all else is about one file or one run.
-KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "zero_based")
+KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based")
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,9 @@ def _begin(
         raise refuse("settings", settings, "none, or those that the model was begun with")
     if certified and not start.model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
-    return start.model, reading_of(start, reading)
+    # Names that were kept go on being kept: a model must not forget what its first rows were called.
+    named = {} if start.names is None else {"names": start.names}
+    return start.model, {**reading_of(start, reading), **named}
 
 
 def _learn(model: Linear, standing: Standing, targets: Targets, block: Block, every: int) -> Moment:
@@ -281,7 +283,7 @@ def _hint(problems: Problems) -> str:
 
 
 def _json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple | set | frozenset) else value
+    return [_json(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def _plain(report: Report) -> dict[str, Any]:

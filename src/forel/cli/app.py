@@ -8,6 +8,7 @@ import typer
 
 import forel
 from forel.cli.cache import cache
+from forel.cli.convert import convert
 from forel.cli.evaluate import evaluate
 from forel.cli.generate import generate
 from forel.cli.inspect import inspect
@@ -41,6 +42,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(inspect)
+app.command()(convert)
 app.command()(generate)
 app.command()(cache)
 
@@ -77,7 +79,7 @@ def survey(
 def main() -> None:
     """Run the command; an error is a sentence on stderr and exit code 1, not a traceback."""
     try:
-        app()
+        app(prog_name="forel")  # also as python -m forel, for usage lines and completion
     except ValueError as error:
         typer.echo(f"forel: {error}", err=True)
         sys.exit(1)

@@ -21,6 +21,7 @@ def inspect(
     """
     with sentences():
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         from forel.store import load
@@ -41,7 +42,8 @@ def inspect(
         console.print(table)
         largest = Table("slot", "name", "weight", title="largest weights")
         for weight in found["weights"]:
-            largest.add_row(str(weight["slot"]), weight["name"] or "", f"{weight['weight']:+.5f}")
+            name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
+            largest.add_row(str(weight["slot"]), escape(name), f"{weight['weight']:+.5f}")
         console.print(largest)
 
 
@@ -76,11 +78,13 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
         "report": stored.extra.get("report"),
         "holdout": stored.extra.get("holdout"),
         "names": None if names is None else len(names),
+        "slots that names share": None if names is None else names.met,
         "certificate": said,
         "weights": [
             {
                 "slot": int(slots[k]),
                 "name": names[int(slots[k])] if names is not None and int(slots[k]) in names else None,
+                "shared": names is not None and names.shared(int(slots[k])),
                 "weight": float(kept[k, 0]),
             }
             for k in order

@@ -26,6 +26,30 @@ Ignore = Annotated[list[str] | None, typer.Option(help="A column not to use; rep
 Categories = Annotated[
     list[str] | None, typer.Option(help="A column whose numbers are codes; repeatable.", rich_help_panel=READING)
 ]
+Keep = Annotated[
+    list[str] | None, typer.Option(help="A column to use, and no others; repeatable.", rich_help_panel=READING)
+]
+Log = Annotated[
+    list[str] | None, typer.Option(help="A column to take the logarithm of; repeatable.", rich_help_panel=READING)
+]
+Bucket = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column whose numbers become categories that double in width, :4 for four to a doubling; repeatable.",
+        rich_help_panel=READING,
+    ),
+]
+Interactions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--interactions",
+        "-q",
+        "--quadratic",
+        "--cubic",
+        help="Crosses: ab, abc or :: of namespaces by first letter, city*device by name; repeatable.",
+        rich_help_panel=READING,
+    ),
+]
 OnError = Annotated[
     str, typer.Option(help="raise, or skip to leave out and count what is malformed.", rich_help_panel=READING)
 ]

@@ -38,6 +38,10 @@ def predict(
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
     with sentences():
+        from rich.console import Console
+
+        from forel.cli.show import print_problems
+        from forel.formats import Problems
         from forel.scoring import predictions, settings_of
         from forel.store import load
 
@@ -45,8 +49,10 @@ def predict(
         turn = link_of(link, settings_of(stored))
         reading = {**reading_of(form, label, None, None, None, on_error), "tags": True}
         with writing(output) as write:
-            for block, margins in predictions(source_of(files, data), stored, threads, **reading):
+            problems = Problems()
+            for block, margins in predictions(source_of(files, data), stored, threads, problems, **reading):
                 write(block, turn(margins))
+        print_problems(problems, Console(stderr=True))
 
 
 def link_of(name: str, settings: Any) -> Any:

@@ -10,13 +10,17 @@ from forel.cli.options import (
     READING,
     VW,
     AsJson,
+    Bucket,
     Categories,
     Data,
     Files,
     Form,
     Ignore,
     Importance,
+    Interactions,
+    Keep,
     Label,
+    Log,
     OnError,
     Threads,
     reading_of,
@@ -28,10 +32,16 @@ from forel.cli.sentences import sentences
 def train(
     context: typer.Context,
     files: Files = None,
-    model: Annotated[str | None, typer.Option("--model", "-f", help="Where to write the model.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-f", "--final_regressor", help="Where to write the model.")
+    ] = None,
     loss: Annotated[
         str,
-        typer.Option(help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …"),
+        typer.Option(
+            "--loss",
+            "--loss_function",
+            help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …",
+        ),
     ] = "logistic",
     algorithm: Annotated[str, typer.Option(help="proximal, centered, mirror or implicit.")] = "proximal",
     rate: Annotated[str, typer.Option(help="adagrad, scale_free, constant or root.")] = "adagrad",
@@ -43,7 +53,9 @@ def train(
     radius: Annotated[float | None, typer.Option(help="No weight becomes larger than this.")] = None,
     bias: Annotated[bool, typer.Option(" /--no-bias", " /--noconstant", help="Leave out the constant feature.")] = True,
     passes: Annotated[int, typer.Option(help="Over all files.")] = 1,
-    holdout: Annotated[int, typer.Option(help="Of so many rows, one is predicted only; 0 for none.")] = 0,
+    holdout: Annotated[
+        int, typer.Option("--holdout", "--holdout_period", help="Of so many rows, one is predicted only; 0 for none.")
+    ] = 0,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Say how much better any fixed model could have done.")
     ] = False,
@@ -53,7 +65,8 @@ def train(
     ] = None,
     link: Annotated[str, typer.Option(help="Of these predictions: auto, identity, logistic or glf1.")] = "auto",
     start: Annotated[
-        str | None, typer.Option("--start", "-i", help="A model to go on from, with its settings.")
+        str | None,
+        typer.Option("--start", "-i", "--initial_regressor", help="A model to go on from, with its settings."),
     ] = None,
     checkpoint: Annotated[
         int | None,
@@ -69,7 +82,9 @@ def train(
     serving: Annotated[bool, typer.Option("--serving", help="Write a small model for predicting only.")] = False,
     bits: Annotated[
         int | None,
-        typer.Option("--bits", "-b", help="There are 2**bits slots; 22 if not said.", rich_help_panel=READING),
+        typer.Option(
+            "--bits", "-b", "--bit_precision", help="There are 2**bits slots; 22 if not said.", rich_help_panel=READING
+        ),
     ] = None,
     names: Annotated[
         bool, typer.Option("--names", help="Keep the names of features; reads more slowly.", rich_help_panel=READING)
@@ -77,8 +92,12 @@ def train(
     form: Form = "auto",
     label: Label = None,
     importance: Importance = None,
+    keep: Keep = None,
     ignore: Ignore = None,
     categories: Categories = None,
+    log: Log = None,
+    bucket: Bucket = None,
+    interactions: Interactions = None,
     on_error: OnError = "raise",
     threads: Threads = None,
     data: Data = None,
@@ -87,6 +106,10 @@ def train(
     ] = False,
     holdout_off: Annotated[
         bool, typer.Option("--holdout_off", help="Hold out nothing, as without --holdout.", rich_help_panel=VW)
+    ] = False,
+    ftrl: Annotated[
+        bool,
+        typer.Option("--ftrl", "--save_resume", help="As it is: FTRL-Proximal, and whole models.", rich_help_panel=VW),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     as_json: AsJson = False,
@@ -102,8 +125,9 @@ def train(
       forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
 
-    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
+    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
     --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
+    docs/from_vw.md has more.
     """
     source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
     if test:
@@ -142,6 +166,8 @@ def train(
         page = None if report is None else Page(report, source, certificate)
         if page is not None:
             reading |= page.reading
+        columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
+        reading |= {name: tuple(value) for name, value in columns.items() if value}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             write = None

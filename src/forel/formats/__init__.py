@@ -14,6 +14,9 @@ format        what becomes a feature
 A value of column ``price`` is the feature ``price``; a category of column ``city`` is the feature ``Rome`` of namespace
 ``city``, as VW writes it: ``|city Rome | price:3``. :func:`slot` says which slot that is.
 
+Crosses (``interactions``) multiply features of two or three namespaces, or columns, which ``*`` joins by name:
+``"city*price"``; letters stand for all that begin with them, as in VW: ``"ab"``. :func:`cross_slot` says their slots.
+
 VW text means what it means to VW, but names that are whole numbers are hashed like all others, and what VW lets pass
 is an error: a line without a bar, a third number before the bar, a feature without a name, a value that is no number.
 Bytes up to 32 separate words. NaN and infinity are errors everywhere, also where only float32 cannot hold a number.
@@ -29,10 +32,12 @@ Bytes up to 32 separate words. NaN and infinity are errors everywhere, also wher
 """
 
 from forel.formats.block import Block, concatenate
-from forel.formats.hashing import slot
+from forel.formats.hashing import cross_slot, slot
 from forel.formats.names import Names
 from forel.formats.place import Place
 from forel.formats.problems import Malformed, Problems
 from forel.formats.reading import Reader, open_blocks
 
-__all__ = ["Block", "Malformed", "Names", "Place", "Problems", "Reader", "concatenate", "open_blocks", "slot"]
+__all__ = [
+    "Block", "Malformed", "Names", "Place", "Problems", "Reader", "concatenate", "cross_slot", "open_blocks", "slot",
+]  # fmt: skip

@@ -27,7 +27,7 @@ def assemble(
     bad = merge_rows(indptr, indices, values)
     end = int(indptr[-1])
     line = int(lines[0]) if lines.size else 1
-    block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line)
+    block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines)
     if bad < 0:
         return block
     row_of = np.repeat(np.arange(len(block)), np.diff(indptr))
@@ -55,4 +55,6 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     return Block(
         indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
         block.file, block.line, block.size, block.after,
+        lines=None if block.lines is None else block.lines[kept],
+        words=None if block.words is None else tuple(w for w, good in zip(block.words, entries, strict=True) if good),
     )  # fmt: skip

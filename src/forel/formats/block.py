@@ -26,6 +26,8 @@ class Block:
     file, line : where the block begins; a line is a record in formats without lines
     size : how many bytes of text it was read from, 0 where that is not known
     after : where reading goes on after it
+    lines : the line of each row, where these are known
+    words : namespace and name of each entry, where they were asked for; then equal slots of a row are not summed
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -44,6 +46,8 @@ class Block:
     line: int = 1
     size: int = 0
     after: Place | None = None
+    lines: NDArray[np.int64] | None = None
+    words: tuple[tuple[bytes, bytes], ...] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -77,6 +81,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     sizes = np.cumsum([0] + [b.indices.size for b in held])
     parts = [held[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(held, sizes, strict=False)]
     tags = None if any(b.tags is None for b in held) else tuple(t for b in held for t in b.tags or ())
+    lines = [b.lines for b in held if b.lines is not None]
     return Block(
         np.concatenate(parts),
         np.concatenate([b.indices for b in held]),
@@ -88,4 +93,6 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         held[0].line,
         sum(b.size for b in held),
         held[-1].after,
+        lines=np.concatenate(lines) if len(lines) == len(held) else None,
+        words=None if any(b.words is None for b in held) else tuple(w for b in held for w in b.words or ()),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from forel.checks import refuse
 
@@ -18,6 +19,9 @@ class Columns:
     keep : the names to use as features; None for all others
     ignore : the names not to use
     categories : the names whose numbers are categories too
+    log : the names whose numbers are taken on a logarithmic scale
+    bucket : the names whose numbers become categories by size, each with its buckets to a doubling
+    unlabelled : whether the label's and the importance's columns may be missing
 
     >>> Columns(label="y", ignore=("id",)).features(["id", "x", "y"])
     ['x']
@@ -28,6 +32,25 @@ class Columns:
     keep: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    bucket: tuple[tuple[str, int], ...] = ()
+    unlabelled: bool = False
+
+    def __post_init__(self) -> None:
+        said = (*self.categories, *self.log, *self.buckets)
+        twice = next((name for k, name in enumerate(said) if name in said[:k]), None)
+        if twice is not None:
+            raise refuse("categories, log, bucket", twice, "one of these for a column")
+
+    @cached_property
+    def buckets(self) -> dict[str, int]:
+        """The names whose numbers become categories by size, and their buckets to a doubling."""
+        return dict(self.bucket)
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """What is known of columns before their first value."""
+        return dict.fromkeys(self.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
 
     def uses(self, name: str) -> bool:
         """Tell whether a name is a feature's."""
@@ -40,11 +63,16 @@ class Columns:
     def features(self, names: Iterable[str]) -> list[str]:
         """Return the features among all names of a table, or refuse names that it does not have."""
         there = list(names)
-        for what in ("label", "importance", "keep", "ignore", "categories"):
-            given = getattr(self, what)
+        optional = ("label", "importance") if self.unlabelled else ()
+        for what in ("label", "importance", "keep", "ignore", "categories", "log", "buckets"):
+            given = () if what in optional else getattr(self, what)
             for name in (given,) if isinstance(given, str) else given or ():
                 if name not in there:
-                    raise refuse(what, name, f"one of the columns {', '.join(there)}")
+                    raise refuse(
+                        what.removesuffix("s") if what == "buckets" else what,
+                        name,
+                        f"one of the columns {', '.join(there)}",
+                    )
         twice = next((name for k, name in enumerate(there) if name in there[:k]), None)
         if twice is not None:
             raise refuse("columns", f"{twice} twice", "a name for each column of its own")

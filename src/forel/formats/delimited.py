@@ -2,7 +2,7 @@
 
 import codecs
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0,
 
 
 def delimited(
-    stream: Any, separator: str, categories: Iterable[str], block_bytes: int, problems: Problems, file: str
+    stream: Any, separator: str, known: Mapping[str, str], block_bytes: int, problems: Problems, file: str
 ) -> Iterator[Numbered]:
     r"""Yield typed batches of the rows of a stream, with their lines; line ends within quotes do not count.
 
+    ``known`` says which columns are of kind "category" or "number", whatever their first value is.
+
     >>> import io
-    >>> batch, lines = next(delimited(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), ",", (), 1 << 20, Problems(), ""))
+    >>> batch, lines = next(delimited(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), ",", {}, 1 << 20, Problems(), ""))
     >>> batch.to_pydict(), lines.tolist()
     ({'price': [3.0, None], 'city': [b'Rome', b'Oslo']}, [2, 3])
     """
@@ -46,7 +48,7 @@ def delimited(
         refused.append(row)
         return "error" if problems.on_error == "raise" else "skip"
 
-    kinds = dict.fromkeys(categories, "category")
+    kinds = dict(known)
     rows = 0
     try:
         reader = pacsv.open_csv(

@@ -9,16 +9,18 @@ import numpy as np
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
+from forel.formats.crosses import Entries, Step, crossed
 from forel.formats.hashing import START, hash_name, hash_names
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk
+from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["dict_blocks", "json_dicts"]
 
 LARGEST = float(np.finfo(np.float32).max)
 KINDS = "a number, a string, true or false, null, an object, or a list of strings"
-ENTRIES = 1 << 16  # of a block, about
+ENTRIES, CROSSED = 1 << 16, 1 << 13  # of a block, about; fewer where crosses make much of them
 
 
 class _Wrong(Exception):
@@ -28,7 +30,9 @@ class _Wrong(Exception):
 class _Rows:
     """Rows of the next block, as far as they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, step: Step | None = None) -> None:
+        self.step = step
+        self.kinds: list[int] = []
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
         self.indptr = [0]
@@ -48,10 +52,12 @@ class _Rows:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
                 if columns.uses(key):
-                    coded = key in columns.categories and isinstance(value, int | float | np.number | np.bool_)
-                    self._feature(b"", key, str(value) if coded else value)
+                    self._feature(b"", key, _changed(key, value, columns))
+                    if self.step is not None:
+                        kind = self.step.kind(_bytes(key))
+                        self.kinds += [kind] * (len(self.names) - len(self.kinds))
         except _Wrong:
-            del self.names[start:], self.values[start:]
+            del self.names[start:], self.values[start:], self.kinds[start:]
             raise
         self.indptr.append(len(self.names))
         self.labels.append(label)
@@ -61,7 +67,7 @@ class _Rows:
     def _feature(self, namespace: bytes, key: Any, value: Any) -> None:
         if not isinstance(key, str):
             raise _Wrong(None, f"the key {key!r}", "a string")
-        name = key.encode("utf-8", "surrogatepass")
+        name = _bytes(key)
         if isinstance(value, Mapping):
             within = namespace + b"^" + name if namespace else name
             for inner, held in value.items():
@@ -72,24 +78,44 @@ class _Rows:
                 if not isinstance(word, str):
                     raise _Wrong(key, f"{word!r} in a list", "a string")
                 if word:
-                    self.names.append((within, word.encode("utf-8", "surrogatepass")))
+                    self.names.append((within, _bytes(word)))
                     self.values.append(1.0)
         elif value is not None:
             self.values.append(_number(key, value, 0.0))
             self.names.append((namespace, name))
+
+    def _word(self, k: int) -> tuple[bytes, bytes]:
+        return self.names[k]
 
     def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
         seeds = {space: hash_name(space) if space else START for space in {space for space, _ in self.names}}
         starts = np.array([seeds[space] for space, _ in self.names], np.uint64)
         hashes = hash_names([name for _, name in self.names], starts)
-        slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
-        if names is not None:
-            names.meet(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
         floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
         values, labels, importance = floats
+        if self.step is not None:
+            entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
+            return crossed(entries, labels, importance, lines, self.step, bits, names, problems, file)
+        slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
+        if names is not None:
+            names.meet(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
         return assemble(indptr, slots, values, labels, importance, lines, problems, file)
+
+
+def _changed(key: str, value: Any, columns: Columns) -> Any:
+    """Return the value of a key on the scale that was asked for, or as the category it stands for."""
+    if key in columns.categories and isinstance(value, int | float | np.number | np.bool_):
+        return str(value)
+    if value is None or columns.kinds.get(key) != "number":
+        return value
+    number = _number(key, value, 0.0, "a number, or null")
+    return float(logarithms(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> float:
@@ -103,19 +129,20 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 
 def dict_blocks(
-    items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str
-) -> Iterator[Block]:
+    items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
+    step: Step | None = None,
+) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts."""
-    rows = _Rows()
+    rows, most = _Rows(step), ENTRIES if step is None else CROSSED
     for line, item in items:
         try:
             rows.add(item, columns, line)
         except _Wrong as wrong:
             key, got, expected = wrong.args
             problems.meet(Malformed(file, line, key, got, expected))
-        if len(rows.names) + len(rows.labels) >= ENTRIES:
+        if len(rows.names) + len(rows.labels) >= most:
             yield rows.block(bits, names, problems, file)
-            rows = _Rows()
+            rows = _Rows(step)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hash_name", "slot"]
+__all__ = ["cross_slot", "hash_name", "slot"]
 
 START, FACTOR = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 FIRST, SECOND = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
@@ -41,9 +41,23 @@ def slot(name: str | bytes, namespace: str | bytes = "", bits: int = 22) -> int:
     >>> slot("red", "colour"), slot("red"), slot("red", bits=10)
     (2211305, 1674509, 269)
     """
+    return _hash(name, namespace) & ((1 << bits) - 1)
+
+
+def cross_slot(*features: tuple[str | bytes, str | bytes], bits: int = 22) -> int:
+    """Return the slot of a crossed feature from the names and namespaces of its parts, in any order.
+
+    >>> cross_slot(("red", "colour"), ("Rome", "city"), bits=10)
+    229
+    """
+    hashes = sorted(_hash(*feature) for feature in features)
+    return hash_name(b"".join(h.to_bytes(8, "little") for h in hashes)) & ((1 << bits) - 1)
+
+
+def _hash(name: str | bytes, namespace: str | bytes) -> int:
     first = namespace if isinstance(namespace, bytes) else namespace.encode()
     second = name if isinstance(name, bytes) else name.encode()
-    return hash_name(second, hash_name(first) if first else START) & ((1 << bits) - 1)
+    return hash_name(second, hash_name(first) if first else START)
 
 
 def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:

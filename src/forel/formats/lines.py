@@ -6,8 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forel.formats.block import Block
+from forel.formats.crosses import Entries, Step
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
 from forel.formats.place import BEGINNING, Place
@@ -43,6 +45,7 @@ class LineFormat:
     bits: int
     shift: int = 0
     tags: bool = False
+    step: Step | None = None
 
     def parser(self) -> Any:
         """Return the compiled parser; numba is imported here, not before."""
@@ -88,17 +91,20 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     indptr[0] = 0
     indices, values = np.empty(most, np.int32), np.empty(most, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    places = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)
-    prints = np.empty(0, np.uint32) if names is None else names.prints
-    records = np.empty((0 if names is None else most, layout.COLUMNS), np.int64)
+    naming = names is not None and form.step is None
+    prints = names.prints if names is not None and naming else np.empty(0, np.uint32)
+    records = np.empty((most if naming or form.step is not None else 0, layout.COLUMNS), np.int64)
+    wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
     hard, known = np.empty((64, 2), np.int64), np.empty(0, np.float32)
     while True:
         before = counts.copy()
         status = parse(
-            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, tags, hard,
-            known, prints, records,
+            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, places,
+            tags, hard, known, prints, records,
         )  # fmt: skip
         met = int(counts[layout.HARD])
         if met > known.size:
@@ -107,23 +113,42 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
                 hard = np.empty((met, 2), np.int64)
             else:
                 known = np.array([nearest(text[a:b].tobytes()) for a, b in hard[:met]], np.float32)
-            if names is not None:
+            if names is not None and naming:
                 names.forget(records[before[layout.NAMES] : counts[layout.NAMES]])
             counts[:] = before
             continue
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problems.meet(_problem(chunk, at, file, line + done, _meaning(layout, status)))
+        problem = _problem(chunk, at, file, line + done, _meaning(layout, status))
+        if form.step is None:
+            problems.meet(problem)
+        else:
+            wrong.append(problem)  # to be met in order of lines, crosses that cannot be among them
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
         known = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
-    if names is not None:
+    if names is not None and naming:
         names.record(text, records[: counts[layout.NAMES]])
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
-    return Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length
+    block = Block(
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
+        lines=places[:n] + line,
     )  # fmt: skip
+    if form.step is None:
+        return block
+    kept = records[:entries]
+    kinds, hashes = form.step.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+    found = Entries(block.indptr, hashes, block.values, kinds, partial(_word, text, kept))
+    block, more = form.step.cross(found, block, form.bits, names)
+    for problem in sorted(wrong + more, key=lambda p: p.line):
+        problems.meet(problem)
+    return block
+
+
+def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
+    _, _, begin, middle, start, stop = records[k].tolist()
+    return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
 def _meaning(layout: Any, status: int) -> str:

@@ -14,7 +14,8 @@ MET, FINGERPRINT, TOUCHED = 2, 0xFFFFFFFC, 1
 class Names:
     """The first name that each slot was touched by, and in how many slots two different names met.
 
-    A name is the namespace, a caret and the feature, or the feature alone where the namespace is empty.
+    A name is the namespace, a caret and the feature, or the feature alone where the namespace is empty; the names
+    of a cross are joined by ``*``.
 
     Parameters
     ----------
@@ -59,6 +60,11 @@ class Names:
         self.prints[other] |= np.uint32(MET)
         words = [word(int(k)) for k in first]
         self._keep(fresh.astype(np.int64), b"".join(words), np.cumsum([0, *map(len, words)]))
+
+    def crossed(self, fresh: NDArray[np.int64], word: Callable[[int], tuple[bytes, bytes]]) -> None:
+        """Keep the names of slots that were touched first: a slot, and the entries whose names make its own."""
+        words = [b"*".join(b"^".join(filter(None, word(k))) for k in parts if k >= 0) for _, *parts in fresh.tolist()]
+        self._keep(fresh[:, 0].copy(), b"".join(words), np.cumsum([0, *map(len, words)]))
 
     def forget(self, records: NDArray[np.int64]) -> None:
         """Take back what a parser marked, because it reads the same text again."""
@@ -115,6 +121,10 @@ class Names:
     def met(self) -> int:
         """In how many slots two different names met, as far as 30 bits more of their hashes tell."""
         return int(np.count_nonzero(self.prints & MET))
+
+    def shared(self, slot: int) -> bool:
+        """Tell whether another name than the first met a slot, as far as can be told."""
+        return slot in self and bool(self.prints[slot] & MET)
 
     def __len__(self) -> int:
         return sum(p[0].size for p in self._pieces)

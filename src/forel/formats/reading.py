@@ -1,5 +1,6 @@
 """The door: blocks of examples from whatever holds them."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -7,9 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
+from forel.formats.apart import Apart
 from forel.formats.block import Block
 from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
+from forel.formats.crosses import CHUNK, Step, crosses_of
 from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
@@ -20,6 +23,7 @@ from forel.formats.recognise import FORMATS, recognise
 from forel.formats.sources import BROKEN, chunks, opened, skip
 from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
 from forel.formats.tasks import Task, found, ready
+from forel.formats.transforms import bucket_of
 
 __all__ = ["Reader", "open_blocks"]
 
@@ -34,6 +38,8 @@ class Options:
     zero_based: bool | Literal["auto"] = "auto"
     tags: bool = False
     block_bytes: int = 1 << 20
+    interactions: tuple[Any, ...] = ()
+    step: Step | None = None
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -48,9 +54,12 @@ class Options:
     @property
     def meaning(self) -> dict[str, Any]:
         """What examples depend on, as JSON holds it."""
-        columns = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self.columns).items()}
-        rest = {name: v for name, v in asdict(self).items() if name not in ("columns", "tags", "block_bytes")}
-        return {**rest, **columns}
+        columns = {name: v for name, v in asdict(self.columns).items() if name != "unlabelled"}
+        columns["bucket"] = [f"{name}:{per}" for name, per in self.columns.bucket]
+        own = {name: getattr(self, name) for name in ("format", "bits", "zero_based", "interactions")}
+        # As JSON would give it back, to be compared with that.
+        meaning: dict[str, Any] = json.loads(json.dumps({**own, **columns}))
+        return meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +108,14 @@ def open_blocks(
     keep: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
     categories: Iterable[str] = (),
+    log: Iterable[str] = (),
+    bucket: Iterable[str] = (),
+    unlabelled: bool = False,
+    interactions: Iterable[Any] = (),
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
-    names: bool = False,
+    names: bool | Names = False,
+    words: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     block_bytes: int = 1 << 20,
 ) -> Reader:
@@ -117,10 +131,18 @@ def open_blocks(
     label, importance : the columns or keys that hold them, in formats with names
     keep, ignore : the columns or keys to use, or not to use, as features
     categories : the columns or keys whose numbers are codes: each a category, as strings are
+    log : the columns or keys whose numbers x are taken as sign(x) log(1 + |x|)
+    bucket : the columns or keys whose numbers become categories by size, such as ``price^8..16``; ``price:4`` for four
+        buckets to a doubling
+    unlabelled : whether the columns of label and importance may be missing from a table
+    interactions : crosses, as :func:`forel.formats.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
+        namespaces that begin with a and with b, ``"city*device"`` for columns of that name, or three of these
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
-    names : whether to keep the name that first touched each slot
+    names : whether to keep the name that first touched each slot; or names to go on with
+    words : whether to keep every feature apart, with its namespace and name, for blocks that are not learned from;
+        svmlight's are its ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : about how much is read at a time
 
@@ -131,9 +153,20 @@ def open_blocks(
     """
     if on_error not in ("raise", "skip"):
         raise refuse("on_error", on_error, "'raise' or 'skip'")
-    columns = Columns(label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories))
-    options = Options(format, bits, columns, zero_based, tags, block_bytes)
-    return Reader(source, options, Problems(on_error), Names(bits) if names else None)
+    columns = Columns(
+        label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories), tuple(log),
+        tuple(bucket_of(one) for one in bucket), unlabelled,
+    )  # fmt: skip
+    interactions = tuple(interactions)
+    crosses = crosses_of(interactions)
+    if words and (crosses is not None or names):
+        raise refuse("words", words, "False with interactions or names")
+    step = Apart() if words else crosses
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step)
+    if isinstance(names, Names) and names.bits != bits:
+        raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
+    held = names if isinstance(names, Names) else Names(bits) if names else None
+    return Reader(source, options, Problems(on_error), held)
 
 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
@@ -164,7 +197,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         return
     if form in ("csv", "tsv"):
         separator = "," if form == "csv" else "\t"
-        batches = delimited(stream, separator, options.columns.categories, options.block_bytes, problems, file)
+        batches = delimited(stream, separator, options.columns.kinds, options.block_bytes, problems, file)
         yield from _table_tasks(batches, file, reader, problems, start)
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _suit(cache, reader)
@@ -177,13 +210,21 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
         yield from _dict_tasks(dicts, file, reader, problems, start)
     else:
-        if options.columns != Columns():
+        if options.columns != Columns(unlabelled=options.columns.unlabelled):
             given = options.columns.label or "columns"
-            raise refuse("label, importance, keep, ignore, categories", given, f"none for {form}, which has no columns")
+            raise refuse(
+                "label, importance, keep, ignore, categories, log, bucket",
+                given,
+                f"none for {form}, which has no columns",
+            )
+        step = None if isinstance(options.step, Apart) and form == "svmlight" else options.step
+        if step is not None and form == "svmlight":
+            raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw")
+        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", step)
+        size = options.block_bytes if step is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
-        found_lines = chunks(stream, options.block_bytes, problems, file, start.line)
+        found_lines = chunks(stream, size, problems, file, start.line)
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
 
 
@@ -201,7 +242,9 @@ def _table_tasks(
     batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Place
 ) -> Iterator[Task]:
     options = reader.options
-    blocks = table_blocks(batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file)
+    blocks = table_blocks(
+        batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file, options.step
+    )
     yield from ready(blocks, problems, start)
 
 
@@ -209,7 +252,8 @@ def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Place
 ) -> Iterator[Task]:
     options = reader.options
-    yield from ready(dict_blocks(items, options.columns, options.bits, problems, reader.names, file), problems, start)
+    blocks = dict_blocks(items, options.columns, options.bits, problems, reader.names, file, options.step)
+    yield from ready(blocks, problems, start)
 
 
 def _name(stream: Any) -> str:

@@ -11,9 +11,11 @@ from forel.checks import refuse
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
+from forel.formats.crosses import Entries, Step, crossed
 from forel.formats.hashing import START, hash_buffer, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["Numbered", "arrow_batches", "numbered", "parquet_batches", "table_blocks"]
 
@@ -68,14 +70,19 @@ def table_blocks(
     problems: Problems,
     names: Names | None,
     file: str,
+    step: Step | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
-        step = max(1, block_bytes // (8 * max(1, len(features))))
-        for start in range(0, batch.num_rows, step):
-            part = batch.slice(start, step)
-            block = _block(part, lines[start : start + step], features, columns, bits, problems, names, file)
+        width = len(features)
+        if step is not None:
+            step.check(features)
+            width = step.width(features)
+        size = max(1, block_bytes // (8 * max(1, width)))
+        for start in range(0, batch.num_rows, size):
+            part = batch.slice(start, size)
+            block = _block(part, lines[start : start + size], features, columns, bits, problems, names, file, step)
             if len(block):
                 yield block
 
@@ -97,12 +104,13 @@ class _Column:
         if self.text is None or self.ends is None:
             rows = rows[:1]
         hashes = self.hashes[rows]
-        names.meet(_slots(hashes, bits), hashes, lambda k: self._word(rows[k]))
+        names.meet(_slots(hashes, bits), hashes, lambda k: b"^".join(filter(None, self.word(rows[k]))))
 
-    def _word(self, row: int) -> bytes:
+    def word(self, row: int) -> tuple[bytes, bytes]:
+        """Return the namespace and the name of a row's feature."""
         if self.text is None or self.ends is None:
-            return self.key
-        return b"^".join(filter(None, (self.key, self.text[self.ends[row] : self.ends[row + 1]].tobytes())))
+            return b"", self.key
+        return self.key, self.text[self.ends[row] : self.ends[row + 1]].tobytes()
 
 
 class _Faults:
@@ -121,7 +129,7 @@ class _Faults:
 
 def _block(
     batch: Any, lines: NDArray[np.int64], features: list[str], columns: Columns, bits: int, problems: Problems,
-    names: Names | None, file: str,
+    names: Names | None, file: str, step: Step | None,
 ) -> Block:  # fmt: skip
     faults = _Faults(lines, problems, file)
     labels = _target(batch, "label", columns.label, np.nan, faults)
@@ -129,19 +137,25 @@ def _block(
     if columns.importance is not None:
         faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
     shape = batch.num_rows, len(features)
-    slots, values, there = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, bool)
-    held = [_column(batch.column(name), name, name in columns.categories, faults) for name in features]
+    hashes, values, there = np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, bool)
+    held = [_column(batch.column(name), name, columns, faults) for name in features]
     for k, column in enumerate(held):
-        slots[:, k], values[:, k], there[:, k] = _slots(column.hashes, bits), column.values, column.there
-        if names is not None:
+        hashes[:, k], values[:, k], there[:, k] = column.hashes, column.values, column.there
+        if names is not None and step is None:
             column.name(names, bits, faults.good)
     good = faults.good
     if not good.all():
-        slots, values, there = slots[good], values[good], there[good]
+        hashes, values, there = hashes[good], values[good], there[good]
         labels, importance, lines = labels[good], importance[good], lines[good]
     indptr = np.zeros(lines.size + 1, np.int64)
     np.cumsum(there.sum(axis=1), out=indptr[1:])
-    return assemble(indptr, slots[there], values[there], labels, importance, lines, problems, file)
+    hashed, kept = hashes[there], values[there]
+    if step is None:
+        return assemble(indptr, _slots(hashed, bits), kept, labels, importance, lines, problems, file)
+    rows, places = np.flatnonzero(good), np.argwhere(there)
+    kinds = np.array([step.kind(column.key) for column in held], np.int64)[places[:, 1]]
+    entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]].word(rows[places[k, 0]]))
+    return crossed(entries, labels, importance, lines, step, bits, names, problems, file)
 
 
 def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
@@ -150,7 +164,7 @@ def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
 
 def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Faults) -> NDArray[np.float32]:
     """Return the labels or importances of a batch."""
-    if name is None:
+    if name is None or name not in batch.schema.names:
         return np.full(batch.num_rows, missing, np.float32)
     array = batch.column(name)
     if not _is_number(array.type):
@@ -161,16 +175,23 @@ def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Fa
     return values
 
 
-def _column(array: Any, name: str, category: bool, faults: _Faults) -> _Column:
+def _column(array: Any, name: str, columns: Columns, faults: _Faults) -> _Column:
     import pyarrow as pa
 
     key = name.encode()
     n = len(array)
-    if _is_number(array.type) and not category:
+    if not _is_number(array.type) and columns.kinds.get(name) == "number":
+        raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
+    if _is_number(array.type) and name not in columns.categories:
         values, valid, wide = _numbers(array)
         bad = valid & ~np.isfinite(values)
         faults.meet(name, bad, wide, "a number within the range of float32, or null")
-        return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
+        if name not in columns.buckets:
+            if name in columns.log:
+                values = logarithms(wide).astype(np.float32)
+            return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
+        words, which = buckets(np.where(valid & ~bad, wide, 0.0), columns.buckets[name])
+        array = pa.DictionaryArray.from_arrays(pa.array(which, mask=~valid), pa.array(words))
     text, ends, valid = _strings(array.cast(pa.string()) if _is_number(array.type) else array, name)
     hashes = hash_buffer(text, ends, np.full(n, hash_name(key) if key else START, np.uint64))
     return _Column(key, hashes, np.ones(n, np.float32), valid & (np.diff(ends) > 0), text, ends)

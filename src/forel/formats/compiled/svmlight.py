@@ -34,7 +34,22 @@ def whole(i):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
+    text,
+    length,
+    counts,
+    bits,
+    shift,
+    indptr,
+    indices,
+    values,
+    labels,
+    importance,
+    places,
+    tags,
+    hard,
+    known,
+    prints,
+    records,
 ):
     """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.
 
@@ -146,6 +161,7 @@ def parse(
         entries = end_entries
         labels[rows] = label
         importance[rows] = np.float32(1)
+        places[rows] = lines
         rows += 1
         indptr[rows] = entries
         i += ONE

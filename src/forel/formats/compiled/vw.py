@@ -41,11 +41,31 @@ def named(i, state):
 
 @fast
 def parse(
-    text, length, counts, bits, shift, indptr, indices, values, labels, importance, tags, hard, known, prints, records
+    text,
+    length,
+    counts,
+    bits,
+    shift,
+    indptr,
+    indices,
+    values,
+    labels,
+    importance,
+    places,
+    tags,
+    hard,
+    known,
+    prints,
+    records,
 ):
-    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended."""
+    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.
+
+    With records but no prints, every feature is recorded and none are summed: crosses come first.
+    """
     mask = (ONE << np.uint64(bits)) - ONE
     naming, tagging = prints.size > 0, tags.size > 0
+    keeping = records.shape[0] > 0
+    apart = keeping and not naming
     base = address(text)
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
@@ -164,13 +184,15 @@ def parse(
                 indices[entry] = np.int32(slot)
                 values[entry] = value
                 entry += ONE
-                if naming:
+                if keeping:
                     records[candidate, 0], records[candidate, 1] = slot, hashed
                     records[candidate, 2], records[candidate, 3] = begin - base, middle - base
                     records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
                     candidate += ONE
         end_entries = entries
-        if status == layout.DONE:
+        if apart:
+            end_entries = np.int64(entry)
+        elif status == layout.DONE:
             end_entries, table, finite = merge_row(indices, values, entries, np.int64(entry), entries, table)
             if not finite:
                 status = layout.SUM
@@ -178,11 +200,14 @@ def parse(
             break
         if naming:
             names = settle(prints, records, names, np.int64(candidate) - names)
+        elif apart:
+            names = np.int64(candidate)
         entries = end_entries
         labels[rows] = label
         importance[rows] = weight
         if tagging:
             tags[rows, 0], tags[rows, 1] = tag - base, tag_end - base
+        places[rows] = lines
         rows += 1
         indptr[rows] = entries
         i += ONE

@@ -124,7 +124,7 @@ def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
 
 
 WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=12).filter(
-    lambda s: s not in ("", "true", "false") and s == s.strip() and not s[0].isdigit() and s[0] not in '+-.inNtTfF"'
+    lambda s: s not in ("", "true", "false") and s == s.strip() and not s[0].isdigit() and s[0] not in '+-.iInNtTfF"'
 )
 NUMBERS = st.floats(-(2.0**90), 2.0**90, width=32)
 

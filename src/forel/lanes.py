@@ -77,9 +77,9 @@ class Lanes:
     @property
     def kernel(self) -> Any:
         """The compiled functions."""
-        from forel.kernels import compose
+        from forel.kernels.kernel import kernel
 
-        return compose.compose(self.recipe)
+        return kernel(self.recipe)
 
     @property
     def state(self) -> NDArray[Any]:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from forel.formats.block import Block
+from forel.formats.compiled import layout
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
+from forel.formats.scanners import scanner
 from forel.formats.sources import Chunk, last_line_end, next_line
 from forel.formats.tasks import Task, found
 
@@ -44,14 +46,8 @@ class LineFormat:
     tags: bool = False
 
     def parser(self) -> Any:
-        """Return the compiled parser; numba is imported here, not before."""
-        if self.name == "vw":
-            from forel.formats.compiled import vw
-
-            return vw.parse
-        from forel.formats.compiled import svmlight
-
-        return svmlight.parse
+        """Return the compiled parser."""
+        return scanner(self.name, "parse")
 
 
 def parse_lines(
@@ -72,8 +68,6 @@ def _task(
 
 
 def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:
-    from forel.formats.compiled import layout
-
     parse, text, length = form.parser(), chunk.text, chunk.length
     # An example takes a line, and a feature two bytes; memory that is not touched is not used.
     rows, most = chunk.lines, length // 2 + 1
@@ -107,7 +101,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problems.meet(_problem(chunk, at, file, line + done, _meaning(layout, status)))
+        problems.meet(_problem(chunk, at, file, line + done, _meaning(status)))
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
         known = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
@@ -119,7 +113,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
     )  # fmt: skip
 
 
-def _meaning(layout: Any, status: int) -> str:
+def _meaning(status: int) -> str:
     return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
 
 

@@ -1,7 +1,6 @@
 """How scanners are compiled, and where what was compiled is kept for the next process."""
 
 import hashlib
-import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -9,6 +8,8 @@ from typing import Any
 
 import numba
 from numba.core import config
+
+from forel.native import home
 
 __all__ = ["fast", "folder"]
 
@@ -22,12 +23,9 @@ def folder(sources: pathlib.Path = SOURCES) -> pathlib.Path:
     numba itself looks only at the file a function is in, not at those it calls, so that a new version of these would go
     unnoticed.
     """
-    base = os.environ.get("FOREL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forel"
-    )
     text = b"".join(path.read_bytes() for path in sorted(sources.glob("*.py")))
     key = hashlib.sha256(text + f"{numba.__version__} {sys.version}".encode()).hexdigest()[:20]
-    return pathlib.Path(base) / "formats" / key
+    return home() / "formats" / key
 
 
 FOLDER = folder()

@@ -32,9 +32,10 @@ class Logistic:
     smooth: ClassVar[bool] = True
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return y log(1 + e⁻ᵐ) + (1 − y) log(1 + eᵐ), in which nothing cancels."""
+        """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        return np.asarray(y * np.logaddexp(0.0, -m) + (1 - y) * np.logaddexp(0.0, m))
+        beyond = y * np.maximum(-m, 0.0) + (1 - y) * np.maximum(m, 0.0)
+        return np.asarray(beyond + np.log1p(np.exp(-np.abs(m))))
 
     def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return p − y as (1 − y)p − y(1 − p), exact to rounding for labels 0 and 1."""

@@ -568,3 +568,12 @@ def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_pat
     model.learn(np.eye(3), [1, 0, 1])
     assert (model.weights.ravel() > 0).tolist() == [True, False, True]
     compose.compose.cache_clear()
+
+
+def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):
+    monkeypatch.setattr("forel.lanes.BLOCK", 7)
+    dense, labels = stream("logistic", rounds=200, n=40)
+    model = Linear(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]))
+    model.learn(dense, labels)
+    assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 80
+    assert np.array_equal(model.weights, model._lanes.gather(np.arange(40)))

@@ -135,6 +135,15 @@ class Linear:
         constant: NDArray[Any] = self._lanes.read(self.features, 1)[0]
         return constant
 
+    @property
+    def nonzeros(self) -> int:
+        """How many weights are not zero, those of all lanes together, without a table of all of them.
+
+        >>> Linear(1 << 20, Settings()).nonzeros
+        0
+        """
+        return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))
+
     def certificate(self, lane: int = 0) -> Certificate:
         """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
 

@@ -105,13 +105,11 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
             save(path, serving(model), trained.extra, trained.names)
         else:
             trained.save(path)
-    weights = model.weights
-    held = np.append(weights, model.bias) if model.settings.bias else weights
-    said = certificate_words(model.certificate(), held) if certified else None
+    said = certificate_words(model.certificate(), np.append(model.weights, model.bias)) if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
-        "non-zero weights": int(np.count_nonzero(weights)),
+        "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
     console = Console(stderr=elsewhere)

@@ -426,3 +426,24 @@ def test_real_columns_are_those_pandas_reads():
     for name in ("hr", "temp", "windspeed"):
         assert np.array_equal(matrix[:, [slot(name)]].toarray().ravel(), frame[name].astype(np.float32))
     assert matrix[:, [slot("01/01/11", "dteday")]].sum() == (frame["dteday"] == "01/01/11").sum()
+
+
+@given(
+    st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
+)
+def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
+    from forel.formats.hashing import hash_column, hash_name
+
+    whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
+    ends = np.cumsum([0, *map(len, words)]).astype(wide)
+    text = whole[: ends[-1]]
+    assert hash_column(text, ends, hash_name(b"city")).tolist() == [hash_name(w, hash_name(b"city")) for w in words]
+
+
+def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
+    text = b"y,a,b,c\n1,,,\n0, ,NA,\n1,5,6,Rome\n0,6,7,8\n"
+    rows = [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", label="y"))]
+    a, b, rome, eight = slot("a"), slot("b"), slot("Rome", "c"), slot("8", "c")
+    assert rows == [{}, {}, {a: 5, b: 6, rome: 1}, {a: 6, b: 7, eight: 1}]
+    with pytest.raises(ValueError, match=r"line 6, column 'a': got 'x', expected a number"):
+        list(open_blocks(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))

@@ -17,6 +17,7 @@ __all__ = ["delimited"]
 
 # A numeric cell that says "none"; a category is absent only where the cell is empty.
 NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
+NO_BYTES = frozenset(word.encode() for word in NOTHING)
 TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0, b"FALSE": 0.0}
 
 
@@ -146,16 +147,13 @@ def _typed(
         if kinds.get(name) == "category":
             arrays.append(array)
             continue
-        numbers, bad = _floats(array)
-        if name not in kinds:
-            # A column is what its first value is, so that this does not depend on how much is read at a time.
-            first = np.argmax(numbers.is_valid().to_numpy(zero_copy_only=False)) if len(numbers) else 0
-            if bad and (numbers.null_count == len(numbers) or bad[0] < first):
-                kinds[name] = "category"
+        # A column is what its first value is, so that this does not depend on how much is read at a time.
+        if name not in kinds and (first := _first(array)) is not None:
+            kinds[name] = "category" if _floats(first)[1] else "number"
+            if kinds[name] == "category":
                 arrays.append(array)
                 continue
-            if numbers.null_count < len(numbers):
-                kinds[name] = "number"
+        numbers, bad = _floats(array)
         for row in bad:
             if good[row]:
                 expected = f"a number, as the column's first; or say categories=[{name!r}]"
@@ -176,6 +174,14 @@ def _empty(batch: Any) -> NDArray[np.bool_]:
         if not found.any():
             break
     return found
+
+
+def _first(array: Any) -> Any:
+    """Return the part of a column that is its first value, or None without one."""
+    for row, cell in enumerate(array):
+        if cell.as_py().strip() not in NO_BYTES:
+            return array.slice(row, 1)
+    return None
 
 
 def _floats(array: Any) -> tuple[Any, list[int]]:
@@ -199,7 +205,7 @@ def _one_by_one(array: Any) -> tuple[Any, list[int]]:
     for row, cell in enumerate(array.to_pylist()):
         word = cell.strip()
         value: float | None = TRUTH.get(word)
-        if value is None and word not in {n.encode() for n in NOTHING}:
+        if value is None and word not in NO_BYTES:
             try:
                 value = float(word) if b"_" not in word else None
             except ValueError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from forel.checks import refuse
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
-from forel.formats.hashing import START, hash_buffer, hash_name
+from forel.formats.hashing import START, hash_column, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.scanners import scanner
 
 __all__ = ["Numbered", "arrow_batches", "numbered", "parquet_batches", "table_blocks"]
 
@@ -72,7 +74,7 @@ def table_blocks(
     """Yield blocks of the rows of record batches."""
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
-        step = max(1, block_bytes // (8 * max(1, len(features))))
+        step = max(1, block_bytes // (4 * max(1, len(features))))
         for start in range(0, batch.num_rows, step):
             part = batch.slice(start, step)
             block = _block(part, lines[start : start + step], features, columns, bits, problems, names, file)
@@ -81,23 +83,33 @@ def table_blocks(
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A column's hashes, values and which of them are there; the bytes of its rows where it is of strings."""
+class _Cells:
+    """A table of rows and features: the slot of each, its value, and whether it is there."""
 
-    key: bytes
-    hashes: NDArray[np.uint64]
+    slots: NDArray[np.int32]
     values: NDArray[np.float32]
     there: NDArray[np.bool_]
-    text: NDArray[np.uint8] | None = None
-    ends: NDArray[np.int64] | None = None
+    mask: np.uint64
 
-    def name(self, names: Names, bits: int, good: NDArray[np.bool_]) -> None:
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of the table by its name; the bytes of its rows where it is of strings."""
+
+    place: int
+    key: bytes
+    text: NDArray[np.uint8] | None = None
+    ends: NDArray[Any] | None = None
+
+    def name(self, names: Names, cells: _Cells, good: NDArray[np.bool_]) -> None:
         """Keep the names of the rows that are there and good."""
-        rows = np.flatnonzero(self.there & good)
+        rows = np.flatnonzero(cells.there[:, self.place] & good)
         if self.text is None or self.ends is None:
             rows = rows[:1]
-        hashes = self.hashes[rows]
-        names.meet(_slots(hashes, bits), hashes, lambda k: self._word(rows[k]))
+            hashes = np.full(rows.size, _start(self.key), np.uint64)
+        else:
+            hashes = hash_column(self.text, self.ends, _start(self.key))[rows]
+        names.meet(cells.slots[rows, self.place], hashes, lambda k: self._word(rows[k]))
 
     def _word(self, row: int) -> bytes:
         if self.text is None or self.ends is None:
@@ -129,23 +141,22 @@ def _block(
     if columns.importance is not None:
         faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
     shape = batch.num_rows, len(features)
-    slots, values, there = np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape, bool)
-    held = [_column(batch.column(name), name, name in columns.categories, faults) for name in features]
-    for k, column in enumerate(held):
-        slots[:, k], values[:, k], there[:, k] = _slots(column.hashes, bits), column.values, column.there
-        if names is not None:
-            column.name(names, bits, faults.good)
-    good = faults.good
+    mask = np.uint64((1 << bits) - 1)
+    cells = _Cells(np.empty(shape, np.int32), np.ones(shape, np.float32), np.empty(shape, bool), mask)
+    held = [
+        _column(batch.column(name), name, k, name in columns.categories, cells, faults)
+        for k, name in enumerate(features)
+    ]
+    if names is not None:
+        for column in held:
+            column.name(names, cells, faults.good)
+    slots, values, there, good = cells.slots, cells.values, cells.there, faults.good
     if not good.all():
         slots, values, there = slots[good], values[good], there[good]
         labels, importance, lines = labels[good], importance[good], lines[good]
     indptr = np.zeros(lines.size + 1, np.int64)
     np.cumsum(there.sum(axis=1), out=indptr[1:])
     return assemble(indptr, slots[there], values[there], labels, importance, lines, problems, file)
-
-
-def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
-    return (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
 
 
 def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Faults) -> NDArray[np.float32]:
@@ -161,21 +172,31 @@ def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Fa
     return values
 
 
-def _column(array: Any, name: str, category: bool, faults: _Faults) -> _Column:
+def _column(array: Any, name: str, place: int, category: bool, cells: _Cells, faults: _Faults) -> _Column:
+    """Fill one column of the cells."""
     import pyarrow as pa
 
-    key = name.encode()
-    n = len(array)
-    if _is_number(array.type) and not category:
+    key, number = name.encode(), _is_number(array.type)
+    if number and not category:
         values, valid, wide = _numbers(array)
-        bad = valid & ~np.isfinite(values)
-        faults.meet(name, bad, wide, "a number within the range of float32, or null")
-        return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
-    text, ends, valid = _strings(array.cast(pa.string()) if _is_number(array.type) else array, name)
-    hashes = hash_buffer(text, ends, np.full(n, hash_name(key) if key else START, np.uint64))
-    return _Column(key, hashes, np.ones(n, np.float32), valid & (np.diff(ends) > 0), text, ends)
+        faults.meet(name, valid & ~np.isfinite(values), wide, "a number within the range of float32, or null")
+        cells.slots[:, place], cells.values[:, place] = np.uint64(_start(key)) & cells.mask, values
+        cells.there[:, place] = valid
+        return _Column(place, key)
+    text, ends, valid = _strings(array.cast(pa.string()) if number else array, name)
+    scanner("hashing", "fill_column")(
+        text, ends, valid, np.uint64(_start(key)), cells.mask, cells.slots, cells.there, place
+    )
+    return _Column(place, key, text, ends)
 
 
+@lru_cache(1 << 12)
+def _start(key: bytes) -> int:
+    """Return the hash of a column's name."""
+    return hash_name(key) if key else START
+
+
+@lru_cache(1 << 12)
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
@@ -192,13 +213,21 @@ def _numbers(array: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArra
     """Return a column's values as float32, which of them are there, and the values before they were narrowed."""
     import pyarrow as pa
 
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    valid = _valid(array)
     wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         return wide.astype(np.float32), valid, wide
 
 
-def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+def _valid(array: Any) -> NDArray[np.bool_]:
+    """Return which rows of a column are there."""
+    if array.null_count == 0:
+        return np.ones(len(array), bool)
+    there: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return there
+
+
+def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_]]:
     """Return a column's bytes, where each row's end, and which are there."""
     import pyarrow as pa
     from pyarrow import types
@@ -212,8 +241,9 @@ def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64
         raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
     if view:
         array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
-    array = array.cast(pa.large_binary())
     _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return text, ends, array.is_valid().to_numpy(zero_copy_only=False)
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
+    # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
+    text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    return text, ends, _valid(array)

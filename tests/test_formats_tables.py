@@ -5,6 +5,8 @@ import io
 import json
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -447,3 +449,33 @@ def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
     assert rows == [{}, {}, {a: 5, b: 6, rome: 1}, {a: 6, b: 7, eight: 1}]
     with pytest.raises(ValueError, match=r"line 6, column 'a': got 'x', expected a number"):
         list(open_blocks(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 100), max_size=40),
+    st.integers(0, 20),
+    st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
+)
+def test_arrays_are_read_where_they_lie(values, start, kind):
+    from forel.formats.arrow import numbers, plain, valid
+
+    array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    assert valid(array).tolist() == there.tolist()
+    found = plain(array)
+    assert (found is None) == (kind == pa.null())
+    if found is not None:
+        assert found[there].tolist() == [value for value in array.to_pylist() if value is not None]
+    assert numbers(array.to_pylist()).equals(array.cast(pa.float64()))
+
+
+def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_path):
+    pq.write_table(pa.table({"y": [1, 0], "n": [0.5, None], "city": ["Rome", "Oslo"]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("y,n,city\n1,0.5,Rome\n0,,Oslo\n")
+    code = (
+        "import sys; from forel.formats import open_blocks;"
+        "print([len(b.indices) for f in sys.argv[1:] for b in open_blocks(f, label='y')],"
+        "sorted({'pandas', 'pyarrow.compute'} & set(sys.modules)))"
+    )
+    line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3] []"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import refuse
+from forel.formats.arrow import call, cast, numbers, strings
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import BROKEN
 from forel.formats.tables import Numbered
@@ -153,26 +154,25 @@ def _typed(
             if kinds[name] == "category":
                 arrays.append(array)
                 continue
-        numbers, bad = _floats(array)
+        values, bad = _floats(array)
         for row in bad:
             if good[row]:
                 expected = f"a number, as the column's first; or say categories=[{name!r}]"
                 problems.meet(Malformed(file, int(lines[row]), name, shown(array[row].as_py()), expected))
             good[row] = False
-        arrays.append(numbers)
+        arrays.append(values)
     typed = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
     return (typed, lines) if good.all() else (typed.filter(pa.array(good)), lines[good])
 
 
 def _empty(batch: Any) -> NDArray[np.bool_]:
     """Tell which rows have nothing in any cell, as empty lines have."""
-    import pyarrow.compute as pc
-
     found = np.ones(batch.num_rows, bool)
     for array in batch.columns:
-        found &= pc.equal(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
         if not found.any():
             break
+        ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
+        found &= ends[1:] == ends[:-1]
     return found
 
 
@@ -187,19 +187,17 @@ def _first(array: Any) -> Any:
 def _floats(array: Any) -> tuple[Any, list[int]]:
     """Return the numbers of a column of strings, null where there is nothing, and the rows that are no numbers."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow._compute import SetLookupOptions
 
     try:
-        text = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        nothing = pc.is_in(text, value_set=pa.array(NOTHING))
-        return pc.if_else(nothing, None, text).cast(pa.float64()), []
+        text = call("utf8_trim_whitespace", cast(array, pa.string()))
+        nothing = call("is_in", text, options=SetLookupOptions(strings(NOTHING), skip_nulls=False))
+        return cast(call("if_else", nothing, pa.nulls(len(text), pa.string()), text), pa.float64()), []
     except pa.ArrowInvalid:
         return _one_by_one(array)
 
 
 def _one_by_one(array: Any) -> tuple[Any, list[int]]:
-    import pyarrow as pa
-
     found: list[float | None] = []
     bad = []
     for row, cell in enumerate(array.to_pylist()):
@@ -213,4 +211,4 @@ def _one_by_one(array: Any) -> tuple[Any, list[int]]:
             if value is None:
                 bad.append(row)
         found.append(value)
-    return pa.array(found, pa.float64()), bad
+    return numbers(found), bad

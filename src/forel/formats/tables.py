@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import refuse
+from forel.formats.arrow import plain, valid
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
@@ -166,9 +167,9 @@ def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Fa
     array = batch.column(name)
     if not _is_number(array.type):
         raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
-    values, valid, wide = _numbers(array)
-    faults.meet(name, valid & ~np.isfinite(values), wide, "a number within the range of float32")
-    values[~valid] = missing
+    values, there, wide = _numbers(array)
+    faults.meet(name, there & ~np.isfinite(values), wide, "a number within the range of float32")
+    values[~there] = missing
     return values
 
 
@@ -178,14 +179,14 @@ def _column(array: Any, name: str, place: int, category: bool, cells: _Cells, fa
 
     key, number = name.encode(), _is_number(array.type)
     if number and not category:
-        values, valid, wide = _numbers(array)
-        faults.meet(name, valid & ~np.isfinite(values), wide, "a number within the range of float32, or null")
+        values, there, wide = _numbers(array)
+        faults.meet(name, there & ~np.isfinite(values), wide, "a number within the range of float32, or null")
         cells.slots[:, place], cells.values[:, place] = np.uint64(_start(key)) & cells.mask, values
-        cells.there[:, place] = valid
+        cells.there[:, place] = there
         return _Column(place, key)
-    text, ends, valid = _strings(array.cast(pa.string()) if number else array, name)
+    text, ends, there = _strings(array.cast(pa.string()) if number else array, name)
     scanner("hashing", "fill_column")(
-        text, ends, valid, np.uint64(_start(key)), cells.mask, cells.slots, cells.there, place
+        text, ends, there, np.uint64(_start(key)), cells.mask, cells.slots, cells.there, place
     )
     return _Column(place, key, text, ends)
 
@@ -213,18 +214,10 @@ def _numbers(array: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArra
     """Return a column's values as float32, which of them are there, and the values before they were narrowed."""
     import pyarrow as pa
 
-    valid = _valid(array)
-    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    held = plain(array)
+    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
     with np.errstate(over="ignore"):
-        return wide.astype(np.float32), valid, wide
-
-
-def _valid(array: Any) -> NDArray[np.bool_]:
-    """Return which rows of a column are there."""
-    if array.null_count == 0:
-        return np.ones(len(array), bool)
-    there: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
-    return there
+        return wide.astype(np.float32), valid(array), wide
 
 
 def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_]]:
@@ -246,4 +239,4 @@ def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], ND
     ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
     # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
     text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
-    return text, ends, _valid(array)
+    return text, ends, valid(array)

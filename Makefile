@@ -36,6 +36,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/river_door.py
 	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
 
 bench-sparsity: $(READY)

@@ -38,6 +38,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
 
 bench-sparsity: $(READY)

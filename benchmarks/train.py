@@ -11,6 +11,7 @@ import itertools
 import json
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -51,18 +52,21 @@ def loss_of(done):
 
 
 def timed(runs, repeats):
-    """Return the median seconds and the last loss of each command, all of them in turns."""
-    seconds, losses = {name: [] for name in runs}, {}
+    """Return the median seconds, of the clock and of processors, and the last loss of each command, all in turns."""
+    seconds, used, losses = {name: [] for name in runs}, {name: [] for name in runs}, {}
     for _ in range(repeats + 1):
         for name, line in runs.items():
-            start = time.perf_counter()
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             done = subprocess.run(line, capture_output=True, text=True, check=False)
             seconds[name].append(time.perf_counter() - start)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
             if done.returncode:
                 sys.exit(f"{name}: {done.stderr}")
             losses[name] = loss_of(done)
     # The first turn compiles, and brings the file into memory.
-    return {name: statistics.median(kept[1:]) for name, kept in seconds.items()}, losses
+    middle = lambda each: {name: statistics.median(kept[1:]) for name, kept in each.items()}  # noqa: E731
+    return middle(seconds), middle(used), losses
 
 
 def main():
@@ -89,10 +93,11 @@ def main():
             runs |= {"VW": vw(path, folder), "VW, a tenth": vw(part, folder)}
         else:
             print("Vowpal Wabbit is not there (pip install vowpalwabbit), and not compared with")
-        seconds, losses = timed(runs, options.repeats)
+        seconds, used, losses = timed(runs, options.repeats)
     print(f"medians of {options.repeats} processes in turns\n")
     for name, took in seconds.items():
-        print(f"{name:18} {took:8.3f} s   progressive log-loss {losses[name]:.6f}")
+        told = f"{used[name]:8.3f} s of processors   progressive log-loss {losses[name]:.6f}"
+        print(f"{name:18} {took:8.3f} s   {told}")
     row = {
         side: (seconds[side] - seconds[f"{side}, a tenth"]) / (options.rows - few)
         for side in (("forel", "VW") if peer else ("forel",))
@@ -101,7 +106,8 @@ def main():
         print(f"{side + ', each added row':18} {1e6 * took:8.3f} µs")
     if peer:
         print(f"\nforel is {seconds['VW'] / seconds['forel']:.1f} times as fast whole, ", end="")
-        print(f"{row['VW'] / row['forel']:.1f} times for each added row")
+        print(f"{row['VW'] / row['forel']:.1f} times for each added row, ", end="")
+        print(f"and takes {used['VW'] / used['forel']:.1f} times less of processors")
 
 
 if __name__ == "__main__":

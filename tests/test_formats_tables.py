@@ -5,6 +5,8 @@ import io
 import json
 import pathlib
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -435,3 +437,54 @@ def test_real_columns_are_those_pandas_reads():
     for name in ("hr", "temp", "windspeed"):
         assert np.array_equal(matrix[:, [slot(name)]].toarray().ravel(), frame[name].astype(np.float32))
     assert matrix[:, [slot("01/01/11", "dteday")]].sum() == (frame["dteday"] == "01/01/11").sum()
+
+
+@given(
+    st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
+)
+def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
+    from forel.formats.hashing import hash_column, hash_name
+
+    whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
+    ends = np.cumsum([0, *map(len, words)]).astype(wide)
+    text = whole[: ends[-1]]
+    assert hash_column(text, ends, hash_name(b"city")).tolist() == [hash_name(w, hash_name(b"city")) for w in words]
+
+
+def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
+    text = b"y,a,b,c\n1,,,\n0, ,NA,\n1,5,6,Rome\n0,6,7,8\n"
+    rows = [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", label="y"))]
+    a, b, rome, eight = slot("a"), slot("b"), slot("Rome", "c"), slot("8", "c")
+    assert rows == [{}, {}, {a: 5, b: 6, rome: 1}, {a: 6, b: 7, eight: 1}]
+    with pytest.raises(ValueError, match=r"line 6, column 'a': got 'x', expected a number"):
+        list(open_blocks(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 100), max_size=40),
+    st.integers(0, 20),
+    st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
+)
+def test_arrays_are_read_where_they_lie(values, start, kind):
+    from forel.formats.arrow import numbers, plain, valid
+
+    array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    assert valid(array).tolist() == there.tolist()
+    found = plain(array)
+    assert (found is None) == (kind == pa.null())
+    if found is not None:
+        assert found[there].tolist() == [value for value in array.to_pylist() if value is not None]
+    assert numbers(array.to_pylist()).equals(array.cast(pa.float64()))
+
+
+def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_path):
+    pq.write_table(pa.table({"y": [1, 0], "n": [0.5, None], "city": ["Rome", "Oslo"]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("y,n,city\n1,0.5,Rome\n0,,Oslo\n")
+    code = (
+        "import sys; from forel.formats import open_blocks;"
+        "print([len(b.indices) for f in sys.argv[1:] for b in open_blocks(f, label='y')],"
+        "sorted({'pandas', 'pyarrow.compute'} & set(sys.modules)))"
+    )
+    line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3] []"

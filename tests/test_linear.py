@@ -311,14 +311,15 @@ def test_importing_the_package_does_not_import_numba():
 def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
     code = (
         "import numpy as np; from forel.linear import Linear, Settings; m = Linear(3, Settings());"
-        "m.learn(np.eye(3), [1, 0, 1]); print(m._lanes.kernel.learn.stats.cache_hits and 1)"
+        "m.learn(np.eye(3), [1, 0, 1]); m._lanes.kernel.learn_one; import sys;"
+        "from forel.kernels.compose import compose; print(compose(m._lanes.recipe).learn.stats.cache_misses and 1)"
     )
     environment = {"FOREL_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
         for _ in range(2)
     ]
-    assert [run.stdout.strip() for run in runs] == ["Counter()", "1"]
+    assert [run.stdout.strip() for run in runs] == ["1", "Counter()"]
     assert [run.stderr.strip() for run in runs] == [
         f"forel: compiling a kernel, once; it is kept in {tmp_path / 'kernels'}",
         "",
@@ -602,3 +603,12 @@ def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_pat
     model.learn(np.eye(3), [1, 0, 1])
     assert (model.weights.ravel() > 0).tolist() == [True, False, True]
     compose.compose.cache_clear()
+
+
+def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):
+    monkeypatch.setattr("forel.lanes.BLOCK", 7)
+    dense, labels = stream("logistic", rounds=200, n=40)
+    model = Linear(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]))
+    model.learn(dense, labels)
+    assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 80
+    assert np.array_equal(model.weights, model._lanes.gather(np.arange(40)))

@@ -36,6 +36,7 @@ from forel.losses import (
     linear_bound,
     quadratic_bound,
 )
+from forel.losses.sigmoid import sigmoid
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = 1e-307  # Below this, numbers are subnormal and no relative accuracy is promised.
@@ -585,3 +586,14 @@ def test_a_loss_of_ones_own_without_expression_says_so() -> None:
     with pytest.raises(Unsupported, match=r"give one as Convex\(..., expression=...\)"):
         Convex(lambda x: 0.0, lambda x: x).expression(cp.Variable(2))
     assert Convex(lambda x: math.inf, lambda x: x)(np.ones(2)) == math.inf
+
+
+def test_the_logistic_function_is_right_to_the_last_digits():
+    m = np.concatenate([np.random.default_rng(0).normal(size=300) * scale for scale in (0.01, 1.0, 30.0, 200.0)])
+    with mp.workdps(40):
+        exact = [1 / (1 + mp.exp(-mp.mpf(float(x)))) for x in m]
+        wrong = [abs(mp.mpf(float(p)) / q - 1) for p, q in zip(sigmoid(m), exact, strict=True)]
+    assert max(wrong) < 2 * np.finfo(np.float64).eps
+    assert sigmoid(m.astype(np.float32)).dtype == np.float32
+    assert np.isnan(sigmoid(np.nan))
+    assert sigmoid([-np.inf, np.inf]).tolist() == [0.0, 1.0]

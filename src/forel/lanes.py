@@ -1,5 +1,6 @@
 """The state that kernels work on: a record a coordinate, with one number of each kind for every lane."""
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from forel.settings import Settings
 __all__ = ["Lanes"]
 
 LINE = 64  # bytes of a cache line
-BLOCK = 1 << 20  # coordinates that are read at a time
+BLOCK = 1 << 15  # coordinates that are read at a time
 
 
 class Lanes:
@@ -78,9 +79,9 @@ class Lanes:
     @property
     def kernel(self) -> Any:
         """The compiled functions."""
-        from forel.kernels import compose
+        from forel.kernels.kernel import kernel
 
-        return compose.compose(self.recipe)
+        return kernel(self.recipe)
 
     @property
     def state(self) -> NDArray[Any]:
@@ -108,8 +109,15 @@ class Lanes:
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""
-        blocks = [np.arange(a, min(a + BLOCK, first + count)) for a in range(first, first + count, BLOCK)]
-        return np.concatenate([self.gather(block) for block in blocks])
+        out = np.empty((count, self.lanes), self.dtype)
+        for start, weights in self.blocks(first, count):
+            out[start - first : start - first + len(weights)] = weights
+        return out
+
+    def blocks(self, first: int, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield the same weights in blocks that stay in a cache, each with its first coordinate."""
+        for start in range(first, first + count, BLOCK):
+            yield start, self.gather(np.arange(start, min(start + BLOCK, first + count)))
 
     def gather(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of the chosen coordinates, a column a lane."""

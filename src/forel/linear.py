@@ -164,6 +164,15 @@ class Linear:
         """
         return self._lanes.gather(coordinates)
 
+    @property
+    def nonzeros(self) -> int:
+        """How many weights are not zero, those of all lanes together, without a table of all of them.
+
+        >>> Linear(1 << 20, Settings()).nonzeros
+        0
+        """
+        return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))
+
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
 

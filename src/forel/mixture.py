@@ -170,23 +170,23 @@ class Mixture:
         self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
     ) -> NDArray[Any]:
         """Return what the mixture makes of all margins, and count what rows of positive importance cost."""
-        from forel.kernels import mixing
+        from forel.kernels.kernel import mixer
 
         out = np.empty((len(found), self.lanes))
         if self._probable and self.classes is None:
-            mixing.probability(found, labels, scale, ledger, out[:, 0])
+            mixer("probability")(found, labels, scale, ledger, out[:, 0])
             return out
         if self._probable:
-            mixing.log_mixed(self._logs(found), labels, scale, ledger, out)
+            mixer("log_mixed")(self._logs(found), labels, scale, ledger, out)
             return out
         each = found.astype(np.float64).reshape(len(found), self.lanes, self.settings.lanes)
         if self.settings.piece in WITHIN:
             low, high = self._range(labels, scale, ledger)
             each = np.clip(each, low[:, None, None], high[:, None, None])
             if self.settings.piece == "squared":
-                mixing.squared(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
+                mixer("squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
                 return out
-        mixing.hedged(each, self._values(each, labels), scale, ledger, out)
+        mixer("hedged")(each, self._values(each, labels), scale, ledger, out)
         suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
         # One after the other, so that sums do not depend on how rows come in blocks.
         ledger[0] = np.add.accumulate(np.concatenate(([ledger[0]], suffered)))[-1]
@@ -235,6 +235,11 @@ class Mixture:
     def seen(self) -> NDArray[np.int64]:
         """The coordinates whose records are not zero, in order; the bias is ``features``."""
         return self.linear.seen
+
+    @property
+    def nonzeros(self) -> int:
+        """How many weights of the best setting are not zero."""
+        return int(np.count_nonzero(self.weights_at(self.seen[self.seen < self.features])))
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the best setting's weights of some coordinates."""

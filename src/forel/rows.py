@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
 from forel.checks import all_finite
 
@@ -42,6 +41,8 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
             raise ValueError("X: got fewer indices or values than indptr says, expected rows of one source")
         _within(X.indices, features)
         return X
+    from scipy import sparse  # not before it is needed: importing it takes a while
+
     if sparse.issparse(X):
         matrix = X if X.format == "csr" else X.tocsr()
         _structure(matrix)

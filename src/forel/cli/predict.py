@@ -58,9 +58,9 @@ def predict(
 def link_of(name: str, settings: Any) -> Any:
     """Return the function from margins to what is written."""
     import numpy as np
-    from scipy.special import expit
 
     from forel.checks import refuse
+    from forel.losses.sigmoid import sigmoid
     from forel.settings import LOSSES
 
     if name not in LINKS:
@@ -68,7 +68,7 @@ def link_of(name: str, settings: Any) -> Any:
     loss = LOSSES.get(settings.piece)
     if name == "auto":
         return np.asarray if "hinge" in str(settings.piece) else getattr(loss, "link", np.asarray)
-    return {"identity": np.asarray, "logistic": expit, "glf1": lambda m: 2 * expit(m) - 1}[name]
+    return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -114,7 +113,7 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
-        "non-zero weights": int(np.count_nonzero(model.weights)),
+        "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
     console = Console(stderr=elsewhere)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from forel.formats.block import Block
 from forel.formats.problems import Malformed, Problems
+from forel.formats.scanners import scanner
 
 __all__ = ["assemble", "without"]
 
@@ -22,9 +23,7 @@ def assemble(
     file: str,
 ) -> Block:
     """Return the block of some rows, whose arrays become its own; ``lines`` says where each row is from."""
-    from forel.formats.compiled.merge import merge_rows
-
-    bad = merge_rows(indptr, indices, values)
+    bad = scanner("merge", "merge_rows")(indptr, indices, values)
     end = int(indptr[-1])
     line = int(lines[0]) if lines.size else 1
     block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines)

@@ -14,6 +14,7 @@ from forel.formats.assemble import without
 from forel.formats.block import Block
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.scanners import scanner
 
 __all__ = ["Crosses", "Entries", "Step", "crossed", "crosses_of"]
 
@@ -97,11 +98,9 @@ class Crosses:
 
     def width(self, features: Iterable[str]) -> int:
         """Return how many features a row has that has one of each, crosses included."""
-        from forel.formats.compiled.crosses import count
-
         kinds = np.array([self.kind(name.encode()) for name in features], np.int64)
         sizes = np.empty(1)
-        count(np.array([0, kinds.size]), kinds, self._terms, len(self.kinds), sizes)
+        scanner("crosses", "count")(np.array([0, kinds.size]), kinds, self._terms, len(self.kinds), sizes)
         return int(min(sizes[0], MOST))
 
     @cached_property
@@ -116,10 +115,8 @@ class Crosses:
 
     def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the kinds of features whose namespaces are where a parser's records say."""
-        from forel.formats.compiled.crosses import classify
-
         found = np.empty(len(records), np.int64)
-        classify(text, records, *self._words, found)
+        scanner("crosses", "classify")(text, records, *self._words, found)
         return found
 
     def cross(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
@@ -127,11 +124,9 @@ class Crosses:
 
         Of ``block`` only what is not its features is used; its ``lines`` say where problems are.
         """
-        from forel.formats.compiled import crosses as compiled
-
         rows, kinds = entries.indptr.size - 1, len(self.kinds)
         sizes = np.empty(rows)
-        compiled.count(entries.indptr, entries.kinds, self._terms, kinds, sizes)
+        scanner("crosses", "count")(entries.indptr, entries.kinds, self._terms, kinds, sizes)
         bad = sizes > MOST
         room = int(sizes[~bad].sum())
         indptr = np.zeros(rows + 1, np.int64)
@@ -139,7 +134,7 @@ class Crosses:
         prints = np.empty(0, np.uint32) if names is None else names.prints
         fresh = np.empty((0 if names is None else room, 4), np.int64)
         infinite = np.zeros(rows, bool)
-        found = compiled.cross(
+        found = scanner("crosses", "cross")(
             entries.indptr, entries.hashes, entries.values, entries.kinds, self._terms, kinds, bits, bad,
             int(sizes[~bad].max(initial=0)), indptr, indices, values, infinite, prints, fresh,
         )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import refuse
+from forel.formats.arrow import call, cast, numbers, strings
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import BROKEN
 from forel.formats.tables import Numbered
@@ -17,6 +18,7 @@ __all__ = ["delimited"]
 
 # A numeric cell that says "none"; a category is absent only where the cell is empty.
 NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
+NO_BYTES = frozenset(word.encode() for word in NOTHING)
 TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0, b"FALSE": 0.0}
 
 
@@ -148,60 +150,62 @@ def _typed(
         if kinds.get(name) == "category":
             arrays.append(array)
             continue
-        numbers, bad = _floats(array)
-        if name not in kinds:
-            # A column is what its first value is, so that this does not depend on how much is read at a time.
-            first = np.argmax(numbers.is_valid().to_numpy(zero_copy_only=False)) if len(numbers) else 0
-            if bad and (numbers.null_count == len(numbers) or bad[0] < first):
-                kinds[name] = "category"
+        # A column is what its first value is, so that this does not depend on how much is read at a time.
+        if name not in kinds and (first := _first(array)) is not None:
+            kinds[name] = "category" if _floats(first)[1] else "number"
+            if kinds[name] == "category":
                 arrays.append(array)
                 continue
-            if numbers.null_count < len(numbers):
-                kinds[name] = "number"
+        values, bad = _floats(array)
         for row in bad:
             if good[row]:
                 expected = f"a number, as the column's first; or say categories=[{name!r}]"
                 problems.meet(Malformed(file, int(lines[row]), name, shown(array[row].as_py()), expected))
             good[row] = False
-        arrays.append(numbers)
+        arrays.append(values)
     typed = pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
     return (typed, lines) if good.all() else (typed.filter(pa.array(good)), lines[good])
 
 
 def _empty(batch: Any) -> NDArray[np.bool_]:
     """Tell which rows have nothing in any cell, as empty lines have."""
-    import pyarrow.compute as pc
-
     found = np.ones(batch.num_rows, bool)
     for array in batch.columns:
-        found &= pc.equal(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
         if not found.any():
             break
+        ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset :][: len(array) + 1]
+        found &= ends[1:] == ends[:-1]
     return found
+
+
+def _first(array: Any) -> Any:
+    """Return the part of a column that is its first value, or None without one."""
+    for row, cell in enumerate(array):
+        if cell.as_py().strip() not in NO_BYTES:
+            return array.slice(row, 1)
+    return None
 
 
 def _floats(array: Any) -> tuple[Any, list[int]]:
     """Return the numbers of a column of strings, null where there is nothing, and the rows that are no numbers."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    from pyarrow._compute import SetLookupOptions
 
     try:
-        text = pc.utf8_trim_whitespace(array.cast(pa.string()))
-        nothing = pc.is_in(text, value_set=pa.array(NOTHING))
-        return pc.if_else(nothing, None, text).cast(pa.float64()), []
+        text = call("utf8_trim_whitespace", cast(array, pa.string()))
+        nothing = call("is_in", text, options=SetLookupOptions(strings(NOTHING), skip_nulls=False))
+        return cast(call("if_else", nothing, pa.nulls(len(text), pa.string()), text), pa.float64()), []
     except pa.ArrowInvalid:
         return _one_by_one(array)
 
 
 def _one_by_one(array: Any) -> tuple[Any, list[int]]:
-    import pyarrow as pa
-
     found: list[float | None] = []
     bad = []
     for row, cell in enumerate(array.to_pylist()):
         word = cell.strip()
         value: float | None = TRUTH.get(word)
-        if value is None and word not in {n.encode() for n in NOTHING}:
+        if value is None and word not in NO_BYTES:
             try:
                 value = float(word) if b"_" not in word else None
             except ValueError:
@@ -209,4 +213,4 @@ def _one_by_one(array: Any) -> tuple[Any, list[int]]:
             if value is None:
                 bad.append(row)
         found.append(value)
-    return pa.array(found, pa.float64()), bad
+    return numbers(found), bad

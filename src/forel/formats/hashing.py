@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.formats.compiled.layout import PAD
+from forel.formats.scanners import scanner
+
 __all__ = ["cross_slot", "hash_name", "slot"]
 
 START, FACTOR = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
@@ -67,14 +70,18 @@ def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np
     return hash_buffer(np.frombuffer(b"".join(names), np.uint8), ends, starts)
 
 
+def hash_column(text: NDArray[np.uint8], ends: NDArray[Any], start: int) -> NDArray[np.uint64]:
+    """Return the hashes of the pieces of ``text`` from ``ends[k]`` to ``ends[k + 1]``, all after one start."""
+    out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
+    scanner("hashing", "hash_column")(text, ends, np.uint64(start), out)
+    return out
+
+
 def hash_buffer(text: NDArray[np.uint8], ends: NDArray[np.int64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the hashes of the pieces of ``text`` from ``ends[k]`` to ``ends[k + 1]``."""
-    from forel.formats.compiled import hashing
-    from forel.formats.compiled.words import PAD
-
     low, high = int(ends[0]), int(ends[-1])
     padded = np.zeros(high - low + PAD, np.uint8)
     padded[: high - low] = text[low:high]
     out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
-    hashing.hash_pieces(padded, ends - low, starts, out)
+    scanner("hashing", "hash_pieces")(padded, ends - low, starts, out)
     return out

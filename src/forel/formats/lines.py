@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.block import Block
+from forel.formats.compiled import layout
 from forel.formats.crosses import Entries, Step
 from forel.formats.decimals import nearest
 from forel.formats.names import Names
 from forel.formats.place import BEGINNING, Place
 from forel.formats.problems import Malformed, Problems, shown
+from forel.formats.scanners import scanner
 from forel.formats.sources import Chunk, last_line_end, next_line
 from forel.formats.tasks import Task, found
 
@@ -48,14 +50,8 @@ class LineFormat:
     step: Step | None = None
 
     def parser(self) -> Any:
-        """Return the compiled parser; numba is imported here, not before."""
-        if self.name == "vw":
-            from forel.formats.compiled import vw
-
-            return vw.parse
-        from forel.formats.compiled import svmlight
-
-        return svmlight.parse
+        """Return the compiled parser."""
+        return scanner(self.name, "parse")
 
 
 def parse_lines(
@@ -82,8 +78,6 @@ def _task(
 
 
 def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:
-    from forel.formats.compiled import layout
-
     parse, text, length = form.parser(), chunk.text, chunk.length
     # An example takes a line, and a feature two bytes; memory that is not touched is not used.
     rows, most = chunk.lines, length // 2 + 1
@@ -120,7 +114,7 @@ def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | No
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problem = _problem(chunk, at, file, line + done, _meaning(layout, status))
+        problem = _problem(chunk, at, file, line + done, _meaning(status))
         if form.step is None:
             problems.meet(problem)
         else:
@@ -151,7 +145,7 @@ def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[
     return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
-def _meaning(layout: Any, status: int) -> str:
+def _meaning(status: int) -> str:
     return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.formats.scanners import scanner
+
 __all__ = ["Names"]
 
 MET, FINGERPRINT, TOUCHED = 2, 0xFFFFFFFC, 1
@@ -38,12 +40,10 @@ class Names:
         """Keep names whose bytes are where the records of a parser say."""
         if not records.size:
             return
-        from forel.formats.compiled.layout import gather
-
         slots, _, begin, middle, start, stop = records.T
         size = int((middle - begin + (middle > begin) + stop - start).sum())
         ends, out = np.zeros(slots.size + 1, np.int64), np.empty(size, np.uint8)
-        gather(text, records, ends, out)
+        scanner("recorded", "gather")(text, records, ends, out)
         self._keep(slots.copy(), out.tobytes(), ends)
 
     def meet(self, slots: NDArray[Any], hashes: NDArray[np.uint64], word: Callable[[int], bytes]) -> None:

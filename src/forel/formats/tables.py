@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import refuse
+from forel.formats.arrow import plain, valid
 from forel.formats.assemble import assemble
 from forel.formats.block import Block
 from forel.formats.columns import Columns
 from forel.formats.crosses import Entries, Step, crossed
-from forel.formats.hashing import START, hash_buffer, hash_name
+from forel.formats.hashing import START, hash_column, hash_name
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.scanners import scanner
 from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["Numbered", "arrow_batches", "numbered", "parquet_batches", "table_blocks"]
@@ -79,7 +82,7 @@ def table_blocks(
         if step is not None:
             step.check(features)
             width = step.width(features)
-        size = max(1, block_bytes // (8 * max(1, width)))
+        size = max(1, block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             part = batch.slice(start, size)
             block = _block(part, lines[start : start + size], features, columns, bits, problems, names, file, step)
@@ -88,23 +91,38 @@ def table_blocks(
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A column's hashes, values and which of them are there; the bytes of its rows where it is of strings."""
+class _Cells:
+    """A table of rows and features: the slot of each, its value, and whether it is there."""
 
-    key: bytes
-    hashes: NDArray[np.uint64]
+    slots: NDArray[np.int32]
     values: NDArray[np.float32]
     there: NDArray[np.bool_]
-    text: NDArray[np.uint8] | None = None
-    ends: NDArray[np.int64] | None = None
+    mask: np.uint64
 
-    def name(self, names: Names, bits: int, good: NDArray[np.bool_]) -> None:
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of the table by its name; the bytes of its rows where it is of strings."""
+
+    place: int
+    key: bytes
+    text: NDArray[np.uint8] | None = None
+    ends: NDArray[Any] | None = None
+
+    def name(self, names: Names, cells: _Cells, good: NDArray[np.bool_]) -> None:
         """Keep the names of the rows that are there and good."""
-        rows = np.flatnonzero(self.there & good)
+        rows = np.flatnonzero(cells.there[:, self.place] & good)
         if self.text is None or self.ends is None:
             rows = rows[:1]
-        hashes = self.hashes[rows]
-        names.meet(_slots(hashes, bits), hashes, lambda k: b"^".join(filter(None, self.word(rows[k]))))
+        names.meet(
+            cells.slots[rows, self.place], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k])))
+        )
+
+    def hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the whole hashes of some rows, of which slots are the last bits."""
+        if self.text is None or self.ends is None:
+            return np.full(rows.size, _start(self.key), np.uint64)
+        return hash_column(self.text, self.ends, _start(self.key))[rows]
 
     def word(self, row: int) -> tuple[bytes, bytes]:
         """Return the namespace and the name of a row's feature."""
@@ -137,29 +155,26 @@ def _block(
     if columns.importance is not None:
         faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
     shape = batch.num_rows, len(features)
-    hashes, values, there = np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, bool)
-    held = [_column(batch.column(name), name, columns, faults) for name in features]
-    for k, column in enumerate(held):
-        hashes[:, k], values[:, k], there[:, k] = column.hashes, column.values, column.there
-        if names is not None and step is None:
-            column.name(names, bits, faults.good)
-    good = faults.good
+    mask = np.uint64((1 << bits) - 1)
+    cells = _Cells(np.empty(shape, np.int32), np.ones(shape, np.float32), np.empty(shape, bool), mask)
+    held = [_column(batch.column(name), name, k, columns, cells, faults) for k, name in enumerate(features)]
+    if names is not None and step is None:
+        for column in held:
+            column.name(names, cells, faults.good)
+    slots, values, there, good = cells.slots, cells.values, cells.there, faults.good
     if not good.all():
-        hashes, values, there = hashes[good], values[good], there[good]
+        slots, values, there = slots[good], values[good], there[good]
         labels, importance, lines = labels[good], importance[good], lines[good]
     indptr = np.zeros(lines.size + 1, np.int64)
     np.cumsum(there.sum(axis=1), out=indptr[1:])
-    hashed, kept = hashes[there], values[there]
+    kept = values[there]
     if step is None:
-        return assemble(indptr, _slots(hashed, bits), kept, labels, importance, lines, problems, file)
+        return assemble(indptr, slots[there], kept, labels, importance, lines, problems, file)
     rows, places = np.flatnonzero(good), np.argwhere(there)
+    hashed = np.stack([column.hashes(rows) for column in held], axis=1)[there] if held else np.empty(0, np.uint64)
     kinds = np.array([step.kind(column.key) for column in held], np.int64)[places[:, 1]]
     entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]].word(rows[places[k, 0]]))
     return crossed(entries, labels, importance, lines, step, bits, names, problems, file)
-
-
-def _slots(hashes: NDArray[np.uint64], bits: int) -> NDArray[np.int32]:
-    return (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
 
 
 def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Faults) -> NDArray[np.float32]:
@@ -169,34 +184,45 @@ def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Fa
     array = batch.column(name)
     if not _is_number(array.type):
         raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
-    values, valid, wide = _numbers(array)
-    faults.meet(name, valid & ~np.isfinite(values), wide, "a number within the range of float32")
-    values[~valid] = missing
+    values, there, wide = _numbers(array)
+    faults.meet(name, there & ~np.isfinite(values), wide, "a number within the range of float32")
+    values[~there] = missing
     return values
 
 
-def _column(array: Any, name: str, columns: Columns, faults: _Faults) -> _Column:
+def _column(array: Any, name: str, place: int, columns: Columns, cells: _Cells, faults: _Faults) -> _Column:
+    """Fill one column of the cells."""
     import pyarrow as pa
 
-    key = name.encode()
-    n = len(array)
-    if not _is_number(array.type) and columns.kinds.get(name) == "number":
+    key, number = name.encode(), _is_number(array.type)
+    if not number and columns.kinds.get(name) == "number":
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
-    if _is_number(array.type) and name not in columns.categories:
-        values, valid, wide = _numbers(array)
-        bad = valid & ~np.isfinite(values)
+    if number and name not in columns.categories:
+        values, there, wide = _numbers(array)
+        bad = there & ~np.isfinite(values)
         faults.meet(name, bad, wide, "a number within the range of float32, or null")
         if name not in columns.buckets:
-            if name in columns.log:
-                values = logarithms(wide).astype(np.float32)
-            return _Column(key, np.full(n, hash_name(key), np.uint64), values, valid)
-        words, which = buckets(np.where(valid & ~bad, wide, 0.0), columns.buckets[name])
-        array = pa.DictionaryArray.from_arrays(pa.array(which, mask=~valid), pa.array(words))
-    text, ends, valid = _strings(array.cast(pa.string()) if _is_number(array.type) else array, name)
-    hashes = hash_buffer(text, ends, np.full(n, hash_name(key) if key else START, np.uint64))
-    return _Column(key, hashes, np.ones(n, np.float32), valid & (np.diff(ends) > 0), text, ends)
+            cells.slots[:, place] = np.uint64(_start(key)) & cells.mask
+            cells.values[:, place] = logarithms(wide) if name in columns.log else values
+            cells.there[:, place] = there
+            return _Column(place, key)
+        words, which = buckets(np.where(there & ~bad, wide, 0.0), columns.buckets[name])
+        array = pa.DictionaryArray.from_arrays(pa.array(which, mask=~there), pa.array(words))
+        number = False
+    text, ends, there = _strings(array.cast(pa.string()) if number else array, name)
+    scanner("hashing", "fill_column")(
+        text, ends, there, np.uint64(_start(key)), cells.mask, cells.slots, cells.there, place
+    )
+    return _Column(place, key, text, ends)
 
 
+@lru_cache(1 << 12)
+def _start(key: bytes) -> int:
+    """Return the hash of a column's name."""
+    return hash_name(key) if key else START
+
+
+@lru_cache(1 << 12)
 def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
@@ -213,13 +239,13 @@ def _numbers(array: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArra
     """Return a column's values as float32, which of them are there, and the values before they were narrowed."""
     import pyarrow as pa
 
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
-    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    held = plain(array)
+    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
     with np.errstate(over="ignore"):
-        return wide.astype(np.float32), valid, wide
+        return wide.astype(np.float32), valid(array), wide
 
 
-def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_]]:
     """Return a column's bytes, where each row's end, and which are there."""
     import pyarrow as pa
     from pyarrow import types
@@ -233,8 +259,9 @@ def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64
         raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
     if view:
         array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
-    array = array.cast(pa.large_binary())
     _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return text, ends, array.is_valid().to_numpy(zero_copy_only=False)
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
+    # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
+    text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    return text, ends, valid(array)

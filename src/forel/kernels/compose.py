@@ -16,6 +16,7 @@ import numba
 
 from forel.kernels import address, dither, inline, losses, pieces, prefetch
 from forel.kernels.recipe import FLAGS, Recipe
+from forel.native import home
 
 __all__ = ["compose", "interpret"]
 
@@ -24,10 +25,7 @@ COMPILED = ("carray", "pointer", "prefetch")  # what only compiled code can have
 
 def folder() -> pathlib.Path:
     """Return where composed kernels are kept: $FOREL_CACHE, or the user's cache folder."""
-    base = os.environ.get("FOREL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forel"
-    )
-    return pathlib.Path(base) / "kernels"
+    return home() / "kernels"
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ are only predicted.
 import numpy as np
 from numba import njit
 
-from forel.compiling import kept
+from forel.native.compiling import kept
 
 __all__ = ["HEAD", "hedged", "log_mixed", "probability", "squared"]
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from forel.cvx import cvxpy
 from forel.losses.margin import Array, Choice, Constants, Interval, inverse_square, reach
+from forel.losses.sigmoid import sigmoid
 
 __all__ = ["Hinge", "Logistic", "SquaredHinge"]
 
@@ -32,24 +32,25 @@ class Logistic:
     smooth: ClassVar[bool] = True
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return y log(1 + e⁻ᵐ) + (1 − y) log(1 + eᵐ), in which nothing cancels."""
+        """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        return np.asarray(y * np.logaddexp(0.0, -m) + (1 - y) * np.logaddexp(0.0, m))
+        beyond = y * np.maximum(-m, 0.0) + (1 - y) * np.maximum(m, 0.0)
+        return np.asarray(beyond + np.log1p(np.exp(-np.abs(m))))
 
     def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return p − y as (1 − y)p − y(1 − p), exact to rounding for labels 0 and 1."""
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        return np.asarray((1 - y) * expit(m) - y * expit(-m))
+        return np.asarray((1 - y) * sigmoid(m) - y * sigmoid(-m))
 
     def link(self, margin: ArrayLike) -> Array:
         """Return the probability of a one."""
-        return np.asarray(expit(np.asarray(margin, dtype=np.float64)))
+        return np.asarray(sigmoid(np.asarray(margin, dtype=np.float64)))
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; labels 0 and 1 are the worst, so that their range does not matter."""
         largest = reach("margin", margin)
-        p = float(expit(largest))
-        return Constants(p, 0.25, p * float(expit(-largest)), math.exp(-largest))
+        p = float(sigmoid(largest))
+        return Constants(p, 0.25, p * float(sigmoid(-largest)), math.exp(-largest))
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
         """Return log(1 + eᵐ) − ym in cvxpy's words."""

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy import sparse
-from scipy.special import expit, log_expit, softmax
 
 from forel.checks import all_finite, refuse, whole
 from forel.linear import Linear
 from forel.losses import Softmax
+from forel.losses.sigmoid import sigmoid
 from forel.mixture import Mixture
 from forel.rows import rows_of
 from forel.settings import LOSSES
@@ -28,13 +27,21 @@ __all__ = ["LINKS", "Serving", "pack_serving", "serving", "unpack_serving"]
 DENSE = 1 << 24  # weights up to which a table of all features is faster than looking places up, and small enough
 MOST = 88.0  # beyond this an exponential leaves the range of float32
 
+
+def _softmax(margins: Any, each: bool = False) -> Any:
+    """Return shares of 1, of the margins or of the chances that each stands for by itself."""
+    from scipy.special import log_expit, softmax
+
+    return softmax(log_expit(margins) if each else margins, axis=1)
+
+
 LINKS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda m: m,
-    "probability": expit,
+    "probability": sigmoid,
     "exponential": lambda m: np.exp(np.minimum(m, MOST)),
     "sign": lambda m: np.where(m > 0, 1.0, -1.0),
-    "softmax": lambda m: softmax(m, axis=1),
-    "rest": lambda m: softmax(log_expit(m), axis=1),
+    "softmax": _softmax,
+    "rest": lambda m: _softmax(m, each=True),
     "largest": lambda m: m.argmax(axis=1),
 }
 
@@ -80,6 +87,8 @@ class Serving:
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""
+        from scipy import sparse
+
         rows = rows_of(X, self.features, np.float32)
         places = rows.indices if self._dense else self._places(rows.indices)
         parts = rows.values, places, rows.indptr

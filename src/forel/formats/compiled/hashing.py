@@ -8,9 +8,9 @@ filled up with zeros. A namespace's hash is where the hashes of its features sta
 import numpy as np
 
 from forel.formats.compiled.cache import fast
-from forel.formats.compiled.words import EIGHT, THREE, address, load
+from forel.formats.compiled.words import EIGHT, THREE, address, byte, load
 
-__all__ = ["START", "absorb", "finish", "hash_pieces", "mix", "only"]
+__all__ = ["START", "absorb", "fill_column", "finish", "hash_column", "hash_pieces", "mix", "only"]
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
@@ -57,3 +57,43 @@ def hash_pieces(text, ends, start, out):
         if at < end:
             state = absorb(state, only(load(at), end - at))
         out[k] = finish(state, length)
+
+
+@fast
+def hash_piece(at, end, limit, start):
+    """Return the hash of the bytes between two addresses, reading none at or after ``limit``."""
+    length, state = end - at, start
+    while at + EIGHT <= end:
+        state = absorb(state, load(at))
+        at += EIGHT
+    if at < end:
+        if at + EIGHT <= limit:
+            word = only(load(at), end - at)
+        else:
+            word = np.uint64(0)
+            while at < end:
+                end -= ONE
+                word = word << EIGHT | np.uint64(byte(end))
+        state = absorb(state, word)
+    return finish(state, length)
+
+
+@fast
+def hash_column(text, ends, start, out):
+    """Write the hashes of a column of strings, all after one start; there need be no room after the text."""
+    base = address(text)
+    limit = base + np.uint64(text.size)
+    for k in range(out.size):
+        out[k] = hash_piece(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), limit, start)
+
+
+@fast
+def fill_column(text, ends, valid, start, mask, slots, there, place):
+    """Write one column of a table: the slots of its strings, and which of them are there; empty ones are not."""
+    base = address(text)
+    limit = base + np.uint64(text.size)
+    column = np.uint64(place)
+    for k in range(valid.size):
+        at, end = base + np.uint64(ends[k]), base + np.uint64(ends[k + 1])
+        there[k, column] = valid[k] and at < end
+        slots[k, column] = np.int32(hash_piece(at, end, limit, start) & mask)

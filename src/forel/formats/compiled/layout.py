@@ -1,10 +1,8 @@
-"""What parsers of lines share: where counts are kept, what can be wrong, and how names are recorded."""
+"""What scanners and their callers agree on: where counts are kept, and what can be wrong; nothing here needs numba."""
 
 import numpy as np
 
-from forel.formats.compiled.cache import fast
-
-__all__ = ["gather", "settle"]
+PAD = 8  # bytes that must follow the text, because a load may reach beyond it
 
 # Places in ``counts``: where reading goes on, and how much there is so far.
 AT, ROWS, ENTRIES, LINES, HARD, NAMES = range(6)
@@ -17,42 +15,3 @@ NO_ID, NO_COLON, ID_ZERO, NO_QUERY = range(11, 15)
 FINGERPRINT, TOUCHED, MET = np.uint32(0xFFFFFFFC), np.uint32(1), np.uint32(2)
 UPPER = np.uint64(32)
 COLUMNS = 6  # of a record: slot, hash, and a name as the bytes begin to middle, a caret if any, the bytes start to stop
-
-
-@fast
-def settle(prints, records, names, candidates):
-    """Keep those candidates of a row, after the first ``names`` records, whose slot is touched first; return the end.
-
-    Names that meet in a slot are told apart by 30 bits of their hash. One loop for a whole row, because the slots are
-    far apart in memory and are waited for together.
-    """
-    end = np.uint64(names)
-    for k in range(np.uint64(names), np.uint64(names + candidates)):
-        slot = np.uint64(records[k, 0])
-        mine = np.uint32(np.uint64(records[k, 1]) >> UPPER) & FINGERPRINT | TOUCHED
-        held = prints[slot]
-        if held == 0:
-            prints[slot] = mine
-            for column in range(COLUMNS):
-                records[end, column] = records[k, column]
-            end += np.uint64(1)
-        elif (held ^ mine) & FINGERPRINT != 0:
-            prints[slot] = held | MET
-    return np.int64(end)
-
-
-@fast
-def gather(text, records, ends, out):
-    """Write the names of the records one after the other, and where each ends."""
-    at = 0
-    for k in range(records.shape[0]):
-        for i in range(records[k, 2], records[k, 3]):
-            out[at] = text[i]
-            at += 1
-        if records[k, 3] > records[k, 2]:
-            out[at] = 94  # a caret
-            at += 1
-        for i in range(records[k, 4], records[k, 5]):
-            out[at] = text[i]
-            at += 1
-        ends[k + 1] = at

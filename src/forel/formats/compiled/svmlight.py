@@ -5,9 +5,9 @@ import numpy as np
 from forel.formats.compiled import layout
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import mix
-from forel.formats.compiled.layout import settle
 from forel.formats.compiled.merge import merge_row
 from forel.formats.compiled.numbers import FULL, HARD, LARGEST, WRONG, finished, number
+from forel.formats.compiled.recorded import settle
 from forel.formats.compiled.vw import blank
 from forel.formats.compiled.words import EIGHT, address, byte, digits, load, power_of_ten
 from forel.formats.compiled.words import value as value_of

@@ -5,9 +5,9 @@ import numpy as np
 from forel.formats.compiled import layout
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import START, absorb, finish, only
-from forel.formats.compiled.layout import settle
 from forel.formats.compiled.merge import merge_row
 from forel.formats.compiled.numbers import HARD, LARGEST, WRONG, finished, number
+from forel.formats.compiled.recorded import settle
 from forel.formats.compiled.words import EIGHT, address, byte, load, name_end
 
 __all__ = ["parse"]

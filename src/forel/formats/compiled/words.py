@@ -18,7 +18,6 @@ from forel.formats.compiled.cache import fast
 __all__ = ["address", "byte", "digits", "first", "load", "name_end", "power_of_ten", "value"]
 
 intrinsic: Any = extending.intrinsic
-PAD = 8  # bytes that must follow the text, because a load may reach beyond it
 SWAPPED = sys.byteorder == "big"
 
 

@@ -1,7 +1,6 @@
-"""Compiling functions, and keeping what was compiled for the next process."""
+"""Compiling by numba, which keeps what it compiled for the next process."""
 
 import hashlib
-import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -10,17 +9,11 @@ from typing import Any
 import numba
 from numba.core import config
 
-__all__ = ["home", "kept"]
+from forel.native.keeping import home
+
+__all__ = ["kept"]
 
 CONFIG: Any = config
-
-
-def home() -> pathlib.Path:
-    """Return where compiled code is kept: $FOREL_CACHE, or the user's cache folder."""
-    base = os.environ.get("FOREL_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forel"
-    )
-    return pathlib.Path(base)
 
 
 def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:

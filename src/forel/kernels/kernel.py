@@ -1,0 +1,62 @@
+"""A kernel's functions, each found when it is first called: linked where it was compiled before, else compiled."""
+
+import pathlib
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from forel.kernels.recipe import Recipe
+from forel.native import Native
+
+__all__ = ["kernel", "mixer"]
+
+BLOCKS = ("learn", "feed", "predict", "gather")  # what takes many rows at a time, and need not come from numba
+
+
+class Kernel:
+    """The functions of a recipe: those for blocks by what was kept of them, those for one row from numba."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        source = f"{recipe}\n{_sources()}"
+        for name in BLOCKS:
+            setattr(self, name, Native(name, source, partial(self.__getattr__, name)))
+
+    def __getattr__(self, name: str) -> Any:
+        from forel.kernels.compose import compose
+
+        return getattr(compose(self._recipe), name)
+
+
+@lru_cache(maxsize=64)
+def kernel(recipe: Recipe) -> Any:
+    """Return the functions of a recipe; a loss of the user's own is compiled by numba in every process.
+
+    >>> kernel(Recipe("logistic", "proximal", "adagrad", "once")).learn.name
+    'learn'
+    """
+    if isinstance(recipe.loss, str):
+        return Kernel(recipe)
+    from forel.kernels.compose import compose
+
+    return compose(recipe)
+
+
+@cache
+def mixer(name: str) -> Native:
+    """Return a function of ``forel.kernels.mixing``.
+
+    >>> mixer("hedged").name
+    'hedged'
+    """
+
+    def compiled() -> Any:
+        from forel.kernels import mixing
+
+        return getattr(mixing, name)
+
+    return Native(name, (pathlib.Path(__file__).parent / "mixing.py").read_text(), compiled)
+
+
+@cache
+def _sources() -> str:
+    return "".join(path.read_text() for path in sorted(pathlib.Path(__file__).parent.glob("*.py")))

@@ -41,8 +41,8 @@ def test_the_same_model_comes_of_it(folder, tmp_path, source, to):
     assert done.rows == 1000
     assert done.problems.count == 0
     assert list(done.lost) == (["names, of which the slots are left"] if to == "b.svm" else [])
-    one = train(folder / source, bits=16, **reading)
-    two = train(tmp_path / to, bits=16, **({"label": "label"} if to == "b.jsonl" else {}))
+    one = train(folder / source, Settings(), bits=16, **reading)
+    two = train(tmp_path / to, Settings(), bits=16, **({"label": "label"} if to == "b.jsonl" else {}))
     if to == "b.svm":  # ids are in order, and sums may round otherwise
         assert np.allclose(one.model.weights, two.model.weights, rtol=1e-3, atol=1e-5)
     else:

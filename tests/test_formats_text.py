@@ -397,17 +397,21 @@ def test_a_block_is_what_the_learner_learns_from():
     assert one.loss == two.loss
 
 
-def test_compiled_code_is_kept_by_all_its_sources(tmp_path, monkeypatch):
-    from forel.formats.compiled import cache, vw
+def once_more(x):
+    return x + 1
 
-    (tmp_path / "caller.py").write_text("import callee")
-    (tmp_path / "callee.py").write_text("one")
+
+def test_compiled_code_is_kept_by_all_its_sources(tmp_path, monkeypatch):
+    from forel.native.compiling import kept
+
+    source = tmp_path / "callee.py"
+    source.write_text("one")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
-    before = cache.folder(tmp_path)
-    assert before.parent == tmp_path / "formats"
-    (tmp_path / "callee.py").write_text("two")
-    assert cache.folder(tmp_path) != before
-    assert str(cache.FOLDER) in vw.parse.stats.cache_path
+    before = kept("formats", str(source))(once_more).stats.cache_path
+    assert str(tmp_path / "formats") in before
+    assert kept("formats", str(source))(once_more).stats.cache_path == before
+    source.write_text("two")
+    assert kept("formats", str(source))(once_more).stats.cache_path != before
 
 
 def test_parsers_run_without_the_interpreters_lock():

@@ -207,3 +207,84 @@ def test_a_loss_of_ones_own_and_refusals():
         known.only(4)
     known.reset()
     assert known.loss == known.rounds == 0
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory):
+    from forel.clicks import write_clicks
+
+    path = tmp_path_factory.mktemp("clicks") / "clicks.vw"
+    with path.open("wb") as file:
+        write_clicks(file, 3000, seed=1)
+    return path
+
+
+def test_training_without_settings_mixes_and_goes_on_from_a_file(clicks, tmp_path):
+    import forel
+    from forel.scoring import evaluate
+
+    whole = forel.train(clicks, bits=14, certified=True)
+    assert isinstance(whole.model, Mixture)
+    assert whole.model.settings.lanes == 16
+    assert whole.report.loss == pytest.approx(whole.model.loss / whole.rows, rel=1e-9)
+    assert whole.model.loss <= whole.model.losses.min() + np.log(16) + 1e-9
+    # Whatever the blocks and threads, and however often it is stored in between, the same bits.
+    again = forel.train(clicks, bits=14, certified=True, block_bytes=5000, threads=2)
+    assert again.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
+    assert np.array_equal(again.model.ledger, whole.model.ledger)
+    lines = clicks.read_bytes().splitlines(keepends=True)
+    (tmp_path / "1.vw").write_bytes(b"".join(lines[:1234]))
+    (tmp_path / "2.vw").write_bytes(b"".join(lines[1234:]))
+    forel.train(tmp_path / "1.vw", bits=14, certified=True).save(tmp_path / "m.forel")
+    more = forel.train(tmp_path / "2.vw", start=forel.load(tmp_path / "m.forel"))
+    more.save(tmp_path / "m.forel")
+    assert np.array_equal(more.model.ledger, whole.model.ledger)
+    assert more.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
+    # The mixture and the best setting alone, from files.
+    whole.best().save(tmp_path / "best.forel")
+    losses = [evaluate(clicks, forel.load(tmp_path / name)).report.loss for name in ("m.forel", "best.forel")]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    assert (tmp_path / "best.forel").stat().st_size < (tmp_path / "m.forel").stat().st_size / 4
+
+
+def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
+    import forel
+
+    class Stop(Exception):
+        pass
+
+    def stop(moment):
+        if moment.rows > 1500:
+            raise Stop
+
+    options = {"bits": 14, "block_bytes": 20_000, "checkpoint": tmp_path / "c", "every": 500}
+    forel.train(clicks, bits=14).save(tmp_path / "never")
+    with pytest.raises(Stop):
+        forel.train(clicks, progress=stop, **options)
+    forel.train(clicks, resume=True, **options).save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "never").read_bytes()
+
+
+def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
+    import json
+    import subprocess
+    import sys
+
+    def run(*words):
+        done = subprocess.run([sys.executable, "-m", "forel", *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    found = json.loads(run("train", clicks, "-b", 14, "--model", tmp_path / "m.forel", "--quiet", "--json"))
+    assert len(found["settings"]) == 16
+    assert sum(one["posterior"] for one in found["settings"]) == pytest.approx(1)
+    assert found["guarantee"].startswith("within 0.00093 per example of the best of 16 settings, which is ")
+    assert found["report"]["loss"] <= found["settings"][0]["loss"] + np.log(16) / 3000 + 1e-9
+    page = tmp_path / "r.html"
+    said = run("train", clicks, "-b", 14, "--lanes", 4, "--best", "--model", tmp_path / "b.forel", "--report", page)
+    assert "best of 4 settings" in said
+    assert "Settings that were mixed" in page.read_text()
+    assert "learner, which can go on" in run("inspect", tmp_path / "b.forel")
+    assert "best of 16 settings" in run("inspect", tmp_path / "m.forel")
+    one = run("train", clicks, "-b", 14, "--alpha", 0.1, "--l1", 1)
+    assert "Mixture" not in one

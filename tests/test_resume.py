@@ -140,7 +140,7 @@ def test_how_the_negative_class_is_written_is_remembered(tmp_path):
     source.write_text("-1 |a b\n" + "1 |a c\n" * 50 + "0 |a d\n")
     options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "every": 1}
     stopped(2, source, SETTINGS, **options)
-    with pytest.raises(Malformed, match=r"the label 0 .* expected -1 or 1 as before"):
+    with pytest.raises(Malformed, match="the label 0, expected -1 or 1 as before"):
         train(source, SETTINGS, resume=True, **options)
 
 

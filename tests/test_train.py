@@ -112,21 +112,8 @@ def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
     table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
     options = ("--bucket", "price", "--log", "price", "--label", "click", "-f", path, "-b", 12)
     assert "got 'price', expected one of these for a column" in command("train", table, *options).stderr
-    options = (
-        "--bucket",
-        "price:2",
-        "--keep",
-        "price",
-        "-q",
-        "p:",
-        "--label",
-        "click",
-        "-f",
-        path,
-        "-b",
-        12,
-        "--names",
-    )
+    said = "--bucket price:2 --keep price -q p: --label click -b 12 --names --alpha 0.1"
+    options = (*said.split(), "-f", path)
     assert command("train", table, *options).returncode == 0
     shown = json.loads(command("inspect", path, "--json").stdout)
     assert shown["reading"]["bucket"] == ["price:2"]
@@ -220,7 +207,7 @@ def test_arguments_that_cannot_work_are_sentences(folder):
     for options, said in [
         ({"holdout": 1}, "holdout: got 1, expected 0 for none, or at least 2"),
         ({"passes": 0}, "passes: got 0"),
-        ({"settings": Settings(alpha=(0.1, 0.2))}, "expected one model with one margin"),
+        ({"settings": Settings("softmax")}, "expected a loss of one margin"),
         ({"bits": 99}, "bits: got 99"),
     ]:
         with pytest.raises(ValueError, match=said):

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from forel.mixture import Mixture
 from forel.norms import L2, LINF
 from forel.training import Moment
 
-__all__ = ["Curve", "History", "Probe", "proofs"]
+__all__ = ["Curve", "History", "Probe", "proofs", "shares"]
 
 Probe = Callable[[Moment], Mapping[str, float]]
 OFTEN = 2**0.25  # losses are looked at four times while rows double
@@ -102,6 +103,25 @@ class History:
             self.curves[group].setdefault(name, Curve()).add(rows, value)
 
 
+def shares(moment: Moment) -> dict[str, float]:
+    """Return the weight of each of a mixture's settings: a probe; nothing for one model.
+
+    >>> from forel.training import Settings, train
+    >>> rows = [{"x": 1.0, "y": k % 3 == 0} for k in range(300)]
+    >>> history = History(shares=shares)
+    >>> _ = train(rows, Settings(alpha=(0.1, 1.0)), label="y", bits=4, progress=history)
+    >>> history.close()
+    >>> sorted(history.curves["shares"])
+    ['alpha=0.1', 'alpha=1']
+
+    Survey: section 3.6
+    """
+    model = moment.model
+    if not isinstance(model, Mixture):
+        return {}
+    return {name: float(share) for name, share in zip(model.names, model.posterior, strict=True)}
+
+
 def proofs(moment: Moment) -> dict[str, float]:
     r"""Return what is proved of a certified model so far, per row: a probe.
 
@@ -117,7 +137,7 @@ def proofs(moment: Moment) -> dict[str, float]:
     >>> sorted(history.curves["proof"])
     ['bound', 'floor', 'loss', 'regret']
 
-    Survey: Theorem 10
+    Survey: Lemma 5 and Theorem 12
     """
     model = moment.model
     if not model.rounds:

@@ -127,8 +127,10 @@ class Lanes:
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        """The coordinates whose records are not zero, in order."""
+        """The coordinates that rows had, in order, so far as their records can tell."""
         used = self.features + int(self.settings.bias)
+        if self.reach.size == self.features + 1:  # a number each, instead of a record
+            return np.flatnonzero(self.reach[:used])
         width = self.flat.size // (self.features + 1)
         blocks = [self.flat[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
         owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
@@ -167,7 +169,7 @@ class Lanes:
         """
         settings, recipe = self.settings, self.recipe
         p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
-        parts = self.state[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
+        parts = self.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
         x = self.gather(some)[:, lanes].T.astype(np.float64)
         z, n = parts[:2]
         gradients = z if recipe.parts == 2 else parts[2]

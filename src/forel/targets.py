@@ -26,9 +26,10 @@ def measure_of(settings: Settings) -> Progressive:
     >>> measure_of(Settings("hinge")).kind
     'sign'
     """
-    if settings.lanes > 1 or settings.loss == "softmax":
-        got = "softmax" if settings.loss == "softmax" else f"{settings.lanes} models side by side"
-        raise refuse("settings", got, "one model with one margin; forel.linear.Linear learns several from blocks")
+    if settings.loss == "softmax":
+        raise refuse(
+            "settings", "softmax", "a loss of one margin; forel.linear.Linear learns several classes from blocks"
+        )
     loss: MarginLoss | Any = LOSSES[settings.loss] if isinstance(settings.loss, str) else settings.loss
     if not hasattr(loss, "link"):
         own = loss

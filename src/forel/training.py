@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,9 @@ from forel.checks import refuse, whole
 from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
 from forel.formats.place import prints_of
+from forel.grid import settle
 from forel.linear import Linear, Rows
+from forel.mixture import Mixture
 from forel.passes import Passes, made_with, once
 from forel.progressive import Progressive, Report
 from forel.settings import Settings
@@ -51,7 +53,7 @@ class Moment:
     held: Progressive
     block: Block = field(repr=False)
     margins: NDArray[Any] = field(repr=False)
-    model: Linear = field(repr=False)
+    model: Linear | Mixture = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Trained:
     seconds : from the first byte to the last row
     """
 
-    model: Linear
+    model: Linear | Mixture
     report: Report
     holdout: Report | None
     passes: tuple[Report, ...]
@@ -101,6 +103,10 @@ class Trained:
         save(path, self.model, self.extra, self.names)
         self.done()
 
+    def best(self) -> "Trained":
+        """Return the same with the best setting's model alone; itself where there is one setting only."""
+        return replace(self, model=self.model.only()) if isinstance(self.model, Mixture) else self
+
     def done(self) -> None:
         """Remove the checkpoint, because the model is in another file."""
         if self.checkpoint is not None:
@@ -128,7 +134,7 @@ def train(
     Parameters
     ----------
     source : as :func:`forel.formats.open_blocks` takes it: paths, patterns, "-", file objects, tables, dicts
-    settings : what is learned, and how; one model
+    settings : what is learned, and how; several settings, or those of :func:`forel.grid.settle` for None, are mixed
     passes : over the source
     holdout : every so many rows one is predicted and not learned from; 0 for none
     threads : that parse, which changes nothing but the time; None for what suits the machine
@@ -158,7 +164,8 @@ def train(
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
     measure = partial(measure_of, model.settings)
     problems = Problems(reading.get("on_error", "raise"))
-    names = Names(reading["bits"]) if reading.get("names") else None
+    given = reading.get("names")
+    names = given if isinstance(given, Names) else Names(reading["bits"]) if given else None
     standing = Standing(measure(), measure(), problems, names)
     save = None
     if checkpoint is not None:
@@ -194,17 +201,18 @@ def train(
 
 def _begin(
     settings: Settings | None, certified: bool, start: Stored | None, reading: dict[str, Any]
-) -> tuple[Linear, dict[str, Any]]:
+) -> tuple[Linear | Mixture, dict[str, Any]]:
     """Return the model to train, and how to read for it."""
     if start is None:
         reading = {"bits": 22, **reading}
-        chosen = Settings() if settings is None else settings
-        measure_of(chosen)  # refuses what is not one model, before memory is asked for
+        chosen = settle() if settings is None else settings
+        measure_of(chosen)  # refuses what cannot be learned so, before memory is asked for
         open_blocks((), **reading)  # likewise
-        return Linear(1 << reading["bits"], chosen, certified=certified), reading
+        kind = Mixture if chosen.lanes > 1 else Linear
+        return kind(1 << reading["bits"], chosen, certified=certified), reading
     from forel.scoring import reading_of
 
-    if not isinstance(start.model, Linear):
+    if not isinstance(start.model, Linear | Mixture):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
     if settings is not None and settings != start.model.settings:
         raise refuse("settings", settings, "none, or those that the model was begun with")
@@ -215,7 +223,7 @@ def _begin(
     return start.model, {**reading_of(start, reading), **named}
 
 
-def _learn(model: Linear, standing: Standing, targets: Targets, block: Block, every: int) -> Moment:
+def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, every: int) -> Moment:
     """Learn from a block and measure; of ``every`` so many rows, one is held out."""
     now, place = standing, block.after
     labels, good = targets.of(block)
@@ -247,7 +255,7 @@ class _Saving:
     turn: int
     rows: int
 
-    def __call__(self, model: Linear, standing: Standing) -> None:
+    def __call__(self, model: Linear | Mixture, standing: Standing) -> None:
         if standing.turn > self.turn:
             self.turn, self.rows = standing.turn, 0
         if standing.rows - self.rows >= self.every:
@@ -256,13 +264,13 @@ class _Saving:
 
 
 def _told(
-    source: Any, reading: dict[str, Any], model: Linear, passes: int, holdout: int, start: Stored | None
+    source: Any, reading: dict[str, Any], model: Linear | Mixture, passes: int, holdout: int, start: Stored | None
 ) -> dict[str, Any]:
     """Return what a run has to be told again to go on."""
     sources = None if once(source) else prints_of(source)
     if sources is None:
         raise refuse("checkpoint", "a source that is not files", "files: a stream cannot be read again from a place")
-    begun = None if start is None else [model.rounds, *model.loss.tolist()]
+    begun = None if start is None else [model.rounds, *np.atleast_1d(model.loss).tolist()]
     reader = open_blocks(source, **reading)
     return {
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,

@@ -24,6 +24,7 @@ def inspect(
         from rich.markup import escape
         from rich.table import Table
 
+        from forel.cli.show import mixture_table
         from forel.store import load
 
         stored = load(model)
@@ -33,6 +34,7 @@ def inspect(
             return
         console = Console()
         table = Table("", model)
+        mixed = found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
                 said = (f"{k}={v}" for k, v in value.items() if v is not None)
@@ -40,6 +42,9 @@ def inspect(
             elif name != "weights" and value is not None:
                 table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         console.print(table)
+        if mixed is not None:
+            console.print(mixture_table(mixed))
+            console.print(f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", soft_wrap=True)
         largest = Table("slot", "name", "weight", title="largest weights")
         for weight in found["weights"]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
@@ -50,16 +55,16 @@ def inspect(
 def _described(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.cli.show import certificate_of
+    from forel.cli.show import certificate_of, mixture_of
     from forel.linear import Linear
+    from forel.mixture import Mixture
     from forel.scoring import settings_of
 
     model = stored.model
-    whole = isinstance(model, Linear)
-    weights = model.weights if whole else model.weights.astype(np.float32)
-    size = np.abs(weights).max(axis=1)
-    slots = np.flatnonzero(size) if whole else model.slots
-    kept = weights[slots] if whole else weights
+    mixed, whole = isinstance(model, Mixture), isinstance(model, Linear | Mixture)
+    slots = model.seen[model.seen < model.features] if whole else model.slots
+    kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)
+    slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
     order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
     names = stored.names
     settings = asdict(settings_of(stored))
@@ -67,8 +72,9 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     if whole and model.certified and model.lanes == 1:
         said = certificate_of(model)
     return {
-        "kind": "learner, which can go on" if whole else "for predicting only",
-        "settings": {k: v if isinstance(v, str | float | int | bool | None) else str(v) for k, v in settings.items()},
+        "kind": "mixture, which can go on" if mixed else "learner, which can go on" if whole else "for predicting only",
+        "mixture": mixture_of(model) if mixed else None,
+        "settings": {k: _said(v) for k, v in settings.items()},
         "reading": stored.extra.get("reading"),
         "rows": model.rounds,
         "features": model.features,
@@ -90,3 +96,10 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
             for k in order
         ],
     }
+
+
+def _said(value: Any) -> Any:
+    """Return a setting as JSON has it, those of several lanes in short."""
+    if isinstance(value, tuple):
+        return ", ".join(f"{one:.3g}" for one in value)
+    return value if isinstance(value, str | float | int | bool | None) else str(value)

@@ -10,7 +10,7 @@ import typer
 import forel
 from forel.checks import refuse
 from forel.cli.progress import size_of
-from forel.history import History, proofs
+from forel.history import History, proofs, shares
 from forel.training import Trained
 
 __all__ = ["Page"]
@@ -34,7 +34,7 @@ class Page:
         if target.is_dir() or not target.parent.is_dir():
             raise refuse("report", path, "the name of a file, in a folder that is there")
         self.path, self.source = path, source
-        self.history = History(proof=proofs) if certified else History()
+        self.history = History(proof=proofs, shares=shares) if certified else History(shares=shares)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -4,17 +4,18 @@ import json
 import os
 import time
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from forel.cli.show import certificate_of, jsonable, print_problems, report_table
+from forel.cli.show import certificate_of, jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.formats.sources import expand
+from forel.mixture import Mixture
 from forel.store import save, serving
 from forel.training import Moment, Trained
 
-__all__ = ["Reporter", "finish", "size_of"]
+__all__ = ["Kept", "Reporter", "finish", "size_of"]
 
 HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
 OFTEN = 0.1  # seconds between two looks of a progress bar
@@ -101,14 +102,21 @@ def size_of(source: list[str]) -> int | None:
     return sum(os.path.getsize(path) for path in files)
 
 
-def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_json: bool, elsewhere: bool) -> None:
+class Kept(NamedTuple):
+    """What is written of a model: weights for predicting only, or the best setting alone, or all."""
+
+    serving: bool = False
+    best: bool = False
+
+
+def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_json: bool, elsewhere: bool) -> None:
     """Write the model, and say what was learned; on stderr where predictions go to standard output."""
     model = trained.model
     if path is not None:
-        if small:
+        if kept.serving:
             save(path, serving(model), trained.extra, trained.names)
         else:
-            trained.save(path)
+            (trained.best() if kept.best else trained).save(path)
     said = certificate_of(model) if certified else None
     facts = {
         "rows": trained.rows,
@@ -116,6 +124,7 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
         "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
+    mixed = mixture_of(model) if isinstance(model, Mixture) else None
     console = Console(stderr=elsewhere)
     if as_json:
         content = {
@@ -124,6 +133,7 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
             "holdout": jsonable(trained.holdout),
             "passes": [report.loss for report in trained.passes],
             "certificate": said,
+            **({} if mixed is None else mixed),
             "malformed": trained.problems.count,
             "model": path,
         }
@@ -136,6 +146,9 @@ def finish(trained: Trained, path: str | None, small: bool, certified: bool, as_
         columns["held out"] = trained.holdout
     console.print(report_table(columns, str(model.settings.piece)))
     console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
+    if mixed is not None:
+        console.print(mixture_table(mixed))
+        console.print(f"Mixture: {mixed['guarantee']}.", highlight=False, soft_wrap=True)
     if said is not None:
         console.print(f"Certificate: {said}.", highlight=False, soft_wrap=True)
     print_problems(trained.problems, Console(stderr=True))

@@ -9,9 +9,10 @@ from rich.table import Table
 
 from forel.formats import Problems
 from forel.linear import Linear
+from forel.mixture import Mixture
 from forel.progressive import Report
 
-__all__ = ["certificate_of", "jsonable", "print_problems", "report_table"]
+__all__ = ["certificate_of", "jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
 
 TOP = 5
 
@@ -27,7 +28,28 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
     return table
 
 
-def certificate_of(model: Linear) -> str:
+def mixture_of(model: Mixture) -> dict[str, Any]:
+    """Return what is known of a mixture's settings, as JSON holds it, the best first."""
+    rows = max(model.rounds, 1)
+    columns = zip(model.names, model.losses / rows, model.posterior, strict=True)
+    settings = [{"setting": name, "loss": float(loss), "posterior": float(share)} for name, loss, share in columns]
+    return {"guarantee": str(model.guarantee()), "settings": sorted(settings, key=lambda one: one["loss"])}
+
+
+def mixture_table(known: dict[str, Any]) -> Table:
+    """Return the settings of a mixture that lost least, with their weights in it."""
+    table = Table("setting", "average loss", "weight")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in known["settings"][:TOP]:
+        table.add_row(one["setting"], f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
+    more = known["settings"][TOP:]
+    if more:
+        table.add_row(f"{len(more)} others", f"≥ {more[0]['loss']:.6f}", f"{sum(m['posterior'] for m in more):.4f}")
+    return table
+
+
+def certificate_of(model: Linear | Mixture) -> str:
     """Return what the certificate of a model says, in words."""
     seen = model.seen
     return model.certificate(among=seen).words(model.weights_at(seen))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forel.history import History
+from forel.mixture import Mixture
 from forel.progressive import Report
 from forel.report import plots
 from forel.report.markup import Element, html, tag
@@ -62,6 +63,7 @@ def page(
     figures = [
         plots.losses(history.curves["loss"], unit),
         plots.calibration(trained.report),
+        _mixture(trained, history),
         *_proof(trained, history, unit),
     ]
     main = tag(
@@ -115,6 +117,11 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
     )
 
 
+def _mixture(trained: Trained, history: History) -> Element | None:
+    curves, model = history.curves.get("shares"), trained.model
+    return plots.mixture(curves, str(model.guarantee())) if curves and isinstance(model, Mixture) else None
+
+
 def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:
     curves, model = history.curves.get("proof"), trained.model
     if not curves:
@@ -125,19 +132,18 @@ def _proof(trained: Trained, history: History, unit: str) -> list[Element | None
 
 
 def _sparsity(trained: Trained) -> str:
-    nonzero, slots = int(np.count_nonzero(trained.model.weights)), trained.model.features
+    nonzero, slots = trained.model.nonzeros, trained.model.features
     named = f"; {len(trained.names):,} features were seen" if trained.names is not None else ""
     return f"{nonzero:,} of {slots:,} slots have a weight that is not 0 ({nonzero / slots:.2%}){named}."
 
 
 def _largest(trained: Trained) -> list[tuple[str, float]]:
-    column = trained.model.weights[:, 0]
-    most = min(LARGEST, column.size)
-    top = np.argpartition(-np.abs(column), most - 1)[:most]
-    names = trained.names
-    chosen = sorted((int(k) for k in top if column[k] != 0), key=lambda k: (-float(column[k]), k))
-    said = (names[k] if names is not None and k in names else f"slot {k}" for k in chosen)
-    return [(name, float(column[k])) for name, k in zip(said, chosen, strict=True)]
+    model, names = trained.model, trained.names
+    seen = model.seen[model.seen < model.features]
+    column = model.weights_at(seen)[:, 0]
+    top = np.argsort(-np.abs(column), kind="stable")[:LARGEST]
+    chosen = sorted((-float(column[k]), int(seen[k])) for k in top if column[k] != 0)
+    return [(names[k] if names is not None and k in names else f"slot {k}", -weight) for weight, k in chosen]
 
 
 def _problems(trained: Trained) -> Element | None:

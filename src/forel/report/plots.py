@@ -8,7 +8,9 @@ from forel.report.axes import even, fitting
 from forel.report.chart import Marks, chart, legend
 from forel.report.markup import Element, tag
 
-__all__ = ["calibration", "floor", "losses", "proof", "weights"]
+__all__ = ["calibration", "floor", "losses", "mixture", "proof", "weights"]
+
+LINES = ("line one", "line two", "line three")
 
 LOOKS = {
     "average": ("average so far", "line one"),
@@ -40,6 +42,24 @@ def floor(curves: Mapping[str, Curve], unit: str, words: str) -> Element | None:
     """Return the loss, and the floor under that of any fixed model, over rows."""
     said = f"Certificate: {words}."
     return _over_rows("What was still possible", said, curves, ("loss", "floor"), f"average {unit}")
+
+
+def mixture(curves: Mapping[str, Curve], words: str) -> Element | None:
+    """Return the weights of a mixture's settings over rows: of those that mattered most, and of all others together."""
+    found = {name: curve for name, curve in curves.items() if curve.rows}
+    if not found:
+        return None
+    most = sorted(found, key=lambda name: -(found[name].values[-1] + max(found[name].values)))[: len(LINES)]
+    rows = found[most[0]].rows
+    marks = [
+        Marks(f"{name}: {found[name].values[-1]:.3f}", look, list(zip(rows, found[name].values, strict=True)), True)
+        for name, look in zip(most, LINES, strict=False)
+    ]
+    rest = [sum(curve.values[k] for name, curve in found.items() if name not in most) for k in range(len(rows))]
+    marks.append(Marks(f"all others: {rest[-1]:.3f}", "line faint", list(zip(rows, rest, strict=True))))
+    x, y = fitting("rows learned from", [float(row) for row in rows]), even("weight in the mixture", [0.0, 1.0])
+    said = f"Every row's prediction is mixed from all settings by what each has lost so far: {words}."
+    return _figure("Settings that were mixed", said, chart("Settings that were mixed", said, x, y, marks), marks)
 
 
 def calibration(report: Report) -> Element | None:

@@ -5,7 +5,7 @@ READY := .venv/ready
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-sparsity docs clean
+.PHONY: run survey test lint bench bench-sparsity reproduce docs clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(READY)
@@ -40,6 +40,10 @@ bench: $(READY)
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py
+
+# Claims from the literature, measured anew; needs the data, in ../shared/data or where FOREL_DATA says.
+reproduce: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce docs
 
 docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md

@@ -45,9 +45,12 @@ bench-sparsity: $(READY)
 reproduce: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce docs
 
+# The site, in build/site. Warnings are errors, and so are links to nowhere; nothing is fetched.
 docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md
 	$(BIN)/python -m forel.survey docs/survey_map.md
+	OPENBLAS_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "The site is build/site/index.html"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -29,8 +29,10 @@ def markdown(claims: Sequence[Claim]) -> str:
             "",
             *_table(claim.table),
             "",
-            f"![{claim.shows}](reproduced/{claim.key}.svg#only-light)",
-            f"![{claim.shows}](reproduced/{claim.key}_dark.svg#only-dark)",
+            *(
+                f"[![{claim.shows}](reproduced/{claim.key}{dark}.svg#only-{theme})](reproduced/{claim.key}{dark}.svg)"
+                for dark, theme in (("", "light"), ("_dark", "dark"))
+            ),
             "",
         ]
     return "\n".join(lines)

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 
 from benchmarks import sparsity
 from reproduce import bounds, offset, rates, sparse_models
-from reproduce.claim import DATA
 from reproduce.figure_4 import figure_4
 from reproduce.page import markdown, write
 from reproduce.progressive import progressive
@@ -95,7 +94,7 @@ def test_missing_data_are_named(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the sets of data, in shared/data next to the checkout")
+@pytest.mark.slow
 def test_the_page_in_the_docs_says_what_is_measured_now():
     page = (ROOT / "docs" / "reproduced.md").read_text()
     claim = bounds.bounds(400)

@@ -50,7 +50,7 @@ docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md
 	$(BIN)/python -m forel.survey docs/survey_map.md
 	OPENBLAS_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "The site is build/site/index.html"
+	@echo "To read it: $(BIN)/python -m http.server --directory build/site"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -5,7 +5,7 @@ READY := .venv/ready
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-sparsity docs clean
+.PHONY: run survey test lint bench bench-sparsity reproduce docs clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(READY)
@@ -44,9 +44,16 @@ bench: $(READY)
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py
 
+# Claims from the literature, measured anew; needs the data, in ../shared/data or where FOREL_DATA says.
+reproduce: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce docs
+
+# The site, in build/site. Warnings are errors, and so are links to nowhere; nothing is fetched.
 docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md
 	$(BIN)/python -m forel.survey docs/survey_map.md
+	OPENBLAS_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "To read it: $(BIN)/python -m http.server --directory build/site"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache

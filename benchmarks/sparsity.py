@@ -35,7 +35,7 @@ from forel.penalties import l1
 from forel.rates import DiagonalAdaGrad
 from forel.weights import EveryRound
 
-DATA = pathlib.Path(__file__).parents[1].parent / "shared" / "data"
+DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[1].parent / "shared" / "data"))
 SETS = ("books", "dvd", "electronics", "kitchen")
 LEARNED = 1600
 LAMBDAS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01)

@@ -19,11 +19,22 @@ def run(*command, cwd=ROOT, **environment):
     )
 
 
+# What an example that makes its own data must come to.
+SAYS = {
+    "adversary": ("7999.50     T^1.00", "T^0.50", "void, because the gradient of round 1 has norm 10"),
+    "own_algorithm": ("the last point is no argmin: wrong update",),
+    "own_loss": ("the truth is 4.3 4.8 5.3",),
+    "text": ("good", "words kept"),
+}
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(example):
     done = run(sys.executable, str(example))
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    missing = [words for words in SAYS.get(example.stem, ()) if words not in done.stdout]
+    assert not missing, done.stdout
 
 
 WITH_DATA = {
@@ -31,6 +42,7 @@ WITH_DATA = {
         "nyse_o.csv.gz",
         ["54.14  best stock", "14.50  equal parts bought and held", "250.60  best constant"],
     ),
+    "text": ("amazon_books.vw.gz", ["disappointing -0.73"]),
     "electricity": ("elec2.csv.gz", ["Exponential weights: within 0.000059 per example of the best of 14 experts"]),
 }
 

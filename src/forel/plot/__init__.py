@@ -5,10 +5,10 @@ Nothing global changes, and no window opens. Colours of text and background are 
 that a dark style gives a dark picture; those of lines are such that all eyes can tell them apart.
 """
 
-from forel.plot.canvas import save
+from forel.plot.canvas import save, save_both
 from forel.plot.example import l1_figure
 from forel.plot.experts import posterior
 from forel.plot.games import compare, decomposition, regret
 from forel.plot.paths import path
 
-__all__ = ["compare", "decomposition", "l1_figure", "path", "posterior", "regret", "save"]
+__all__ = ["compare", "decomposition", "l1_figure", "path", "posterior", "regret", "save", "save_both"]

@@ -1,7 +1,7 @@
 """What every picture is drawn with: matplotlib if it is there, one style, names at the ends of lines, files."""
 
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "FAINT", "FEW", "drawing", "figure_of", "label_ends", "name_axes", "save", "short"]
+__all__ = [
+    "COLORS",
+    "FAINT",
+    "FEW",
+    "drawing",
+    "figure_of",
+    "label_ends",
+    "legend_below",
+    "name_axes",
+    "save",
+    "save_both",
+    "short",
+]
 
 REMEDY = "install the extra: pip install 'forel[plot]'"
 # Okabe and Ito's colours, without black and yellow, each of which vanishes on some background.
@@ -57,6 +69,36 @@ def save(figure: "Figure", path: str | Path) -> Path:
     return target
 
 
+# Colours of a dark page: what dark_background does, less black.
+DARK: dict[str, Any] = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "#1e2129")
+
+
+def save_both(draw: "Callable[[], Figure]", path: str | Path) -> tuple[Path, Path]:
+    """Draw twice and write two files, for light and for dark pages: ``name.svg`` and ``name_dark.svg``.
+
+    Parameters
+    ----------
+    draw : returns the figure; called under each of the two styles
+    path : of the light one
+
+    >>> import tempfile
+    >>> from forel.plot import l1_figure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in save_both(l1_figure, folder + "/figure4.svg")]
+    ['figure4.svg', 'figure4_dark.svg']
+
+    Survey: figure 4
+    """
+    _matplotlib()
+    from matplotlib import style
+
+    light = Path(path)
+    with style.context("default"):
+        save(draw(), light)
+    with style.context(["dark_background", DARK]):
+        return light, save(draw(), light.with_stem(f"{light.stem}_dark"))
+
+
 @contextmanager
 def drawing(ax: "Axes | None", size: tuple[float, float] = (6.4, 3.6), columns: int = 1) -> Iterator["Axes"]:
     """Give the axes to draw on, in our style, which ends with the block."""
@@ -96,6 +138,12 @@ def label_ends(axes: "Axes", ends: Sequence[tuple[str, float, float, Any]]) -> N
     for (text, x, y, color), place in zip(order, places, strict=True):
         leader = {"arrowstyle": "-", "color": color, "linewidth": 1.2, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 1}
         axes.annotate(text, (x, y), (1.04, place), "data", "axes fraction", leader, annotation_clip=False, va="center")
+
+
+def legend_below(axes: "Axes", columns: int = 3) -> None:
+    """Name what axes show in one legend below the whole figure, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure_of(axes).legend(handles, labels, frameon=False, loc="outside lower center", ncols=columns)
 
 
 def short(value: float, scale: float = 0.0) -> str:

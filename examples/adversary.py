@@ -1,0 +1,59 @@
+"""An adversary that beats the wrong algorithm, and three lessons it teaches.
+
+What one learns here: regret of a wrong algorithm grows like T, that of a right one like √T, and one game shows which
+is which. First, following the leader without a regularizer: it always changes sides a round too late. Second, rates
+that fall with time, where gradients come rarely and each time in another coordinate: AdaGrad's fall only where
+gradients came. Third, a rate set for gradients of norm 1 when they have norm 10: the bound is void and forel says
+why.
+
+Survey: sections 2.2, 3.2 and 3.4
+"""
+
+import numpy as np
+
+from forel.algorithms import FTRL, Algorithm, adagrad_ftrl_proximal, dual_averaging, ftrl_proximal
+from forel.analysis import dual_averaging_formula, play
+from forel.analysis.adversaries import spikes, worst_linear
+from forel.geometries import Euclidean
+from forel.losses import Linear
+from forel.rates import Constant
+from forel.sets import Box
+
+SIZES = (500, 2000, 8000)
+
+
+def late(t: int, x: np.ndarray) -> Linear:
+    """Return gradients ½, −1, 1, −1, …: the sum changes its sign in every round, and with it the leader."""
+    return Linear([0.5 if t == 1 else (-1.0) ** (t + 1)])
+
+
+def table(title: str, players: dict[str, Algorithm], adversary: object, n: int, box: Box) -> None:
+    """Print regret against the best fixed point, and by what power of T it grows."""
+    print(f"{title}\n{'':24}{''.join(f'T = {T:<8}' for T in SIZES)}grows like")
+    for name, player in players.items():
+        regrets = [play(player, adversary, rounds=T, n=n).worst_regret(box) for T in SIZES]
+        power = np.log(max(regrets[-1], 1e-9) / max(regrets[-2], 1e-9)) / np.log(SIZES[-1] / SIZES[-2])
+        print(f"  {name:22}{''.join(f'{r:<12.2f}' for r in regrets)}T^{power:.2f}")
+    print()
+
+
+def main() -> None:
+    """Play the three games."""
+    box = Box(-1, 1)
+    leader = FTRL(Constant(1e9), Euclidean(), feasible=box)  # so large a rate leaves nothing of the regularizer
+    table("Gradients that change sides", {"leader": leader, "dual averaging": dual_averaging(1, 1, box)}, late, 1, box)
+    table(
+        "Rare gradients, each time elsewhere, in 10 coordinates",
+        {"rate c/√t for all": ftrl_proximal(10**0.5, 1.0, box), "AdaGrad, each its own": adagrad_ftrl_proximal(1.0)},
+        spikes(period=100),
+        10,
+        box,
+    )
+    trace = play(dual_averaging(1.0, 1.0, box), worst_linear(lipschitz=10.0), rounds=100, n=1)
+    x = np.array([1.0])
+    print("Gradients ten times as large as promised")
+    print(f"  regret {trace.worst_regret(box):.1f}; {dual_averaging_formula(trace, x, 1.0, 1.0)}")
+
+
+if __name__ == "__main__":
+    main()

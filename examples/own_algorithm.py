@@ -1,0 +1,117 @@
+r"""Write your own algorithm, and have its bound checked.
+
+What one learns here: an algorithm is ``init``, ``play`` and ``update``, and ``added``, which says what a round adds
+to the objective. From that alone forel evaluates the theorems and the Strong FTRL Lemma. The lemma's remainder is at
+most 0 exactly when every point is an argmin, so that a wrong update is found out.
+
+The algorithm is AdaGrad FTRL-Proximal on a staircase: 1/η is rounded up to a power of two, so that a division by it
+only changes an exponent, and it moves seldom. Theorem 2 knows nothing of staircases and holds all the same.
+
+Survey: Theorem 2 and Lemma 5
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from forel.algorithms import Round, adagrad_ftrl_proximal
+from forel.analysis import Trace, bound, play, strong
+from forel.analysis.adversaries import spikes, worst_linear
+from forel.analysis.streams import random_linear
+from forel.argmin import Argmin
+from forel.geometries import Diagonal
+from forel.losses import linear_bound
+from forel.penalties import NONE
+from forel.regularizers import Regularizer
+from forel.sets import Box
+from forel.weights import Once
+
+
+class State(NamedTuple):
+    """Sums over rounds: of squared gradients, of gradients less σ_t x_t, and of σ_t, which is 1/η_t."""
+
+    squares: np.ndarray
+    z: np.ndarray
+    strength: np.ndarray
+
+    def point(self, radius: float) -> np.ndarray:
+        """Return the argmin over the box; 0 where nothing was seen."""
+        seen = self.strength > 0
+        return np.clip(np.divide(-self.z, self.strength, out=np.zeros_like(self.z), where=seen), -radius, radius)
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """FTRL-Proximal whose 1/η_t is the power of two next above √Σg²/(√2 R)."""
+
+    radius: float
+    forgetful: bool = False  # the mistake to be found out: strength is added, but not around x_t
+    proximal = True
+    penalty, weights = NONE, Once()
+
+    @property
+    def feasible(self) -> Box:
+        """The box of that radius."""
+        return Box(-self.radius, self.radius)
+
+    def init(self, n: int) -> State:
+        """Return three sums of nothing."""
+        return State(np.zeros(n), np.zeros(n), np.zeros(n))
+
+    def play(self, state: State) -> np.ndarray:
+        """Return x_{t+1}."""
+        return state.point(self.radius)
+
+    def update(self, state: State, loss) -> State:  # type: ignore[no-untyped-def]
+        """Add g_t, and strength around x_t where the staircase has a step."""
+        x = self.play(state)
+        g = loss.subgradient(x)
+        squares = state.squares + g * g
+        wanted = np.sqrt(squares) / (np.sqrt(2) * self.radius)
+        strength = np.where(wanted > 0, np.exp2(np.ceil(np.log2(np.where(wanted > 0, wanted, 1.0)))), 0.0)
+        center = 0.0 if self.forgetful else x
+        return State(squares, state.z + g - (strength - state.strength) * center, strength)
+
+    def initial(self, state: State) -> Regularizer:
+        """Return r_0 = 0."""
+        return Regularizer.zero(Diagonal(), state.z.size)
+
+    def added(self, before: State, loss, after: State) -> Round:  # type: ignore[no-untyped-def]
+        """Return what the round added: the tangent of the loss, and strength around x_t."""
+        x = self.play(before)
+        step = Regularizer.around(Diagonal(), after.strength - before.strength, x)
+        return Round(loss.subgradient(x), linear_bound(loss, x), 0.0, NONE, step)
+
+
+def least(trace: Trace) -> np.ndarray:
+    """Return the argmin of the objective that the rounds added up to, found from its parts."""
+    last = trace.stages[-1]
+    z = last.losses.g - last.regularizer.linear
+    return Argmin(Diagonal(), feasible=trace.algorithm.feasible)(z, last.regularizer.strength)
+
+
+def main() -> None:
+    """Play all three against three adversaries."""
+    rounds, n, rng = 300, 3, np.random.default_rng(0)
+    comparators = rng.choice([-1.0, 1.0], size=(8, n))
+    players = {"AdaGrad": adagrad_ftrl_proximal(1.0), "staircase": Staircase(1.0), "forgetful": Staircase(1.0, True)}
+    adversaries = {"worst": worst_linear(), "random": random_linear(n, rounds), "spikes": spikes(period=5)}
+    print(f"{'':12} {'adversary':10} {'regret':>9} {'bound':>9}   remainder of Lemma 5 at the argmin")
+    for name, player in players.items():
+        found_out = False
+        for kind, adversary in adversaries.items():
+            trace = play(player, adversary, rounds=rounds, n=n)
+            x = max(comparators, key=trace.regret)
+            limit = bound(trace, x).total
+            remainder = strong(trace, least(trace)).remainder
+            wrong = remainder > 1e-9
+            found_out |= wrong
+            verdict = "the last point is no argmin: wrong update" if wrong else "the last point is the argmin"
+            print(f"{name:12} {kind:10} {trace.regret(x):9.2f} {limit:9.2f}   {remainder + 0.0:9.2f}  {verdict}")
+            assert wrong or trace.regret(x) <= limit
+        assert found_out == (name == "forgetful")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""McMahan and Streeter (2010): a rate for each coordinate beats one rate for all, on sparse data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from forel.linear import Linear, Settings
+from forel.plot.canvas import COLORS, drawing, figure_of, legend_below
+from reproduce.claim import Claim, wanted
+from reproduce.sources import BITS, Table, clicks, read
+
+RATES = {"a rate each (AdaGrad)": "adagrad", "one rate, α/√t": "root", "one rate, α": "constant"}
+SCALES = tuple(2.0**k for k in range(-12, 5))
+FILES = {name: f"amazon_{name}.vw.gz" for name in ("books", "dvd", "electronics", "kitchen")} | {
+    "rcv1": "rcv1_small.vw.gz"
+}
+
+Losses = Mapping[str, np.ndarray]
+
+
+def losses(table: Table, scales: tuple[float, ...] = SCALES) -> dict[str, np.ndarray]:
+    """Return the progressive log-loss of every rate and scale, the scales as lanes of one pass."""
+    found = {}
+    for name, rate in RATES.items():
+        learner = Linear(1 << BITS, Settings(rate=rate, alpha=scales))  # type: ignore[arg-type]
+        found[name] = sum(learner.learn(rows, labels) for rows, labels in table.blocks) / table.size
+    return found
+
+
+def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) -> Claim:
+    """Judge the claim on losses by the names of their sets."""
+    table = [["set", *(f"{name}, best α" for name in RATES), "less than the better global rate"]]
+    gains = []
+    for name, found in measured.items():
+        own, *others = (float(np.min(values)) for values in found.values())
+        gains.append(1 - own / min(others))
+        table.append([name, f"{own:.4f}", *(f"{v:.4f}" for v in others), f"{gains[-1]:.1%}"])
+    return Claim(
+        "rates",
+        "A rate for each coordinate",
+        "On sparse data, rates that each coordinate has for itself beat one rate for all of them.",
+        'McMahan and Streeter, "Adaptive bound optimization for online convex optimization" (2010); McMahan et al., '
+        '"Ad click prediction: a view from the trenches" (2013); survey, section 3.4',
+        f"Progressive log-loss, FTRL-Proximal, each with the best of {len(scales)} scales in hindsight: a rate for "
+        f"each coordinate has {min(gains):.1%} to {max(gains):.1%} less than the better of two global schedules.",
+        min(gains) > 0,
+        table,
+        lambda: draw({name: measured[name] for name in list(measured)[::-2]}, scales),
+        "progressive log-loss against the scale α of the rate, on several sets",
+    )
+
+
+def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
+    """Draw the loss over the scale, a panel a set."""
+    with drawing(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
+        for axes, (name, found) in zip(first.figure.axes, measured.items(), strict=True):
+            for color, marker, (rate, values) in zip(COLORS, "os^", found.items(), strict=False):
+                axes.plot(scales, values, color=color, marker=marker, label=rate)
+            axes.set_xscale("log", base=2)
+            axes.set_title(name, loc="left")
+            axes.set_xlabel("scale α of the rate")
+        first.set_ylim(0.3, 0.8)
+        first.set_ylabel("progressive log-loss (nats)")
+        legend_below(first)
+        return figure_of(first)
+
+
+def rates() -> Claim:
+    """Compare on five sets of text, and on clicks."""
+    paths = wanted(*FILES.values())
+    tables = {name: read(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
+    return compare({name: losses(table) for name, table in tables.items()})

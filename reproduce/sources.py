@@ -1,0 +1,44 @@
+"""Rows to learn from in these measurements: files of data, and clicks that are made up."""
+
+import io
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.clicks import write_clicks
+from forel.formats import open_blocks
+from forel.linear import Rows
+
+__all__ = ["BITS", "Table", "clicks", "read"]
+
+BITS = 20
+
+
+class Table(NamedTuple):
+    """Blocks of rows, and their labels as 0 and 1."""
+
+    blocks: list[tuple[Rows, NDArray[Any]]]
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return sum(labels.size for _, labels in self.blocks)
+
+
+def read(source: pathlib.Path | io.BytesIO) -> Table:
+    """Return all of a file in memory, its features hashed."""
+    found = []
+    for block in open_blocks(source, bits=BITS):
+        rows = Rows(*(np.array(part) for part in block.rows))  # a reader may use its memory again
+        found.append((rows, (np.array(block.labels) > 0).astype(np.float64)))
+    return Table(found)
+
+
+def clicks(rows: int, seed: int = 0) -> Table:
+    """Return made-up clicks of 39 categories a row."""
+    file = io.BytesIO()
+    write_clicks(file, rows, "vw", seed)
+    file.seek(0)
+    return read(file)

@@ -1,0 +1,52 @@
+"""Pages of the reference: one for each public module, made from its docstrings."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import forel
+
+__all__ = ["modules", "nav", "page"]
+
+# Compiled code, whose pieces have no types or examples, and the command line, which has --help.
+LEFT_OUT = ("forel.kernels", "forel.formats.compiled", "forel.cli")
+
+
+def modules() -> Iterator[str]:
+    """Yield the names of all public modules."""
+    for info in pkgutil.walk_packages(forel.__path__, "forel."):
+        parts = info.name.split(".")
+        if not any(part.startswith("_") for part in parts) and not info.name.startswith(LEFT_OUT):
+            yield info.name
+
+
+def page(name: str) -> str:
+    """Return the page of a module; that of a package says what is in it and leaves the rest to its modules."""
+    module = importlib.import_module(name)
+    if not hasattr(module, "__path__"):
+        return f"# `{name}`\n\n::: {name}\n"
+    own = [n for n, thing in vars(module).items() if not n.startswith("_") and _made_in(thing, name)]
+    lines = [f"# `{name}`", "", f"::: {name}", "    options:", f"      members: {own or 'false'}", ""]
+    parts = [other for other in modules() if other.rpartition(".")[0] == name]
+    lines += ["| module | what |", "|---|---|", *(f"| [`{p}`]({p}.md) | {_first(p)} |" for p in parts)] if parts else []
+    return "\n".join(lines) + "\n"
+
+
+def _made_in(thing: Any, name: str) -> bool:
+    return not isinstance(thing, ModuleType) and getattr(thing, "__module__", "") == name
+
+
+def _first(name: str) -> str:
+    doc = importlib.import_module(name).__doc__ or ""
+    return doc.strip().splitlines()[0].replace("|", "\\|")
+
+
+def nav() -> list[Any]:
+    """Return the part of the navigation: packages with their modules."""
+    found: dict[str, list[Any]] = {}
+    for name in modules():
+        _, top, *_ = name.split(".")
+        found.setdefault(f"forel.{top}", []).append({name: f"reference/{name}.md"})
+    return [pages[0] if len(pages) == 1 else {top: pages} for top, pages in found.items()]

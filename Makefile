@@ -5,7 +5,7 @@ READY := .venv/ready
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-sparsity reproduce docs clean
+.PHONY: run survey test lint bench bench-quality bench-sparsity reproduce docs clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(READY)
@@ -40,6 +40,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
+
+bench-quality: $(READY)
+	$(BIN)/python benchmarks/quality.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

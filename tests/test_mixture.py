@@ -247,6 +247,18 @@ def test_training_without_settings_mixes_and_goes_on_from_a_file(clicks, tmp_pat
     assert (tmp_path / "best.forel").stat().st_size < (tmp_path / "m.forel").stat().st_size / 4
 
 
+def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
+    import forel
+    from forel.estimators import FTRLClassifier
+    from forel.formats import concatenate
+
+    block = concatenate(forel.open(clicks, bits=14))
+    estimator = FTRLClassifier().fit(block.matrix(1 << 14), block.labels)
+    model = forel.train(clicks, bits=14).model
+    assert estimator._model.linear.state.tobytes() == model.linear.state.tobytes()
+    assert np.array_equal(estimator._model.ledger, model.ledger)
+
+
 def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
     import forel
 

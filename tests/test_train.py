@@ -147,6 +147,19 @@ def test_going_on_is_as_if_never_stopped(folder, tmp_path):
         train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"), bits=20)
 
 
+def test_the_last_rows_may_be_held_out(folder, tmp_path):
+    trained = train(folder / "a.vw", SETTINGS, bits=16, holdout_after=2000)
+    assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2000, 1000)
+    lines = (folder / "a.vw").read_bytes().splitlines(keepends=True)
+    (tmp_path / "1.vw").write_bytes(b"".join(lines[:2000]))
+    (tmp_path / "2.vw").write_bytes(b"".join(lines[2000:]))
+    first = train(tmp_path / "1.vw", SETTINGS, bits=16)
+    assert first.model.state.tobytes() == trained.model.state.tobytes()
+    assert evaluate(tmp_path / "2.vw", first.stored).report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
+    with pytest.raises(ValueError, match="expected 0 where rows after holdout_after are held out"):
+        train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
+
+
 def test_holdout_is_the_model_of_the_rows_before(folder):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout=5)
     assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)

@@ -14,16 +14,21 @@ _MODULES = (
     "algorithms",
     "analysis",
     "argmin",
+    "certificate",
+    "checkpoint",
     "clicks",
     "convex",
     "estimators",
     "experts",
     "formats",
     "geometries",
+    "grid",
     "history",
     "linear",
     "losses",
+    "mixture",
     "norms",
+    "passes",
     "penalties",
     "pipeline",
     "plot",
@@ -34,20 +39,28 @@ _MODULES = (
     "river",
     "scoring",
     "sets",
+    "settings",
     "store",
     "survey",
     "targets",
     "training",
     "weights",
 )
-_FUNCTIONS = {"evaluate": "scoring", "load": "store", "save": "store", "train": "training"}
+_FUNCTIONS = {
+    "evaluate": "scoring.evaluate",
+    "load": "store.load",
+    "open": "formats.open_blocks",
+    "save": "store.save",
+    "train": "training.train",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"forel.{name}")
     if name in _FUNCTIONS:
-        return getattr(importlib.import_module(f"forel.{_FUNCTIONS[name]}"), name)
+        home, function = _FUNCTIONS[name].split(".")
+        return getattr(importlib.import_module(f"forel.{home}"), function)
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("forel")
     raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join((*_MODULES, *_FUNCTIONS))}")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,7 @@ def train(
     *,
     passes: int = 1,
     holdout: int = 0,
+    holdout_after: int | None = None,
     threads: int | None = None,
     certified: bool = False,
     start: Stored | None = None,
@@ -137,6 +138,7 @@ def train(
     settings : what is learned, and how; several settings, or those of :func:`forel.grid.settle` for None, are mixed
     passes : over the source
     holdout : every so many rows one is predicted and not learned from; 0 for none
+    holdout_after : or all rows after so many
     threads : that parse, which changes nothing but the time; None for what suits the machine
     certified : whether to keep what a certificate needs
     start : a stored model to go on from, with its settings
@@ -157,9 +159,11 @@ def train(
     >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
     """
-    turns, out = whole("passes", passes, low=1), whole("holdout", holdout)
-    if out == 1:
+    turns, out = whole("passes", passes, low=1), Holdout(whole("holdout", holdout), holdout_after)
+    if out.every == 1:
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
+    if holdout_after is not None and (out.every or whole("holdout_after", holdout_after, low=1) < 1):
+        raise refuse("holdout", holdout, "0 where rows after holdout_after are held out")
     model, reading = _begin(settings, certified, start, {**made_with(source), **reading})
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
     measure = partial(measure_of, model.settings)
@@ -190,7 +194,7 @@ def train(
                     save(model, standing)
             if first and not standing.rows:
                 raise refuse("source", "no examples", "at least one" + _hint(met))
-            held = standing.held.report() if out else None
+            held = standing.held.report() if any(out) else None
             standing.next_pass(measure)
     reports = tuple(one.report() for one in standing.finished)
     seconds = time.perf_counter() - begun
@@ -223,13 +227,31 @@ def _begin(
     return start.model, {**reading_of(start, reading), **named}
 
 
-def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, every: int) -> Moment:
-    """Learn from a block and measure; of ``every`` so many rows, one is held out."""
+class Holdout(NamedTuple):
+    """Which rows are held out: one of ``every`` so many, or all ``after`` so many.
+
+    >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
+    (array([False,  True, False, False]), array([False, False,  True,  True]), None)
+    """
+
+    every: int = 0
+    after: int | None = None
+
+    def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
+        """Return which of ``count`` rows are, ``before`` which there were so many; None for none of any."""
+        number = np.arange(before + 1, before + count + 1)
+        if self.after is not None:
+            return number > self.after
+        return number % self.every == 0 if self.every else None
+
+
+def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, holdout: Holdout) -> Moment:
+    """Learn from a block and measure."""
     now, place = standing, block.after
     labels, good = targets.of(block)
     if good is not None:
         block, labels = without(block, np.flatnonzero(~good)), labels[good]
-    out = (np.arange(now.rows + 1, now.rows + len(block) + 1) % every == 0) if every else None
+    out = holdout.rows(now.rows, len(block))
     margins = model.progress(Rows(*block.rows), labels, block.importance, out)[:, 0]
     if out is None:
         now.seen.add(margins, labels, block.importance)
@@ -264,7 +286,7 @@ class _Saving:
 
 
 def _told(
-    source: Any, reading: dict[str, Any], model: Linear | Mixture, passes: int, holdout: int, start: Stored | None
+    source: Any, reading: dict[str, Any], model: Linear | Mixture, passes: int, holdout: Holdout, start: Stored | None
 ) -> dict[str, Any]:
     """Return what a run has to be told again to go on."""
     sources = None if once(source) else prints_of(source)
@@ -274,8 +296,8 @@ def _told(
     reader = open_blocks(source, **reading)
     return {
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
-        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout, "start": begun,
-        "certified": model.certified,
+        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": list(holdout),
+        "start": begun, "certified": model.certified,
         "settings": pack_settings(model.settings),
     }  # fmt: skip
 

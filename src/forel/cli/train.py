@@ -75,6 +75,12 @@ def train(
     holdout: Annotated[
         int, typer.Option("--holdout", "--holdout_period", help="Of so many rows, one is predicted only; 0 for none.")
     ] = 0,
+    holdout_after: Annotated[
+        int | None,
+        typer.Option(
+            "--holdout-after", "--holdout_after", help="Rows after so many are predicted only.", show_default=False
+        ),
+    ] = None,
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Say how much better any fixed model could have done.")
     ] = False,
@@ -209,7 +215,8 @@ def train(
                     write(moment)
 
             trained = train(
-                source, chosen, passes=passes, holdout=0 if holdout_off else holdout, threads=threads,
+                source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
+                holdout_after=None if holdout_off else holdout_after, threads=threads,
                 certified=certificate, start=stored, progress=each, cache=cache, **saving, **reading,
             )  # fmt: skip
         finish(trained, model, Kept(serving, best), certificate, as_json, predictions == "-")

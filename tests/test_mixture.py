@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_softmax
 
-from forel.experts import AdaHedge, ExponentialWeights
+from forel.experts import AdaHedge, ExponentialWeights, FixedShare
 from forel.linear import Linear, Settings
 from forel.losses import Absolute, Hinge
 from forel.mixture import Mixture
@@ -143,11 +143,63 @@ def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled
         assert model.guarantee().measured <= model.guarantee().bound
 
 
+def test_classes_of_other_losses_are_mixed_by_adahedge():
+    """One weight for all classes, whose losses are one convex function of all margins."""
+    X, _ = stream("logistic")
+    y = np.argmax(X[:, :3], axis=1)
+    model = Mixture(N, Settings("hinge", alpha=ALPHAS), classes=3, dtype=np.float64)
+    found = model.progress(X, y)
+    signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    each = [Linear(N, Settings("hinge", alpha=a), classes=3, dtype=np.float64).progress(X, y) for a in ALPHAS]
+    rule, suffered = AdaHedge(), 0.0
+    state = rule.init(4)
+    for r in range(ROUNDS):
+        mixed = rule.play(state) @ np.array([m[r] for m in each])
+        assert found[r] == pytest.approx(mixed, rel=1e-9, abs=1e-12)
+        suffered += float(Hinge()(mixed, signs[r]).sum())
+        state = rule.update(state, [Hinge()(m[r], signs[r]).sum() for m in each])
+    assert model.loss == pytest.approx(suffered, rel=1e-10)
+    assert model.guarantee().measured <= model.guarantee().bound
+
+
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.75])
+def test_streams_that_drift_are_mixed_by_fixed_share(share, tmp_path):
+    from forel.store import load, save
+
+    X, y = stream("logistic")
+    y[150:] = 1 - y[150:]
+    model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64, share=share)
+    found = model.progress(X[:200], y[:200])[:, 0]
+    save(tmp_path / "m", model)
+    model = load(tmp_path / "m").model
+    found = np.append(found, model.progress(X[200:], y[200:]))
+    margins = Linear(N, Settings(alpha=ALPHAS), dtype=np.float64).progress(X, y)
+    rule, suffered = FixedShare(share=share), 0.0
+    state = rule.init(4)
+    for m, label, got in zip(margins, y, found, strict=True):
+        p = float(rule.play(state) @ expit(m))
+        assert got == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-9, abs=1e-12)
+        suffered -= np.log(p if label else 1 - p)
+        state = rule.update(state, -log_expit(m if label else -m))
+    assert model.loss == pytest.approx(suffered, rel=1e-12)
+    assert model.posterior == pytest.approx(rule.play(state), rel=1e-9)
+    measured, bound = model.guarantee().pair
+    assert measured <= bound == pytest.approx(float(rule.bound(state)[0]))
+    model.learn(X[:2], y[:2], [2.0, 1.0])
+    assert "importance was above 1" in str(model.guarantee())
+
+
 @given(st.lists(st.floats(-1e30, 1e30), min_size=4, max_size=4), st.sampled_from([0.0, 0.3, 1.0]))
 def test_margins_of_any_size_leave_numbers(margins, label):
     from forel.kernels import mixing
 
-    ledger, out = np.zeros(mixing.HEAD + 4), np.empty(3)
+    shared, out = np.append(np.zeros(mixing.HEAD + 4), np.full(4, 0.25)), np.empty(3)
+    mixing.shifting(np.array([margins] * 3, np.float32), np.full(3, label), np.ones(3), 0.01, shared, out)
+    assert np.isfinite(shared).all()
+    assert np.isfinite(out).all()
+    least = shared[mixing.HEAD : mixing.HEAD + 4].min()
+    assert least * (1 - 1e-9) - 1e-9 <= max(shared[0], least) <= least * (1 + 1e-9) + np.log(4) + 0.03
+    ledger = np.zeros(mixing.HEAD + 4)
     found = np.array([margins] * 3, np.float32)
     mixing.probability(found, np.full(3, label), np.ones(3), ledger, out)
     assert np.isfinite(ledger).all()
@@ -205,6 +257,9 @@ def test_a_loss_of_ones_own_and_refusals():
     assert own.guarantee().measured <= own.guarantee().bound
     with pytest.raises(ValueError, match="setting: got 4, expected 0 to 3"):
         known.only(4)
+    for share, loss, said in ((0.9, "logistic", "at most 0.75"), (0.1, "hinge", "None, but for log-loss")):
+        with pytest.raises(ValueError, match=said):
+            Mixture(N, Settings(loss, alpha=ALPHAS), share=share)
     known.reset()
     assert known.loss == known.rounds == 0
 

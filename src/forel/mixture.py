@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate
+from forel.checks import number, refuse
 from forel.linear import Linear
 from forel.rows import rows_of
 from forel.settings import Settings
@@ -36,6 +37,8 @@ class Mixture:
     ----------
     features, classes, dtype, certified : as in :class:`forel.linear.Linear`
     settings : sequences among them are the settings that are mixed
+    share : for streams that drift, how much of all weight goes to the other settings after each row, as in
+        :class:`forel.experts.FixedShare`; for log-loss of two classes
 
     >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
@@ -54,9 +57,17 @@ class Mixture:
         classes: int | None = None,
         dtype: DTypeLike = np.float32,
         certified: bool = False,
+        share: float | None = None,
     ) -> None:
+        if share is not None:
+            most = (settings.lanes - 1) / settings.lanes
+            number("share", share, f"a number above 0 and at most {most:g}", low=1e-12, high=most)
+            if settings.piece != "logistic" or classes is not None:
+                raise refuse("share", share, "None, but for log-loss of two classes")
         self.linear = Linear(features, settings, classes, dtype, certified)
-        self.ledger = np.zeros(HEAD + settings.lanes)
+        self.share = share
+        self.ledger = np.zeros(HEAD + (1 if share is None else 2) * settings.lanes)
+        self.reset()
 
     @property
     def settings(self) -> Settings:
@@ -106,17 +117,28 @@ class Mixture:
     @property
     def losses(self) -> NDArray[np.float64]:
         """What each setting lost in all."""
-        return self.ledger[HEAD:].copy()
+        return self._lost.copy()
+
+    @property
+    def _lost(self) -> NDArray[np.float64]:
+        return self.ledger[HEAD : HEAD + self.settings.lanes]
+
+    @property
+    def _shared(self) -> NDArray[np.float64]:
+        """The weights of a mixture that shares; empty otherwise."""
+        return self.ledger[HEAD + self.settings.lanes :]
 
     @property
     def best(self) -> int:
         """The setting that lost least."""
-        return int(np.argmin(self.ledger[HEAD:]))
+        return int(np.argmin(self._lost))
 
     @property
     def posterior(self) -> NDArray[np.float64]:
         """The weight of each setting in the next prediction."""
-        behind = self.ledger[HEAD:].min() - self.ledger[HEAD:]
+        if self.share is not None:
+            return self._shared.copy()
+        behind = self._lost.min() - self._lost
         weights = np.exp(behind * self._rate)
         shares: NDArray[np.float64] = weights / weights.sum()
         return shares
@@ -173,6 +195,9 @@ class Mixture:
         from forel.kernels.kernel import mixer
 
         out = np.empty((len(found), self.lanes))
+        if self.share is not None:
+            mixer("shifting")(found, labels, scale, self.share, ledger, out[:, 0])
+            return out
         if self._probable and self.classes is None:
             mixer("probability")(found, labels, scale, ledger, out[:, 0])
             return out
@@ -220,16 +245,22 @@ class Mixture:
 
     def guarantee(self) -> "Guarantee":
         """Return how much more than the best setting the mixture lost, and the most that it can have lost."""
-        from forel.experts import Guarantee
+        from forel.experts import FixedShare, Guarantee
 
-        count, best = self.settings.lanes, self.best
-        if self._probable or self.settings.piece == "squared":
+        count, best, void = self.settings.lanes, self.best, ""
+        if self.share is not None:
+            rule = FixedShare(share=self.share)
+            result, limit = rule.result, rule.cost(count, self.rounds, 0)
+            void = (
+                "a row's importance was above 1, for which there is no bound with a share" if self.ledger[1] > 1 else ""
+            )
+        elif self._probable or self.settings.piece == "squared":
             result = "exponential weights, log K" + ("" if self._probable else " times the squared range of labels")
             limit = (np.log(count) / self._rate if self._rate else 0.0) + self.ledger[2]
         else:
             result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
         against = f"the best of {count} settings, which is {self.names[best]}"
-        return Guarantee(result, against, self.rounds, self.loss, float(self.losses[best]), float(limit))
+        return Guarantee(result, against, self.rounds, self.loss, float(self.losses[best]), float(limit), void)
 
     @property
     def seen(self) -> NDArray[np.int64]:
@@ -260,6 +291,7 @@ class Mixture:
         """Forget everything."""
         self.linear.reset()
         self.ledger[:] = 0
+        self._shared[:] = 1 / self.settings.lanes
 
     def _logs(self, found: NDArray[Any]) -> NDArray[np.float64]:
         """Return the logarithms of probabilities by row, class and setting."""

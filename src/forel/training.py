@@ -122,6 +122,7 @@ def train(
     holdout_after: int | None = None,
     threads: int | None = None,
     certified: bool = False,
+    share: float | None = None,
     start: Stored | None = None,
     progress: Callable[[Moment], None] | None = None,
     cache: Path | None = None,
@@ -141,6 +142,7 @@ def train(
     holdout_after : or all rows after so many
     threads : that parse, which changes nothing but the time; None for what suits the machine
     certified : whether to keep what a certificate needs
+    share : of a mixture for streams that drift, as in :class:`forel.mixture.Mixture`
     start : a stored model to go on from, with its settings
     progress : called after each block
     cache : where to keep parsed blocks for later passes and runs, or where they are kept; None for a file without a
@@ -164,7 +166,7 @@ def train(
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
     if holdout_after is not None and (out.every or whole("holdout_after", holdout_after, low=1) < 1):
         raise refuse("holdout", holdout, "0 where rows after holdout_after are held out")
-    model, reading = _begin(settings, certified, start, {**made_with(source), **reading})
+    model, reading = _begin(settings, certified, share, start, {**made_with(source), **reading})
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
     measure = partial(measure_of, model.settings)
     problems = Problems(reading.get("on_error", "raise"))
@@ -204,7 +206,7 @@ def train(
 
 
 def _begin(
-    settings: Settings | None, certified: bool, start: Stored | None, reading: dict[str, Any]
+    settings: Settings | None, certified: bool, share: float | None, start: Stored | None, reading: dict[str, Any]
 ) -> tuple[Linear | Mixture, dict[str, Any]]:
     """Return the model to train, and how to read for it."""
     if start is None:
@@ -212,14 +214,19 @@ def _begin(
         chosen = settle() if settings is None else settings
         measure_of(chosen)  # refuses what cannot be learned so, before memory is asked for
         open_blocks((), **reading)  # likewise
-        kind = Mixture if chosen.lanes > 1 else Linear
-        return kind(1 << reading["bits"], chosen, certified=certified), reading
+        if chosen.lanes > 1:
+            return Mixture(1 << reading["bits"], chosen, certified=certified, share=share), reading
+        if share is not None:
+            raise refuse("share", share, "None for one model, which shares with no other")
+        return Linear(1 << reading["bits"], chosen, certified=certified), reading
     from forel.scoring import reading_of
 
     if not isinstance(start.model, Linear | Mixture):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
     if settings is not None and settings != start.model.settings:
         raise refuse("settings", settings, "none, or those that the model was begun with")
+    if share is not None and share != getattr(start.model, "share", None):
+        raise refuse("share", share, "none, or that which the model was begun with")
     if certified and not start.model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
     # Names that were kept go on being kept: a model must not forget what its first rows were called.
@@ -298,7 +305,7 @@ def _told(
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
         "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": list(holdout),
         "start": begun, "certified": model.certified,
-        "settings": pack_settings(model.settings),
+        "settings": pack_settings(model.settings), "share": getattr(model, "share", None),
     }  # fmt: skip
 
 

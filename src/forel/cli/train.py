@@ -65,6 +65,14 @@ def train(
     ] = None,
     l2: Annotated[float, typer.Option(help="Weight of the L2 penalty.")] = 0.0,
     lanes: Annotated[int, typer.Option(help="How many settings are mixed without --alpha.")] = 16,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            help="For streams that drift: of all weight in the mixture, so much goes to the other settings after each "
+            "row, such as 0.001.",
+            show_default=False,
+        ),
+    ] = None,
     best: Annotated[
         bool, typer.Option("--best", help="Write the best setting's model alone; --serving always does.")
     ] = False,
@@ -217,7 +225,7 @@ def train(
             trained = train(
                 source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
                 holdout_after=None if holdout_off else holdout_after, threads=threads,
-                certified=certificate, start=stored, progress=each, cache=cache, **saving, **reading,
+                certified=certificate, share=share, start=stored, progress=each, cache=cache, **saving, **reading,
             )  # fmt: skip
         finish(trained, model, Kept(serving, best), certificate, as_json, predictions == "-")
         if page is not None:

@@ -10,7 +10,7 @@ from numba import njit
 
 from forel.native.compiling import kept
 
-__all__ = ["HEAD", "hedged", "log_mixed", "probability", "squared"]
+__all__ = ["HEAD", "hedged", "log_mixed", "probability", "shifting", "squared"]
 
 HEAD = 5  # numbers of the ledger before those of the experts
 compiled = kept("mixing", __file__)
@@ -77,6 +77,45 @@ def probability(margins, labels, importance, ledger, out):
         ledger[1] = max(ledger[1], c)
         for k in range(count):
             lost[k] += c * (ends[k] - y * np.float64(margins[r, k]))
+
+
+@compiled
+def shifting(margins, labels, importance, share, ledger, out):
+    """Mix probabilities by fixed share: after each row a share of all weight goes to the other experts.
+
+    Weights are kept after the losses. They never become so small that they would have to be logarithms.
+    """
+    rows, count = margins.shape
+    lost, weights = ledger[HEAD : HEAD + count], ledger[HEAD + count :]
+    ends, even = np.empty(count), share * count / (count - 1)
+    for r in range(rows):
+        c, y = np.float64(importance[r]), np.float64(labels[r])
+        p, q = 0.0, 0.0
+        for k in range(count):
+            m = np.float64(margins[r, k])
+            e = np.exp(-abs(m))
+            s = 1.0 / (1.0 + e)
+            ends[k] = max(m, 0.0) - np.log(s)  # log(1 + e^m)
+            high, low = weights[k] * s, weights[k] * e * s
+            p += high if m > 0 else low
+            q += low if m > 0 else high
+        if min(p, q) > 1e-290:
+            yes, no = np.log(p), np.log(q)
+        else:  # beyond what a double holds
+            yes, no = log_sum(weights, margins[r] - ends), log_sum(weights, -ends)
+        out[r] = yes - no
+        if c < 0:
+            continue
+        ledger[0] -= c * (y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
+        ledger[1] = max(ledger[1], c)
+        losses, total = ends - y * margins[r], 0.0
+        least = np.min(losses)
+        for k in range(count):
+            lost[k] += c * losses[k]
+            weights[k] *= np.exp(-min(rate(ledger, c) * c * (losses[k] - least), 600.0))
+            total += weights[k]
+        for k in range(count):
+            weights[k] = (1 - even) * weights[k] / total + even / count
 
 
 @compiled

@@ -81,6 +81,7 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
         "classes": model.classes,
         "certified": bool(model.certified),
         "rounds": model.rounds,
+        **({"share": learner.share} if isinstance(learner, Mixture) else {}),
     }
     return header, arrays
 
@@ -99,8 +100,11 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     if file.shape("state")[0] != held:
         raise Unreadable("there are not as many records as the header says; take another copy, or train again")
     mixed = header["kind"] == "mixture"
-    ledger = file.array("ledger", np.float64, (HEAD + settings.lanes,)) if mixed else np.zeros(0)
-    learner = (Mixture if mixed else Linear)(features, settings, classes, header["dtype"], header["certified"])
+    share = header["share"] if mixed else None
+    size = HEAD + (1 if share is None else 2) * settings.lanes
+    ledger = file.array("ledger", np.float64, (size,)) if mixed else np.zeros(0)
+    options = features, settings, classes, header["dtype"], header["certified"]
+    learner = Mixture(*options, share=share) if mixed else Linear(*options)
     lanes = learner.linear._lanes if isinstance(learner, Mixture) else learner._lanes
     chosen: Any = _slots(file, held, slots) if file.has("slots") else None
     state, beside = lanes.state, _beside(lanes, slots)

@@ -314,6 +314,23 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     assert np.array_equal(estimator._model.ledger, model.ledger)
 
 
+def test_later_passes_do_not_weigh_settings(clicks):
+    """Those that learn by heart would win."""
+    import forel
+    from forel.estimators import FTRLClassifier
+
+    once, thrice = (forel.train(clicks, bits=14, passes=n, holdout=10) for n in (1, 3))
+    assert np.array_equal(once.model.ledger, thrice.model.ledger)
+    assert (thrice.model.rounds, thrice.model.weighed) == (8100, 2700)
+    assert thrice.passes[2].loss < thrice.passes[0].loss == once.report.loss
+    X, y = stream("logistic")
+    one, many = (FTRLClassifier(passes=n, certified=True).fit(X, y) for n in (1, 4))
+    assert str(one.guarantee_) == str(many.guarantee_)
+    assert one.progressive_loss_ == many.progressive_loss_
+    best = many._model.linear.certificate(many._model.best)
+    assert many.certificate_.played == best.played
+
+
 def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
     import forel
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from forel.certificate import Certificate
 from forel.checks import number, refuse
 from forel.linear import Linear
-from forel.rows import rows_of
 from forel.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mixture"]
 
-HEAD = 5  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
+HEAD = 6  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
 
 # Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
 WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
@@ -98,6 +97,11 @@ class Mixture:
     def rounds(self) -> int:
         """How many rows were learned from."""
         return self.linear.rounds
+
+    @property
+    def weighed(self) -> int:
+        """How many rows settings were weighed by: those that were learned from for the first time."""
+        return int(self.ledger[5])
 
     @property
     def lanes(self) -> int:
@@ -175,16 +179,35 @@ class Mixture:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn from each row in turn, and return the mixture's margins from before, as :meth:`margins` does."""
-        rows = rows_of(X, self.features, self.dtype)
-        found = self.linear.progress(rows, y, importance, held)
+        found = self.linear.progress(X, y, importance, held)
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
         if held is not None:
             scale[held] = -1.0
+        self.ledger[5] += np.count_nonzero(scale >= 0)
         return self._mixed(found, np.asarray(y, np.float64), scale, self.ledger)
+
+    def again(
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
+        """Learn from rows that were learned from before, and return margins likewise.
+
+        Such rows say nothing about which setting is best, because those that learn by heart lose least on them; so
+        weights stay what they are.
+
+        >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
+        >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
+        >>> before = model.posterior
+        >>> _ = model.again(np.ones((50, 1)), [1] * 50)
+        >>> model.rounds, model.weighed, bool(np.all(model.posterior == before))
+        (100, 50, True)
+        """
+        return self._unweighed(self.linear.progress(X, y, importance, held))
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; of several classes the logarithm of each one's probability."""
-        found = self.linear.margins(X)
+        return self._unweighed(self.linear.margins(X))
+
+    def _unweighed(self, found: NDArray[Any]) -> NDArray[Any]:
         # A ledger of its own, because a model in read-only memory predicts as well.
         return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), self.ledger.copy())
 
@@ -250,7 +273,7 @@ class Mixture:
         count, best, void = self.settings.lanes, self.best, ""
         if self.share is not None:
             rule = FixedShare(share=self.share)
-            result, limit = rule.result, rule.cost(count, self.rounds, 0)
+            result, limit = rule.result, rule.cost(count, self.weighed, 0)
             void = (
                 "a row's importance was above 1, for which there is no bound with a share" if self.ledger[1] > 1 else ""
             )
@@ -260,7 +283,7 @@ class Mixture:
         else:
             result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
         against = f"the best of {count} settings, which is {self.names[best]}"
-        return Guarantee(result, against, self.rounds, self.loss, float(self.losses[best]), float(limit), void)
+        return Guarantee(result, against, self.weighed, self.loss, float(self.losses[best]), float(limit), void)
 
     @property
     def seen(self) -> NDArray[np.int64]:
@@ -279,12 +302,15 @@ class Mixture:
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved against fixed models: the best setting's regret, and what mixing cost on top.
 
-        Of several classes against the rest, ``lane`` says which; what mixing cost is then not divided among them.
-        ``among`` is as in :meth:`forel.linear.Linear.certificate`.
+        Of several classes against the rest, ``lane`` says which; what mixing cost is then left out.
+        ``among`` is as in :meth:`forel.linear.Linear.certificate`. Where rows were learned from again, it is what is
+        proved of the best setting alone.
         """
         best, count = self.best, self.settings.lanes
         proof = self.linear.certificate(best + (0 if self.joint else lane * count), among)
-        more = self.loss - float(self.losses[best]) if self.classes is None or self.joint else 0.0
+        if self.weighed < self.rounds or not (self.classes is None or self.joint):
+            return proof
+        more = self.loss - float(self.losses[best])
         return replace(proof, loss=proof.loss + more, played=proof.played + more, constant=proof.constant + more)
 
     def reset(self) -> None:

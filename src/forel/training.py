@@ -259,7 +259,9 @@ def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block:
     if good is not None:
         block, labels = without(block, np.flatnonzero(~good)), labels[good]
     out = holdout.rows(now.rows, len(block))
-    margins = model.progress(Rows(*block.rows), labels, block.importance, out)[:, 0]
+    # Rows that were seen before say nothing about which setting is best.
+    learn = model.again if isinstance(model, Mixture) and now.turn > 1 else model.progress
+    margins = learn(Rows(*block.rows), labels, block.importance, out)[:, 0]
     if out is None:
         now.seen.add(margins, labels, block.importance)
     else:

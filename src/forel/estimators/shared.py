@@ -83,15 +83,17 @@ def train(
         # Checked and converted once for all passes, and before rows are picked from it: scipy trusts a matrix's parts.
         rows = rows_of(X, model.features, model.dtype)
         X = rows if random is None else sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
-    first = 0.0
+    before, first = float(np.sum(model.loss)), 0.0
     for turn in range(turns):
-        if random is None:
-            sums = model.learn(X, labels, weight)
+        # Rows that were seen before say nothing about which setting is best.
+        learn = model.again if isinstance(model, Mixture) and turn > 0 else model.learn
+        order = None if random is None else random.permutation(len(labels))
+        if order is None:
+            learn(X, labels, weight)
         else:
-            order = random.permutation(len(labels))
-            sums = model.learn(X[order], labels[order], None if weight is None else weight[order])
+            learn(X[order], labels[order], None if weight is None else weight[order])
         # Only in the first pass is a row's loss that of a model which has not seen it.
-        first = float(sums.sum()) if turn == 0 else first
+        first = float(np.sum(model.loss)) - before if turn == 0 else first
     if model is not getattr(estimator, "_model", None):
         estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
     suffered, seen = estimator._progress

@@ -1,8 +1,8 @@
 r"""Weighing experts by what they lost, row after row: exponential weights, and AdaHedge.
 
 The ``ledger`` has what the mixture lost, the largest importance of a row, what weighing cost beyond what is free, the
-smallest and the largest label, and then what each expert lost. Nothing else is remembered. Rows of negative importance
-are only predicted.
+smallest and the largest label, how many rows there were, and then what each expert lost. Nothing else is remembered.
+Rows of negative importance are only predicted.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from forel.native.compiling import kept
 
 __all__ = ["HEAD", "hedged", "log_mixed", "probability", "shifting", "squared"]
 
-HEAD = 5  # numbers of the ledger before those of the experts
+HEAD = 6  # numbers of the ledger before those of the experts
 compiled = kept("mixing", __file__)
 FAR = 45.0  # nats behind the best: e^−45 of a weight is below the last place of a double
 

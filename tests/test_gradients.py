@@ -6,7 +6,7 @@ import pytest
 from forel.algorithms import FTRL, MirrorDescent
 from forel.geometries import Diagonal
 from forel.gradients import GradientLearner
-from forel.kernels import compose
+from forel.kernels import compose, kernel
 from forel.linear import Linear, Settings
 from forel.losses import Linear as LinearLoss
 from forel.penalties import ElasticNet
@@ -18,7 +18,7 @@ N, LANES, ROUNDS = 6, 3, 200
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    monkeypatch.setattr(compose, "compose", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
 def gradients(seed=0):

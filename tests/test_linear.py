@@ -12,7 +12,7 @@ from scipy import sparse
 from forel import kernels
 from forel.algorithms import FTRL, Implicit, MirrorDescent
 from forel.geometries import Diagonal, Euclidean
-from forel.kernels import compose
+from forel.kernels import compose, kernel
 from forel.linear import LOSSES, Linear, Rows, Settings, rows_of
 from forel.losses import Example, Huber, Logistic, MulticlassExample, Quantile, Softmax
 from forel.losses import Linear as LinearLoss
@@ -103,7 +103,7 @@ def check(settings, model, dense, labels):
 
 @pytest.mark.parametrize("settings", ALL, ids=str)
 def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
-    monkeypatch.setattr(compose, "compose", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
     dense, labels = stream(settings.loss)
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
@@ -127,7 +127,7 @@ def test_compiled_kernels_equal_the_reference(settings):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_equals_its_twin(loss, monkeypatch):
-    monkeypatch.setattr(compose, "compose", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
     settings = Settings(loss, alpha=0.1, l1=0.01)
     dense, labels = stream(loss)
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
@@ -172,7 +172,7 @@ def test_classes_are_one_against_the_rest():
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    monkeypatch.setattr(compose, "compose", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
 @pytest.mark.usefixtures("interpreted")

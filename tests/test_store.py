@@ -20,7 +20,7 @@ import forel
 from forel.estimators import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.formats import Names, open_blocks, slot
 from forel.gradients import GradientLearner
-from forel.kernels import compose
+from forel.kernels import compose, kernel
 from forel.linear import Linear, Settings
 from forel.losses import Huber, Logistic, Quantile
 from forel.mixture import Mixture
@@ -37,7 +37,7 @@ def unsynced(monkeypatch):
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    monkeypatch.setattr(compose, "compose", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
 def stream(rounds=8, features=N, classes=2, seed=0):

@@ -2,6 +2,7 @@
 
 import pathlib
 from functools import cache, lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 from forel.kernels.recipe import Recipe
@@ -21,10 +22,15 @@ class Kernel:
         for name in BLOCKS:
             setattr(self, name, Native(name, source, partial(self.__getattr__, name)))
 
-    def __getattr__(self, name: str) -> Any:
+    @property
+    def module(self) -> ModuleType:
+        """All functions as numba has them."""
         from forel.kernels.compose import compose
 
-        return getattr(compose(self._recipe), name)
+        return compose(self._recipe)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
 
 
 @lru_cache(maxsize=64)

@@ -79,9 +79,11 @@ class Learner:
 
     def _bind(self) -> None:
         """Write down where everything lies that a kernel takes, until an array is replaced."""
-        lanes, kernel = self.lanes, self.lanes.kernel
+        lanes = self.lanes
+        # A module, because whoever counts a model's memory goes on into functions of numba's.
+        self._kernel = getattr(lanes.kernel, "module", lanes.kernel)
         self._out = np.zeros(lanes.lanes, lanes.dtype)
-        self._learn, self._predict, self._shape = kernel.learn_one, kernel.predict_one, float(lanes.shape)
+        self._shape = float(lanes.shape)
         state = lanes.flat, lanes.reach, lanes.last, lanes.mark, lanes.parameters, lanes.totals
         arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, self._out)
         self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds], np.int64)
@@ -117,7 +119,7 @@ class Learner:
                 self._bind()
         else:
             self._write_hashed(x, label, weight)
-        rounds = self._learn(self._block)
+        rounds = self._kernel.learn_one(self._block)
         if rounds < 0:
             forget(names, known)
             raise self._refusal(x)
@@ -137,7 +139,7 @@ class Learner:
             pack[1](self._places, 0, 0, count, *map(self.names.get, x, repeat(0)))
         else:
             self._write_hashed(x, 0.0, 1.0)
-        if self._predict(self._block) < 0:
+        if self._kernel.predict_one(self._block) < 0:
             raise self._refusal(x)
         return self._out
 

@@ -13,7 +13,7 @@ run: $(READY)
 	$(BIN)/forel generate ctr --rows 200000 --output $(DEMO)/clicks.vw
 	head -n 180000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
 	tail -n 20000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
-	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --l1 1 --certificate --names --report $(DEMO)/report.html
+	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --names --report $(DEMO)/report.html
 	$(BIN)/forel evaluate $(DEMO)/test.vw --model $(DEMO)/clicks.forel
 	$(BIN)/forel inspect $(DEMO)/clicks.forel --top 10
 

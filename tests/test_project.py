@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shlex
 import subprocess
 import sys
 
@@ -74,18 +73,6 @@ def test_a_wrong_name_is_a_sentence_on_stderr_and_exit_code_1():
     assert done.returncode == 1
     assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_commands_for_users_of_vw_run_in_their_order(tmp_path):
-    page = (ROOT / "docs" / "from_vw.md").read_text()
-    lines = [line[2:] for block in page.split("```console\n")[1:] for line in block.split("```")[0].splitlines()]
-    assert len(lines) > 5
-    for line in lines:
-        name, *arguments = shlex.split(line)
-        assert name == "forel"
-        done = run(*FOREL, *arguments, cwd=tmp_path)
-        assert done.returncode == 0, (line, done.stderr)
-    assert len((tmp_path / "predictions.txt").read_text().splitlines()) == 5000
 
 
 def test_flags_of_vw_are_in_the_help_and_words_can_be_completed():

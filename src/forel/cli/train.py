@@ -163,7 +163,7 @@ def train(
 
     For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
     --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
-    docs/from_vw.md has more.
+    docs/guide/from_vw.md has more.
     """
     source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
     if test:

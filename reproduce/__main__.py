@@ -7,13 +7,14 @@ import time
 from reproduce.bounds import bounds
 from reproduce.claim import Missing
 from reproduce.figure_4 import figure_4
+from reproduce.mixing import mixing
 from reproduce.offset import offset
 from reproduce.page import write
 from reproduce.progressive import progressive
 from reproduce.rates import rates
 from reproduce.sparse_models import sparse_models
 
-CLAIMS = (figure_4, sparse_models, rates, progressive, offset, bounds)
+CLAIMS = (figure_4, sparse_models, rates, progressive, mixing, offset, bounds)
 
 
 def main(folder: str) -> int:

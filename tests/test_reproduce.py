@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from benchmarks import sparsity
-from reproduce import bounds, offset, rates, sparse_models
+from reproduce import bounds, mixing, offset, rates, sparse_models
 from reproduce.figure_4 import figure_4
 from reproduce.page import markdown, write
 from reproduce.progressive import progressive
@@ -40,6 +40,7 @@ CLAIMS = {
     ),
     "rates": lambda: rates.compare({"clicks": rates.losses(clicks(20_000), SCALES)}, SCALES),
     "progressive": lambda: progressive(20_000, 20_000),
+    "mixing": lambda: mixing.compare({"clicks": mixing.learn(clicks(20_000))}),
     "offset": lambda: offset.offset(600),
     "bounds": lambda: bounds.bounds(60),
 }

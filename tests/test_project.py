@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -100,3 +101,10 @@ def test_no_file_names_a_package_registry():
     places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
     needles = ["py" + "pi.org", "python" + "hosted"]  # in two parts, so as not to find itself
     assert not [p for p in places if any(n in (ROOT / p).read_text(errors="ignore") for n in needles)]
+
+
+def test_what_to_cite_is_this_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {project['version']}\n" in citation
+    assert f"license: {project['license']}\n" in citation

@@ -1,7 +1,7 @@
 r"""Settings for those who do not want to choose: a few learning rates, and two penalties, to be mixed.
 
 Rates are scale-free, $\eta_{t,i} = \alpha / (s_{t,i}(\beta s_{t,i} + \sqrt{n_{t,i}}))$, so that units of features do
-not matter and α is in units of margins. How the grid was chosen, and on which data, is told in ``docs/guide/no_tuning.md``.
+not matter and α is in units of margins. ``docs/guide/no_tuning.md`` tells how the grid was chosen, and on which data.
 """
 
 from typing import Any

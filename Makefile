@@ -5,7 +5,7 @@ READY := .venv/ready
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-quality bench-sparsity reproduce docs clean
+.PHONY: run survey test lint bench bench-quality bench-sparsity reproduce docs site clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(READY)
@@ -51,10 +51,14 @@ bench-sparsity: $(READY)
 reproduce: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce docs
 
-# The site, in build/site. Warnings are errors, and so are links to nowhere; nothing is fetched.
+# The site, in build/site, after the pages that are written from code.
 docs: $(READY)
 	$(BIN)/python -m forel.argmin docs/argmin.md
 	$(BIN)/python -m forel.survey docs/survey_map.md
+	$(MAKE) site
+
+# Warnings are errors, and so are links to nowhere; nothing is fetched.
+site: $(READY)
 	OPENBLAS_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "To read it: $(BIN)/python -m http.server --directory build/site"
 

@@ -233,13 +233,20 @@ def test_arguments_that_cannot_work_are_sentences(folder):
 def test_errors_of_the_command_are_a_sentence_and_exit_code_2(folder, tmp_path):
     bad = tmp_path / "bad.vw"
     bad.write_text("1 |a b\n1 |a b:x\n")
+    table = tmp_path / "table.csv"
+    table.write_text("click,site\n1,news\n")
     path, begun = tmp_path / "m.forel", tmp_path / "begun.forel"
     train(folder / "a.vw", SETTINGS, bits=8).save(begun)
     for arguments, said in [
         (("train", bad, "-f", path), "bad.vw, line 2, column 8: got 'x', expected a number"),
         (("train", tmp_path / "nosuch.vw"), "nosuch.vw"),
         (("train", folder / "a.vw", "--loss", "nosuch"), "loss: got 'nosuch', expected one of logistic"),
-        (("train", folder / "a.vw", "-i", begun, "--alpha", 0.7), "those that the model was begun with"),
+        (("train", folder / "a.vw", "-i", begun, "--alpha", 0.7), "alpha: got 0.7, expected nothing said, or 0.3: "),
+        (
+            ("train", table, "-b", 8),
+            "table.csv, line 2: got no label, expected 0 and 1 (or numbers between), or -1 and 1; ",
+        ),
+        (("evaluate", folder / "a.vw", "--model", tmp_path / "no"), f"forel: {tmp_path / 'no'}: could not be read"),
         (("evaluate", folder / "a.vw", "--model", bad), "bad.vw: not a whole model file"),
     ]:
         done = command(*arguments)

@@ -87,9 +87,11 @@ class Targets:
     def _meet(self, block: Block, good: NDArray[np.bool_], expected: str) -> NDArray[np.bool_]:
         for row in np.flatnonzero(~good):
             label = block.labels[row]
-            got = "no label" if np.isnan(label) else f"the label {label:g}"
+            missing = bool(np.isnan(label))
+            got = "no label" if missing else f"the label {label:g}"
+            hint = "; where there are columns, label says which one holds them" if missing else ""
             if block.lines is None:
                 got += f" in example {row + 1} from there on"
             line = block.line if block.lines is None else int(block.lines[row])
-            self.problems.meet(Malformed(block.file, line, None, got, expected))
+            self.problems.meet(Malformed(block.file, line, None, got, expected + hint))
         return good

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -136,7 +136,8 @@ def train(
     Parameters
     ----------
     source : as :func:`forel.formats.open_blocks` takes it: paths, patterns, "-", file objects, tables, dicts
-    settings : what is learned, and how; several settings, or those of :func:`forel.grid.settle` for None, are mixed
+    settings : what is learned, and how; lanes of several settings are mixed; None mixes 16 that suit most data, as
+        :func:`forel.grid.settle` has them
     passes : over the source
     holdout : every so many rows one is predicted and not learned from; 0 for none
     holdout_after : or all rows after so many
@@ -160,6 +161,8 @@ def train(
     >>> trained = train(clicks, Settings(alpha=1.0), label="click", bits=10, holdout=10)
     >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
+    >>> print(train(clicks, label="click", bits=10).model.guarantee())
+    within 0.028 per example of the best of 16 settings, which is alpha=3.61, l1=0.1 (0.053... per example)
     """
     turns, out = whole("passes", passes, low=1), Holdout(whole("holdout", holdout), holdout_after)
     if out.every == 1:
@@ -224,7 +227,10 @@ def _begin(
     if not isinstance(start.model, Linear | Mixture):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
     if settings is not None and settings != start.model.settings:
-        raise refuse("settings", settings, "none, or those that the model was begun with")
+        own = start.model.settings
+        other = next(f.name for f in fields(own) if getattr(settings, f.name) != getattr(own, f.name))
+        expected = f"nothing said, or {own.words(other)}: settings are those that the model was begun with"
+        raise refuse(other, getattr(settings, other), expected)
     if share is not None and share != getattr(start.model, "share", None):
         raise refuse("share", share, "none, or that which the model was begun with")
     if certified and not start.model.certified:

@@ -27,7 +27,9 @@ def cache(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Where to write; without it, a cache is shown.")
     ] = None,
-    bits: Annotated[int, typer.Option("--bits", "-b", help="There are 2**bits slots.", rich_help_panel=READING)] = 22,
+    bits: Annotated[
+        int, typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots.", rich_help_panel=READING)
+    ] = 22,
     form: Form = "auto",
     label: Label = None,
     importance: Importance = None,

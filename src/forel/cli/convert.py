@@ -34,10 +34,11 @@ def convert(
         bool, typer.Option("--float16", help="Weights of half the size, for predicting.", rich_help_panel=MODELS)
     ] = False,
     measure: Annotated[
-        str | None, typer.Option(help="A file to say on what the small model loses.", rich_help_panel=MODELS)
+        str | None, typer.Option(help="A file on which to measure what the small model loses.", rich_help_panel=MODELS)
     ] = None,
     bits: Annotated[
-        int | None, typer.Option("--bits", "-b", help="Of slots, for svmlight.", rich_help_panel=READING)
+        int | None,
+        typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots, for svmlight.", rich_help_panel=READING),
     ] = None,
     form: Form = "auto",
     label: Label = None,

@@ -1,7 +1,7 @@
 """``forel inspect``: what is in a model file."""
 
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -37,10 +37,10 @@ def inspect(
         mixed = found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
-                said = (f"{k}={v}" for k, v in value.items() if v is not None)
+                said = (f"{k}={_short(v)}" for k, v in value.items() if v is not None)
                 table.add_row(name, ", ".join(said))
             elif name != "weights" and value is not None:
-                table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
+                table.add_row(name, _short(value))
         console.print(table)
         if mixed is not None:
             console.print(mixture_table(mixed))
@@ -67,14 +67,14 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
     order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
     names = stored.names
-    settings = asdict(settings_of(stored))
+    settings = settings_of(stored)
     said = None
     if whole and model.certified and model.lanes == 1:
         said = certificate_of(model)
     return {
         "kind": "mixture, which can go on" if mixed else "learner, which can go on" if whole else "for predicting only",
         "mixture": mixture_of(model) if mixed else None,
-        "settings": {k: _said(v) for k, v in settings.items()},
+        "settings": {f.name: _said(settings, f.name) for f in fields(settings)},
         "reading": stored.extra.get("reading"),
         "rows": model.rounds,
         "features": model.features,
@@ -98,8 +98,12 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     }
 
 
-def _said(value: Any) -> Any:
+def _said(settings: Any, name: str) -> Any:
     """Return a setting as JSON has it, those of several lanes in short."""
-    if isinstance(value, tuple):
-        return ", ".join(f"{one:.3g}" for one in value)
-    return value if isinstance(value, str | float | int | bool | None) else str(value)
+    value = getattr(settings, name)
+    return value if isinstance(value, str | float | int | bool | None) else settings.words(name)
+
+
+def _short(value: Any) -> str:
+    """Return a value with as many digits as are looked at."""
+    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,18 +9,22 @@ READING = "Reading"
 Files = Annotated[
     list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)
 ]
-Data = Annotated[list[str] | None, typer.Option("-d", "--data", help="A file.", rich_help_panel=VW)]
+Data = Annotated[
+    list[str] | None, typer.Option("-d", "--data", help="A file, as without a flag; repeatable.", rich_help_panel=VW)
+]
 Form = Annotated[
     str,
     typer.Option(
-        "--format", help="vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto looks.", rich_help_panel=READING
+        "--format",
+        help="vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto looks at names and first bytes.",
+        rich_help_panel=READING,
     ),
 ]
 Label = Annotated[
     str | None, typer.Option(help="The column of labels, where there are columns.", rich_help_panel=READING)
 ]
 Importance = Annotated[
-    str | None, typer.Option(help="The column of importances, where there are columns.", rich_help_panel=READING)
+    str | None, typer.Option(help="The column that says how much a row counts.", rich_help_panel=READING)
 ]
 Ignore = Annotated[list[str] | None, typer.Option(help="A column not to use; repeatable.", rich_help_panel=READING)]
 Categories = Annotated[

@@ -17,7 +17,7 @@ LINKS = ("auto", "identity", "logistic", "glf1")
 def predict(
     files: Files = None,
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    output: Annotated[str, typer.Option("--output", "-p", help="Where to; - for standard output.")] = "-",
+    output: Annotated[str, typer.Option("--output", "-p", help="The file; - for standard output.")] = "-",
     link: Annotated[
         str,
         typer.Option(

@@ -23,7 +23,8 @@ def sentences() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except (ValueError, OSError) as error:
-        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)  # without [Errno 2]
+        text = f"{error.filename}: {told}" if isinstance(error, OSError) and error.filename else told
         typer.echo(f"forel: {text}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:

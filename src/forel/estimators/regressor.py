@@ -19,11 +19,13 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    alpha : of the rate, for one model; several to be mixed; None for ``lanes`` settings that suit most data, mixed
-    beta, rate, l1 : of one model 1, "adagrad" and 0 unless said; the mixture's settings have these in common where said
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    alpha : the scale of the rate, for one model; a tuple for several, mixed; None to mix ``lanes`` settings that suit
+        most data
+    beta : of the rate; None for 1, or 0.01 where ``alpha`` is None
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or among what is mixed where ``alpha`` is None
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1)); None for the first, or the
+        second where ``alpha`` is None
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
         exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or your own function of margin
         and label, which returns value and slope
@@ -35,7 +37,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` goes on with the model it has
     certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
-    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close to the best it came
+    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
+        best of them, whose weights are ``coef_``
 
     A sample weight multiplies a row's loss.
 

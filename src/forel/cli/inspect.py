@@ -106,4 +106,6 @@ def _said(settings: Any, name: str) -> Any:
 
 def _short(value: Any) -> str:
     """Return a value with as many digits as are looked at."""
+    if isinstance(value, bool):
+        return str(value)
     return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -90,7 +90,9 @@ def train(
     ] = False,
     penalty_weight: Annotated[str, typer.Option(help="Whether penalties count once, or every round.")] = "once",
     radius: Annotated[float | None, typer.Option(help="No weight becomes larger than this.")] = None,
-    bias: Annotated[bool, typer.Option(" /--no-bias", " /--noconstant", help="Leave out the constant feature.")] = True,
+    bias: Annotated[
+        bool, typer.Option(" /--no-bias", " /--noconstant", help="Leave out the constant feature.", show_default=False)
+    ] = True,
     passes: Annotated[int, typer.Option(help="How often to go over all files.")] = 1,
     holdout: Annotated[
         int,

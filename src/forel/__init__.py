@@ -6,8 +6,8 @@
 >>> trained.report.auc > 0.99
 True
 
-``train``, ``evaluate``, ``load`` and ``save`` are here, all else in modules, which load on first use, so that ``import
-forel`` costs nothing:
+``train``, ``evaluate``, ``load``, ``save`` and ``open`` are here, all else in modules, which load on first use, so that
+``import forel`` costs nothing:
 
 >>> 0.5 in forel.sets.Box(-1, 1)
 True

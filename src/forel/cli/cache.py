@@ -8,12 +8,16 @@ import typer
 from forel.cli.options import (
     READING,
     AsJson,
+    Bucket,
     Categories,
     Files,
     Form,
     Ignore,
     Importance,
+    Interactions,
+    Keep,
     Label,
+    Log,
     OnError,
     Threads,
     reading_of,
@@ -33,8 +37,12 @@ def cache(
     form: Form = "auto",
     label: Label = None,
     importance: Importance = None,
+    keep: Keep = None,
     ignore: Ignore = None,
     categories: Categories = None,
+    log: Log = None,
+    bucket: Bucket = None,
+    interactions: Interactions = None,
     on_error: OnError = "raise",
     threads: Threads = None,
     as_json: AsJson = False,
@@ -48,6 +56,8 @@ def cache(
       forel cache clicks.cache
     """
     source, reading = source_of(files, None), reading_of(form, label, importance, ignore, categories, on_error)
+    columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
+    reading |= {name: tuple(value) for name, value in columns.items() if value}
     with sentences():
         from rich.console import Console
 

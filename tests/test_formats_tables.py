@@ -443,12 +443,14 @@ def test_real_columns_are_those_pandas_reads():
     st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
 )
 def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
-    from forel.formats.hashing import hash_column, hash_name
+    from forel.formats.hashing import hash_name, hash_spans
 
     whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
     ends = np.cumsum([0, *map(len, words)]).astype(wide)
     text = whole[: ends[-1]]
-    assert hash_column(text, ends, hash_name(b"city")).tolist() == [hash_name(w, hash_name(b"city")) for w in words]
+    assert hash_spans(text, ends[:-1], ends[1:], hash_name(b"city")).tolist() == [
+        hash_name(w, hash_name(b"city")) for w in words
+    ]
 
 
 def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():

@@ -13,9 +13,9 @@ from numba import types
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "WRONG", "finished", "number"]
+__all__ = ["HARD", "LARGEST", "NARROW", "NUMBER", "WRONG", "double", "finished", "number"]
 
-NUMBER, WRONG, HARD = 0, 1, 2
+NUMBER, WRONG, HARD, NARROW = 0, 1, 2, 3
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it there is room for eight digits more
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
@@ -72,18 +72,14 @@ def gather(i, w, cut):
 
 
 @fast
-def number(i):
-    """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
+def decimal(i):
+    """Read a number: its sign, digits, whether some are left out, power, the address after it, and if it is one."""
     c = byte(i)
     negative = c == MINUS
     if negative or c == PLUS:
         i += ONE
     start = i
     w, taken, cut = np.uint64(byte(i)) - ZERO, ONE, False
-    # One digit, alone or before a point: where the next word begins is then guessed, not waited for.
-    if w < TEN and byte(i + ONE) <= SPACE:
-        single = np.float32(w)
-        return -single if negative else single, i + ONE, NUMBER
     if w < TEN and byte(i + ONE) == DOT:
         i += ONE
     else:
@@ -97,7 +93,7 @@ def number(i):
         whole += i - start
         e -= np.int64(taken)
     if whole == 0:
-        return np.float32(0), i, WRONG
+        return negative, w, cut, e, i, False
     c = byte(i)
     if c in (LITTLE_E, BIG_E):
         i += ONE
@@ -107,17 +103,49 @@ def number(i):
             i += ONE
         digit = np.uint64(byte(i)) - ZERO
         if digit >= TEN:
-            return np.float32(0), i, WRONG
+            return negative, w, cut, e, i, False
         power = np.int64(0)
         while digit < TEN:
             power = min(power * 10 + np.int64(digit), np.int64(1) << 40)
             i += ONE
             digit = np.uint64(byte(i)) - ZERO
         e += -power if down else power
+    return negative, w, cut, e, i, True
+
+
+@fast
+def number(i):
+    """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
+    c = byte(i)
+    negative = c == MINUS
+    digit = i + ONE if negative or c == PLUS else i
+    w = np.uint64(byte(digit)) - ZERO
+    # One digit alone: where the next word begins is then guessed, not waited for.
+    if w < TEN and byte(digit + ONE) <= SPACE:
+        single = np.float32(w)
+        return -single if negative else single, digit + ONE, NUMBER
+    negative, w, cut, e, end, right = decimal(i)
+    if not right:
+        return np.float32(0), end, WRONG
     real, certain = rounded(w, cut, e)
     if negative:
         real = -real
-    return np.float32(real), i, NUMBER if certain else HARD
+    return np.float32(real), end, NUMBER if certain else HARD
+
+
+@fast
+def double(i):
+    """Read a number as a double; NUMBER where it is the nearest one, NARROW where only its float32 is certain."""
+    negative, w, cut, e, end, right = decimal(i)
+    if not right:
+        return 0.0, end, WRONG
+    if w < EXACT and not cut and abs(e) <= 22:
+        # Digits and power are doubles themselves, so that one operation rounds once.
+        power = POWERS[np.uint64(abs(e) + REACH)]
+        real = np.float64(w) / power if e < 0 else np.float64(w) * power
+        return -real if negative else real, end, NUMBER
+    real, certain = rounded(w, cut, e)
+    return -real if negative else real, end, NARROW if certain else HARD
 
 
 @fast

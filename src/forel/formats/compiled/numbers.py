@@ -13,9 +13,9 @@ from numba import types
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NARROW", "NUMBER", "WRONG", "double", "finished", "number"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "finished", "number"]
 
-NUMBER, WRONG, HARD, NARROW = 0, 1, 2, 3
+NUMBER, WRONG, HARD = 0, 1, 2
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it there is room for eight digits more
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
@@ -72,14 +72,18 @@ def gather(i, w, cut):
 
 
 @fast
-def decimal(i):
-    """Read a number: its sign, digits, whether some are left out, power, the address after it, and if it is one."""
+def number(i):
+    """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
     c = byte(i)
     negative = c == MINUS
     if negative or c == PLUS:
         i += ONE
     start = i
     w, taken, cut = np.uint64(byte(i)) - ZERO, ONE, False
+    # One digit, alone or before a point: where the next word begins is then guessed, not waited for.
+    if w < TEN and byte(i + ONE) <= SPACE:
+        single = np.float32(w)
+        return -single if negative else single, i + ONE, NUMBER
     if w < TEN and byte(i + ONE) == DOT:
         i += ONE
     else:
@@ -93,7 +97,7 @@ def decimal(i):
         whole += i - start
         e -= np.int64(taken)
     if whole == 0:
-        return negative, w, cut, e, i, False
+        return np.float32(0), i, WRONG
     c = byte(i)
     if c in (LITTLE_E, BIG_E):
         i += ONE
@@ -103,49 +107,46 @@ def decimal(i):
             i += ONE
         digit = np.uint64(byte(i)) - ZERO
         if digit >= TEN:
-            return negative, w, cut, e, i, False
+            return np.float32(0), i, WRONG
         power = np.int64(0)
         while digit < TEN:
             power = min(power * 10 + np.int64(digit), np.int64(1) << 40)
             i += ONE
             digit = np.uint64(byte(i)) - ZERO
         e += -power if down else power
-    return negative, w, cut, e, i, True
-
-
-@fast
-def number(i):
-    """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
-    c = byte(i)
-    negative = c == MINUS
-    digit = i + ONE if negative or c == PLUS else i
-    w = np.uint64(byte(digit)) - ZERO
-    # One digit alone: where the next word begins is then guessed, not waited for.
-    if w < TEN and byte(digit + ONE) <= SPACE:
-        single = np.float32(w)
-        return -single if negative else single, digit + ONE, NUMBER
-    negative, w, cut, e, end, right = decimal(i)
-    if not right:
-        return np.float32(0), end, WRONG
     real, certain = rounded(w, cut, e)
     if negative:
         real = -real
-    return np.float32(real), end, NUMBER if certain else HARD
+    return np.float32(real), i, NUMBER if certain else HARD
 
 
 @fast
-def double(i):
-    """Read a number as a double; NUMBER where it is the nearest one, NARROW where only its float32 is certain."""
-    negative, w, cut, e, end, right = decimal(i)
-    if not right:
-        return 0.0, end, WRONG
-    if w < EXACT and not cut and abs(e) <= 22:
-        # Digits and power are doubles themselves, so that one operation rounds once.
-        power = POWERS[np.uint64(abs(e) + REACH)]
-        real = np.float64(w) / power if e < 0 else np.float64(w) * power
-        return -real if negative else real, end, NUMBER
-    real, certain = rounded(w, cut, e)
-    return -real if negative else real, end, NARROW if certain else HARD
+def exactly(i, stop):
+    """Return what ``number`` read up to ``stop`` as the nearest double, and whether it is.
+
+    Up to 2⁵³ and 10²², digits and power are doubles themselves, and one operation rounds once.
+    """
+    negative = byte(i) == MINUS
+    w, e, point, power, scaled, down = np.uint64(0), np.int64(0), False, np.int64(0), False, False
+    while i < stop:
+        c = byte(i)
+        digit = np.uint64(c) - ZERO
+        i += ONE
+        if c == DOT:
+            point = True
+        elif c in (LITTLE_E, BIG_E):
+            scaled = True
+        elif scaled:
+            down = down or c == MINUS
+            if digit < TEN:
+                power = min(power * 10 + np.int64(digit), np.int64(1) << 40)
+        elif digit < TEN:
+            w = min(w * TEN + digit, EXACT)
+            e -= point
+    e += -power if down else power
+    tens = POWERS[np.uint64(REACH + min(abs(e), REACH))]
+    real = np.float64(w) / tens if e < 0 else np.float64(w) * tens
+    return -real if negative else real, w < EXACT and abs(e) <= 22
 
 
 @fast

@@ -9,7 +9,7 @@ import numpy as np
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import absorb, finish, only
 from forel.formats.compiled.layout import ABSENT, OPEN, THERE, UNSURE
-from forel.formats.compiled.numbers import HARD, NARROW, WRONG, double
+from forel.formats.compiled.numbers import NUMBER, exactly, number
 from forel.formats.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
 
 __all__ = ["ends", "hash_cells", "read_cells", "split", "untie"]
@@ -208,9 +208,12 @@ def read_cells(text, starts, stops, exact, values, kinds):
         if i == stop:
             kinds[r] = ABSENT
             continue
-        found, end, kind = double(i)
-        if end == stop and kind != WRONG and kind != HARD and not (exact and kind == NARROW):
+        found, end, kind = number(i)
+        if end == stop and kind == NUMBER:
             values[r], kinds[r] = found, THERE
+            if exact:
+                values[r], sure = exactly(i, end)
+                kinds[r] = THERE if sure else UNSURE
             continue
         kinds[r] = UNSURE
         if stop - i <= LONGEST:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,7 @@ from forel.formats.problems import Malformed, Problems
 __all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
 
 CELLS = 1 << 22  # of a batch
-# A writer gives up a dictionary of this size, and writes words from there on: to number these costs more than it saves.
-LARGEST = 1 << 20
+LARGEST = 1 << 20  # bytes of a dictionary that writers do not give up
 Numbered = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
 
 
@@ -63,25 +63,38 @@ def coded_batches(stream: Any) -> Iterator[Any]:
     names = [field.name for field in schema if _is_string(field.type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
     size = min(1 << 16, max(1 << 12, CELLS // max(1, len(schema))))
-    batches = pq.ParquetFile(stream, read_dictionary=names).iter_batches(batch_size=size, use_threads=False)
-    first = next(batches, None)
-    if first is None:
+
+    def batches(coded: list[str]) -> Iterator[Any]:
+        # A buffer, or all columns of a row group would be in memory at once.
+        file = pq.ParquetFile(stream, read_dictionary=coded, buffer_size=1 << 16)
+        return iter(file.iter_batches(batch_size=size, use_threads=False))
+
+    held = batches(names)
+    start = list(islice(held, 2))
+    if len(start) < 2:
+        yield from start
         return
-    # What to ask of a dictionary is in the file's metadata too, but pyarrow ends the process where that is broken.
-    small = [name for name in names if _encoded(first.column(name)) < LARGEST]
-    if len(small) == len(names):
-        yield first
-        yield from batches
-    else:
-        yield from pq.ParquetFile(stream, read_dictionary=small).iter_batches(batch_size=size, use_threads=False)
+    # The file's metadata knows where words are not numbered, but pyarrow ends the process where that is broken.
+    words = [name for name in names if _grows(*(batch.column(name) for batch in start))]
+    if words:
+        start, held = [], batches([name for name in names if name not in words])
+    while start:
+        yield start.pop(0)
+    yield from held
 
 
-def _encoded(array: Any) -> int:
-    """Return how many bytes the words of a dictionary take in a file."""
+def _grows(before: Any, after: Any) -> bool:
+    """Tell whether a large dictionary grows from batch to batch, because pyarrow numbers words that the file does not.
+
+    A writer gives up a dictionary that becomes too large, and writes words from there on. To number these costs more
+    than to hash each.
+    """
     from pyarrow import types
 
-    held = array.dictionary if types.is_dictionary(array.type) else array
-    return sum(buffer.size for buffer in held.buffers() if buffer is not None)
+    if not (types.is_dictionary(before.type) and types.is_dictionary(after.type)):
+        return False
+    size = sum(buffer.size for buffer in before.dictionary.buffers() if buffer is not None)
+    return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
 
 
 def arrow_batches(stream: Any) -> Iterator[Any]:

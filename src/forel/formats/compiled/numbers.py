@@ -144,9 +144,11 @@ def exactly(i, stop):
             w = min(w * TEN + digit, EXACT)
             e -= point
     e += -power if down else power
-    tens = POWERS[np.uint64(REACH + min(abs(e), REACH))]
+    if w >= EXACT or abs(e) > 22:
+        return 0.0, False
+    tens = POWERS[np.uint64(REACH + abs(e))]
     real = np.float64(w) / tens if e < 0 else np.float64(w) * tens
-    return -real if negative else real, w < EXACT and abs(e) <= 22
+    return -real if negative else real, True
 
 
 @fast

@@ -490,3 +490,26 @@ def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_pat
     )
     line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
     assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3] []"
+
+
+@pytest.mark.parametrize("groups", [1 << 20, 3000])
+@pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
+def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest, tmp_path, monkeypatch):
+    from forel.formats import tables
+
+    # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
+    monkeypatch.setattr(tables, "CELLS", 1)
+    monkeypatch.setattr(tables, "LARGEST", largest)
+    rng = np.random.default_rng(0)
+    few = [[None, "", "Rome", "Oslo", "a longer name"][k] for k in rng.integers(0, 5, 9000)]
+    table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
+    pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
+    with (tmp_path / "t.parquet").open("rb") as stream:
+        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream)]
+    grown = largest == 1 << 10 and groups > 4096
+    assert all(("dictionary" in kind) != grown for kind in kinds)
+    for more in ({}, {"interactions": ["few*id"]}):
+        wanted = open_blocks(table, bits=BITS, names=True, **more)
+        found = open_blocks(tmp_path / "t.parquet", bits=BITS, names=True, **more)
+        same(examples(found), examples(wanted))
+        assert {k: found.names[k] for k in found.names} == {k: wanted.names[k] for k in wanted.names}

@@ -443,12 +443,14 @@ def test_real_columns_are_those_pandas_reads():
     st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
 )
 def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
-    from forel.formats.hashing import hash_column, hash_name
+    from forel.formats.hashing import hash_name, hash_spans
 
     whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
     ends = np.cumsum([0, *map(len, words)]).astype(wide)
     text = whole[: ends[-1]]
-    assert hash_column(text, ends, hash_name(b"city")).tolist() == [hash_name(w, hash_name(b"city")) for w in words]
+    assert hash_spans(text, ends[:-1], ends[1:], hash_name(b"city")).tolist() == [
+        hash_name(w, hash_name(b"city")) for w in words
+    ]
 
 
 def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
@@ -488,3 +490,26 @@ def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_pat
     )
     line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
     assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3] []"
+
+
+@pytest.mark.parametrize("groups", [1 << 20, 3000])
+@pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
+def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest, tmp_path, monkeypatch):
+    from forel.formats import tables
+
+    # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
+    monkeypatch.setattr(tables, "CELLS", 1)
+    monkeypatch.setattr(tables, "LARGEST", largest)
+    rng = np.random.default_rng(0)
+    few = [[None, "", "Rome", "Oslo", "a longer name"][k] for k in rng.integers(0, 5, 9000)]
+    table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
+    pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
+    with (tmp_path / "t.parquet").open("rb") as stream:
+        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream)]
+    grown = largest == 1 << 10 and groups > 4096
+    assert all(("dictionary" in kind) != grown for kind in kinds)
+    for more in ({}, {"interactions": ["few*id"]}):
+        wanted = open_blocks(table, bits=BITS, names=True, **more)
+        found = open_blocks(tmp_path / "t.parquet", bits=BITS, names=True, **more)
+        same(examples(found), examples(wanted))
+        assert {k: found.names[k] for k in found.names} == {k: wanted.names[k] for k in wanted.names}

@@ -1,15 +1,31 @@
 """From hashed entries to a block: what meets in one slot of a row is summed, rows that cannot be are left out."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.block import Block
-from forel.formats.problems import Malformed, Problems
+from forel.formats.problems import Malformed, Meeting
 from forel.formats.scanners import scanner
 
-__all__ = ["assemble", "without"]
+__all__ = ["Cells", "assemble", "packed", "without"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A table of rows and features: the slot of each, its value, and whether it is there."""
+
+    slots: NDArray[np.int32]
+    values: NDArray[np.float32]
+    there: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, rows: int, features: int) -> "Cells":
+        """Return a table to be filled, all of whose values are 1."""
+        shape = rows, features
+        return cls(np.empty(shape, np.int32), np.ones(shape, np.float32), np.empty(shape, bool))
 
 
 def assemble(
@@ -19,11 +35,38 @@ def assemble(
     labels: NDArray[np.float32],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
-    problems: Problems,
+    problems: Meeting,
     file: str,
 ) -> Block:
     """Return the block of some rows, whose arrays become its own; ``lines`` says where each row is from."""
     bad = scanner("merge", "merge_rows")(indptr, indices, values)
+    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
+
+
+def packed(
+    cells: Cells,
+    good: NDArray[np.bool_],
+    labels: NDArray[np.float32],
+    importance: NDArray[np.float32],
+    lines: NDArray[np.int64],
+    problems: Meeting,
+    file: str,
+) -> Block:
+    """Return the block of the good rows of a table; labels, importance and lines are those of all rows."""
+    room = int(np.count_nonzero(cells.there))
+    indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
+    indices, values = np.empty(room, np.int32), np.empty(room, np.float32)
+    bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.there, good, indptr, indices, values)
+    if not good.all():
+        labels, importance, lines = labels[good], importance[good], lines[good]
+    return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
+
+
+def _finite(
+    bad: int, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32],
+    labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: Meeting,
+    file: str,
+) -> Block:  # fmt: skip
     end = int(indptr[-1])
     line = int(lines[0]) if lines.size else 1
     block = Block(indptr, indices[:end], values[:end], labels, importance, None, file, line, lines=lines)

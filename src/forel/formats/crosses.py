@@ -13,7 +13,7 @@ from forel.checks import refuse
 from forel.formats.assemble import without
 from forel.formats.block import Block
 from forel.formats.names import Names
-from forel.formats.problems import Malformed, Problems
+from forel.formats.problems import Malformed, Meeting
 from forel.formats.scanners import scanner
 
 __all__ = ["Crosses", "Entries", "Step", "crossed", "crosses_of"]
@@ -157,7 +157,7 @@ class Crosses:
 
 def crossed(
     entries: Entries, labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    step: Step, bits: int, names: Names | None, problems: Problems, file: str,
+    step: Step, bits: int, names: Names | None, problems: Meeting, file: str,
 ) -> Block:  # fmt: skip
     """Return the block of some rows after a step; ``lines`` says where each row is from."""
     line = int(lines[0]) if lines.size else 1

@@ -1,25 +1,20 @@
-"""CSV and TSV with a header: pyarrow splits, and its first value decides what a column is."""
+"""CSV and TSV as record batches, for files with columns: pyarrow splits, its first value decides what a column is."""
 
 import codecs
-import csv
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.checks import refuse
 from forel.formats.arrow import call, cast, numbers, strings
+from forel.formats.header import header
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import BROKEN
+from forel.formats.spelling import NOTHING, number_in, says_nothing
 from forel.formats.tables import Numbered
 
 __all__ = ["delimited"]
-
-# A numeric cell that says "none"; a category is absent only where the cell is empty.
-NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
-NO_BYTES = frozenset(word.encode() for word in NOTHING)
-TRUTH = {b"true": 1.0, b"True": 1.0, b"TRUE": 1.0, b"false": 0.0, b"False": 0.0, b"FALSE": 0.0}
 
 
 def delimited(
@@ -38,7 +33,7 @@ def delimited(
     import pyarrow.csv as pacsv
 
     try:
-        header = _header(stream, separator, file)
+        names = header(stream, separator, file)
     except Malformed as wrong:
         problems.meet(wrong)
         return
@@ -56,13 +51,13 @@ def delimited(
         reader = pacsv.open_csv(
             pa.PythonFile(_Text(stream), "r"),
             read_options=pacsv.ReadOptions(
-                use_threads=False, block_size=max(block_bytes, 1 << 20), column_names=header
+                use_threads=False, block_size=max(block_bytes, 1 << 20), column_names=names
             ),
             parse_options=pacsv.ParseOptions(
                 delimiter=separator, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=invalid
             ),
             convert_options=pacsv.ConvertOptions(
-                column_types={name: pa.binary() for name in header}, strings_can_be_null=False
+                column_types={name: pa.binary() for name in names}, strings_can_be_null=False
             ),
         )  # fmt: skip
         for batch in reader:
@@ -107,29 +102,6 @@ class _Text:
                 break
         found, self._held = self._held[:size], self._held[size:]
         return found
-
-
-def _header(stream: Any, separator: str, file: str) -> list[str]:
-    """Read the names of the columns, and not a byte more."""
-    held = []
-
-    def lines() -> Iterator[str]:
-        while line := stream.readline():
-            held.append(line)
-            yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")
-
-    try:
-        names = next(csv.reader(lines(), delimiter=separator), [])
-    except (UnicodeDecodeError, csv.Error) as wrong:
-        raise Malformed(file, 1, None, shown(held[0]), "a header of column names in UTF-8") from wrong
-    except BROKEN as wrong:
-        raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
-    if not names:
-        raise Malformed(file, 1, None, "no header", "the names of the columns")
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if twice is not None:
-        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
-    return names
 
 
 def _width(file: str, row: Any) -> Malformed:
@@ -181,7 +153,7 @@ def _empty(batch: Any) -> NDArray[np.bool_]:
 def _first(array: Any) -> Any:
     """Return the part of a column that is its first value, or None without one."""
     for row, cell in enumerate(array):
-        if cell.as_py().strip() not in NO_BYTES:
+        if not says_nothing(cell.as_py()):
             return array.slice(row, 1)
     return None
 
@@ -203,14 +175,9 @@ def _one_by_one(array: Any) -> tuple[Any, list[int]]:
     found: list[float | None] = []
     bad = []
     for row, cell in enumerate(array.to_pylist()):
-        word = cell.strip()
-        value: float | None = TRUTH.get(word)
-        if value is None and word not in NO_BYTES:
-            try:
-                value = float(word) if b"_" not in word else None
-            except ValueError:
-                value = None
-            if value is None:
-                bad.append(row)
-        found.append(value)
+        try:
+            found.append(number_in(cell))
+        except ValueError:
+            found.append(None)
+            bad.append(row)
     return numbers(found), bad

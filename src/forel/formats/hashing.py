@@ -70,10 +70,12 @@ def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np
     return hash_buffer(np.frombuffer(b"".join(names), np.uint8), ends, starts)
 
 
-def hash_column(text: NDArray[np.uint8], ends: NDArray[Any], start: int) -> NDArray[np.uint64]:
-    """Return the hashes of the pieces of ``text`` from ``ends[k]`` to ``ends[k + 1]``, all after one start."""
-    out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
-    scanner("hashing", "hash_column")(text, ends, np.uint64(start), out)
+def hash_spans(
+    text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any], start: int
+) -> NDArray[np.uint64]:  # fmt: skip
+    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, all after one start."""
+    out: NDArray[Any] = np.empty(starts.size, np.uint64)
+    scanner("hashing", "hash_spans")(text, starts, stops, np.uint64(start), out)
     return out
 
 

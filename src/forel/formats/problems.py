@@ -1,9 +1,9 @@
 """Malformed input: the sentence that says where and what, and whether to stop or to count."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-__all__ = ["Malformed", "Problems"]
+__all__ = ["Gathered", "Malformed", "Meeting", "Problems"]
 
 
 class Malformed(ValueError):
@@ -16,6 +16,30 @@ class Malformed(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Malformed, (self.file, self.line, self.column, self.got, self.expected)
+
+
+class Meeting(Protocol):
+    """What problems are told to."""
+
+    def meet(self, problem: Malformed) -> None:
+        """Take note of a problem, or raise it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Problems that were met out of order, to be met in order of their lines."""
+
+    met: list[Malformed] = field(default_factory=list)
+
+    def meet(self, problem: Malformed) -> None:
+        """Keep the problem."""
+        self.met.append(problem)
+
+    def told(self, problems: Meeting) -> None:
+        """Meet all of them, the first line's first."""
+        for problem in sorted(self.met, key=lambda problem: problem.line):
+            problems.meet(problem)
 
 
 @dataclass

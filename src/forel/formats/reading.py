@@ -13,15 +13,15 @@ from forel.formats.block import Block
 from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
 from forel.formats.crosses import CHUNK, Step, crosses_of
-from forel.formats.delimited import delimited
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.lines import LineFormat, parse_lines
 from forel.formats.names import Names
 from forel.formats.place import BEGINNING, Place, single_sources
 from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
+from forel.formats.separated import Separated, parse_separated
 from forel.formats.sources import BROKEN, chunks, opened, skip
-from forel.formats.tables import Numbered, arrow_batches, numbered, parquet_batches, table_blocks
+from forel.formats.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
 from forel.formats.tasks import Task, found, ready
 from forel.formats.transforms import bucket_of
 
@@ -196,14 +196,15 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         yield found(None, problems)
         return
     if form in ("csv", "tsv"):
-        separator = "," if form == "csv" else "\t"
-        batches = delimited(stream, separator, options.columns.kinds, options.block_bytes, problems, file)
-        yield from _table_tasks(batches, file, reader, problems, start)
+        rows = Separated(
+            "," if form == "csv" else "\t", options.columns, options.bits, options.block_bytes, options.step
+        )
+        yield from parse_separated(stream, rows, problems, reader.names, file, start)
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _suit(cache, reader)
         yield from cache.tasks(start.blocks, start.file)
     elif form in ("parquet", "arrow"):
-        opener = parquet_batches if form == "parquet" else arrow_batches
+        opener = coded_batches if form == "parquet" else arrow_batches
         held = numbered(opener(stream), f"{form} file", problems, file)
         yield from _table_tasks(held, file, reader, problems, start)
     elif form == "jsonl":

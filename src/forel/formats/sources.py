@@ -5,7 +5,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ __all__ = ["Chunk", "chunks", "expand", "opened", "skip"]
 PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
+Cut = Callable[[NDArray[np.uint8], int], tuple[int, int]]
 LONGEST = 1 << 30  # of a line; compiled code counts entries of a chunk in 32 bits
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
 
@@ -123,16 +124,32 @@ def skip(stream: Any, size: int) -> None:
         size -= got
 
 
-def chunks(stream: Any, size: int, problems: Problems, file: str = "", line: int = 1) -> Iterator[Chunk]:
+def whole_lines() -> Cut:
+    """Return what finds where the last line of a text ends, and how many lines there are until there."""
+    ends = np.empty(0, bool)  # kept, because fresh memory costs more than the comparison
+
+    def cut(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
+        nonlocal ends
+        end = last_line_end(text, length)
+        if ends.size < end:
+            ends = np.empty(text.size, bool)
+        return end, int(np.count_nonzero(np.equal(text[:end], NEWLINE, out=ends[:end])))
+
+    return cut
+
+
+def chunks(
+    stream: Any, size: int, problems: Problems, file: str = "", line: int = 1, cut: Cut | None = None
+) -> Iterator[Chunk]:
     r"""Read a stream in chunks of about ``size`` bytes that end where a line ends, whatever the length of a line.
 
     Where compressed bytes are broken, the whole lines before come first, and then the problem. ``line`` is the number
-    of the first.
+    of the first, and ``cut`` knows what a line is.
 
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
-    rest, ends = np.empty(0, np.uint8), np.empty(0, bool)
+    rest, cut = np.empty(0, np.uint8), cut or whole_lines()
     start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
@@ -147,13 +164,12 @@ def chunks(stream: Any, size: int, problems: Problems, file: str = "", line: int
         text[n : n + 8] = 0
         if start < 0:
             start = len(MARK) if text[:3].tobytes() == MARK else 0
-        cut = n if ended and problem is None else last_line_end(text, n)
-        if cut:
-            rest = text[cut:n].copy()
-            if ends.size < cut:
-                ends = np.empty(text.size, bool)  # kept, because fresh memory costs more than the comparison
-            lines = int(np.count_nonzero(np.equal(text[:cut], NEWLINE, out=ends[:cut])))
-            yield Chunk(text, cut, lines, start)
+        end, lines = cut(text, n)
+        if ended and problem is None and end < n:  # a line that nothing ends
+            end, lines = n, lines + 1
+        if end:
+            rest = text[end:n].copy()
+            yield Chunk(text, end, lines, start)
             start, line = 0, line + lines
         else:
             rest = text[:n]

@@ -1,8 +1,8 @@
 """Tables: a numeric column is a value, a string column a category, a null is absent."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from forel.checks import refuse
 from forel.formats.arrow import plain, valid
-from forel.formats.assemble import assemble
+from forel.formats.assemble import Cells
 from forel.formats.block import Block
+from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
-from forel.formats.crosses import Entries, Step, crossed
-from forel.formats.hashing import START, hash_column, hash_name
+from forel.formats.contents import Coded, Numbers, Strings, coded, numeric, target, weights
+from forel.formats.crosses import Step
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
-from forel.formats.scanners import scanner
-from forel.formats.transforms import buckets, logarithms
 
-__all__ = ["Numbered", "arrow_batches", "numbered", "parquet_batches", "table_blocks"]
+__all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
 
+CELLS = 1 << 22  # of a batch
+LARGEST = 1 << 20  # bytes of a dictionary that writers do not give up
 Numbered = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
 
 
@@ -54,6 +55,48 @@ def parquet_batches(stream: Any) -> Iterator[Any]:
     yield from pq.ParquetFile(stream).iter_batches(batch_size=1 << 14)
 
 
+def coded_batches(stream: Any) -> Iterator[Any]:
+    """Yield them with words as numbers into a dictionary, where the file itself has them so."""
+    import pyarrow.parquet as pq
+
+    schema = pq.ParquetFile(stream).schema_arrow
+    names = [field.name for field in schema if _is_string(field.type)]
+    # Each batch brings its dictionaries anew, which costs little for each row where there are many.
+    size = min(1 << 16, max(1 << 12, CELLS // max(1, len(schema))))
+
+    def batches(coded: list[str]) -> Iterator[Any]:
+        # A buffer, or all columns of a row group would be in memory at once.
+        file = pq.ParquetFile(stream, read_dictionary=coded, buffer_size=1 << 16)
+        return iter(file.iter_batches(batch_size=size, use_threads=False))
+
+    held = batches(names)
+    start = list(islice(held, 2))
+    if len(start) < 2:
+        yield from start
+        return
+    # The file's metadata knows where words are not numbered, but pyarrow ends the process where that is broken.
+    words = [name for name in names if _grows(*(batch.column(name) for batch in start))]
+    if words:
+        start, held = [], batches([name for name in names if name not in words])
+    while start:
+        yield start.pop(0)
+    yield from held
+
+
+def _grows(before: Any, after: Any) -> bool:
+    """Tell whether a large dictionary grows from batch to batch, because pyarrow numbers words that the file does not.
+
+    A writer gives up a dictionary that becomes too large, and writes words from there on. To number these costs more
+    than to hash each.
+    """
+    from pyarrow import types
+
+    if not (types.is_dictionary(before.type) and types.is_dictionary(after.type)):
+        return False
+    size = sum(buffer.size for buffer in before.dictionary.buffers() if buffer is not None)
+    return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
+
+
 def arrow_batches(stream: Any) -> Iterator[Any]:
     """Yield the record batches of an Arrow file or stream."""
     import pyarrow as pa
@@ -76,150 +119,63 @@ def table_blocks(
     step: Step | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
+    mask = np.uint64((1 << bits) - 1)
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
         width = len(features)
         if step is not None:
             step.check(features)
             width = step.width(features)
+        held = {name: _feature(batch.column(name), name, columns, mask) for name in features}
+        for what, name in (("label", columns.label), ("importance", columns.importance)):
+            if name is not None and name in batch.schema.names:
+                held[name] = _target(batch.column(name), what, name)
         size = max(1, block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
-            part = batch.slice(start, size)
-            block = _block(part, lines[start : start + size], features, columns, bits, problems, names, file, step)
+            rows = slice(start, start + size)
+            faults = Faults(lines[rows], problems, file)
+            part = {name: column.part(rows) for name, column in held.items()}
+            block = _block(part, features, columns, bits, mask, faults, names, step)
             if len(block):
                 yield block
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """A table of rows and features: the slot of each, its value, and whether it is there."""
-
-    slots: NDArray[np.int32]
-    values: NDArray[np.float32]
-    there: NDArray[np.bool_]
-    mask: np.uint64
-
-
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """A column of the table by its name; the bytes of its rows where it is of strings."""
-
-    place: int
-    key: bytes
-    text: NDArray[np.uint8] | None = None
-    ends: NDArray[Any] | None = None
-
-    def name(self, names: Names, cells: _Cells, good: NDArray[np.bool_]) -> None:
-        """Keep the names of the rows that are there and good."""
-        rows = np.flatnonzero(cells.there[:, self.place] & good)
-        if self.text is None or self.ends is None:
-            rows = rows[:1]
-        names.meet(
-            cells.slots[rows, self.place], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k])))
-        )
-
-    def hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the whole hashes of some rows, of which slots are the last bits."""
-        if self.text is None or self.ends is None:
-            return np.full(rows.size, _start(self.key), np.uint64)
-        return hash_column(self.text, self.ends, _start(self.key))[rows]
-
-    def word(self, row: int) -> tuple[bytes, bytes]:
-        """Return the namespace and the name of a row's feature."""
-        if self.text is None or self.ends is None:
-            return b"", self.key
-        return self.key, self.text[self.ends[row] : self.ends[row + 1]].tobytes()
-
-
-class _Faults:
-    """The rows of a batch that are good, and what to do with those that are not."""
-
-    def __init__(self, lines: NDArray[np.int64], problems: Problems, file: str) -> None:
-        self.lines, self.problems, self.file = lines, problems, file
-        self.good = np.ones(lines.size, bool)
-
-    def meet(self, name: str, bad: NDArray[np.bool_], values: NDArray[Any], expected: str) -> None:
-        """Meet a problem for each bad row, at its value; a row has one problem at most."""
-        for row in np.flatnonzero(bad & self.good):
-            self.problems.meet(Malformed(self.file, int(self.lines[row]), name, str(values[row]), expected))
-        self.good[bad] = False
-
-
 def _block(
-    batch: Any, lines: NDArray[np.int64], features: list[str], columns: Columns, bits: int, problems: Problems,
-    names: Names | None, file: str, step: Step | None,
+    part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, faults: Faults,
+    names: Names | None, step: Step | None,
 ) -> Block:  # fmt: skip
-    faults = _Faults(lines, problems, file)
-    labels = _target(batch, "label", columns.label, np.nan, faults)
-    importance = _target(batch, "importance", columns.importance, 1.0, faults)
-    if columns.importance is not None:
-        faults.meet(columns.importance, importance < 0, importance, "an importance of at least 0")
-    shape = batch.num_rows, len(features)
-    mask = np.uint64((1 << bits) - 1)
-    cells = _Cells(np.empty(shape, np.int32), np.ones(shape, np.float32), np.empty(shape, bool), mask)
-    held = [_column(batch.column(name), name, k, columns, cells, faults) for k, name in enumerate(features)]
-    if names is not None and step is None:
-        for column in held:
-            column.name(names, cells, faults.good)
-    slots, values, there, good = cells.slots, cells.values, cells.there, faults.good
-    if not good.all():
-        slots, values, there = slots[good], values[good], there[good]
-        labels, importance, lines = labels[good], importance[good], lines[good]
-    indptr = np.zeros(lines.size + 1, np.int64)
-    np.cumsum(there.sum(axis=1), out=indptr[1:])
-    kept = values[there]
-    if step is None:
-        return assemble(indptr, slots[there], kept, labels, importance, lines, problems, file)
-    rows, places = np.flatnonzero(good), np.argwhere(there)
-    hashed = np.stack([column.hashes(rows) for column in held], axis=1)[there] if held else np.empty(0, np.uint64)
-    kinds = np.array([step.kind(column.key) for column in held], np.int64)[places[:, 1]]
-    entries = Entries(indptr, hashed, kept, kinds, lambda k: held[places[k, 1]].word(rows[places[k, 0]]))
-    return crossed(entries, labels, importance, lines, step, bits, names, problems, file)
+    rows = faults.lines.size
+    labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
+    if columns.label in part:
+        labels = target(part[columns.label], columns.label, np.nan, faults)
+    if columns.importance in part:
+        importance = weights(part[columns.importance], columns.importance, faults)
+    cells = Cells.empty(rows, len(features))
+    made = [
+        numeric(part[name], name, k, columns, cells, mask, faults)
+        if isinstance(part[name], Numbers)
+        else part[name].fill(cells, k, name.encode(), mask)
+        for k, name in enumerate(features)
+    ]
+    return block_of(cells, made, labels, importance, faults, bits, names, step)
 
 
-def _target(batch: Any, what: str, name: str | None, missing: float, faults: _Faults) -> NDArray[np.float32]:
-    """Return the labels or importances of a batch."""
-    if name is None or name not in batch.schema.names:
-        return np.full(batch.num_rows, missing, np.float32)
-    array = batch.column(name)
+def _target(array: Any, what: str, name: str) -> Numbers:
     if not _is_number(array.type):
         raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
-    values, there, wide = _numbers(array)
-    faults.meet(name, there & ~np.isfinite(values), wide, "a number within the range of float32")
-    values[~there] = missing
-    return values
+    return _numbers(array)
 
 
-def _column(array: Any, name: str, place: int, columns: Columns, cells: _Cells, faults: _Faults) -> _Column:
-    """Fill one column of the cells."""
+def _feature(array: Any, name: str, columns: Columns, mask: np.uint64) -> Numbers | Strings | Coded:
+    """Return what a column holds."""
     import pyarrow as pa
 
-    key, number = name.encode(), _is_number(array.type)
+    number = _is_number(array.type)
     if not number and columns.kinds.get(name) == "number":
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
     if number and name not in columns.categories:
-        values, there, wide = _numbers(array)
-        bad = there & ~np.isfinite(values)
-        faults.meet(name, bad, wide, "a number within the range of float32, or null")
-        if name not in columns.buckets:
-            cells.slots[:, place] = np.uint64(_start(key)) & cells.mask
-            cells.values[:, place] = logarithms(wide) if name in columns.log else values
-            cells.there[:, place] = there
-            return _Column(place, key)
-        words, which = buckets(np.where(there & ~bad, wide, 0.0), columns.buckets[name])
-        array = pa.DictionaryArray.from_arrays(pa.array(which, mask=~there), pa.array(words))
-        number = False
-    text, ends, there = _strings(array.cast(pa.string()) if number else array, name)
-    scanner("hashing", "fill_column")(
-        text, ends, there, np.uint64(_start(key)), cells.mask, cells.slots, cells.there, place
-    )
-    return _Column(place, key, text, ends)
-
-
-@lru_cache(1 << 12)
-def _start(key: bytes) -> int:
-    """Return the hash of a column's name."""
-    return hash_name(key) if key else START
+        return _numbers(array)
+    return _strings(array.cast(pa.string()) if number else array, name, mask)
 
 
 @lru_cache(1 << 12)
@@ -235,27 +191,46 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _numbers(array: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[Any]]:
-    """Return a column's values as float32, which of them are there, and the values before they were narrowed."""
+@lru_cache(1 << 12)
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    )
+
+
+def _numbers(array: Any) -> Numbers:
     import pyarrow as pa
 
     held = plain(array)
     wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
     with np.errstate(over="ignore"):
-        return wide.astype(np.float32), valid(array), wide
+        return Numbers(wide.astype(np.float32), valid(array), wide)
 
 
-def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], NDArray[np.bool_]]:
-    """Return a column's bytes, where each row's end, and which are there."""
+def _strings(array: Any, name: str, mask: np.uint64) -> Strings | Coded:
+    from pyarrow import types
+
+    if not types.is_dictionary(array.type):
+        return Strings(_words(array, name), valid(array))
+    words, there = _words(array.dictionary, name), valid(array)
+    codes = plain(array.indices)
+    if codes is None or not words.starts.size or array.dictionary.null_count:
+        array = array.cast(array.type.value_type)
+        return Strings(_words(array, name), valid(array))
+    # Where there is none, the number may be anything.
+    return coded(words, codes if there.all() else np.where(there, codes, 0), there, name.encode(), mask)
+
+
+def _words(array: Any, name: str) -> Words:
+    """Return the bytes of strings, and where each begins and ends."""
     import pyarrow as pa
     from pyarrow import types
 
     kind = array.type
-    if types.is_dictionary(kind):
-        array, kind = array.cast(kind.value_type), kind.value_type
     view = types.is_string_view(kind) or types.is_binary_view(kind)
-    plain = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
-    if not (plain or view):
+    if not (_is_string(kind) or view):
         raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
     if view:
         array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
@@ -264,4 +239,4 @@ def _strings(array: Any, name: str) -> tuple[NDArray[np.uint8], NDArray[Any], ND
     ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
     # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
     text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
-    return text, ends, valid(array)
+    return Words(text, ends[:-1], ends[1:])

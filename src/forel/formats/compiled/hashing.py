@@ -10,7 +10,7 @@ import numpy as np
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, THREE, address, byte, load
 
-__all__ = ["START", "absorb", "fill_column", "finish", "hash_column", "hash_pieces", "mix", "only"]
+__all__ = ["START", "absorb", "fill_codes", "fill_spans", "finish", "hash_pieces", "hash_spans", "mix", "only"]
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
@@ -79,21 +79,31 @@ def hash_piece(at, end, limit, start):
 
 
 @fast
-def hash_column(text, ends, start, out):
-    """Write the hashes of a column of strings, all after one start; there need be no room after the text."""
+def hash_spans(text, starts, stops, start, out):
+    """Write the hashes of spans of bytes, all after one start; there need be no room after the text."""
     base = address(text)
     limit = base + np.uint64(text.size)
-    for k in range(out.size):
-        out[k] = hash_piece(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), limit, start)
+    for k in range(np.uint64(out.size)):
+        out[k] = hash_piece(base + np.uint64(starts[k]), base + np.uint64(stops[k]), limit, start)
 
 
 @fast
-def fill_column(text, ends, valid, start, mask, slots, there, place):
-    """Write one column of a table: the slots of its strings, and which of them are there; empty ones are not."""
+def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
+    """Write one column of a table: the slots of its words, and which of them are there; empty ones are not."""
     base = address(text)
     limit = base + np.uint64(text.size)
     column = np.uint64(place)
-    for k in range(valid.size):
-        at, end = base + np.uint64(ends[k]), base + np.uint64(ends[k + 1])
+    for k in range(np.uint64(valid.size)):
+        at, end = base + np.uint64(starts[k]), base + np.uint64(stops[k])
         there[k, column] = valid[k] and at < end
         slots[k, column] = np.int32(hash_piece(at, end, limit, start) & mask)
+
+
+@fast
+def fill_codes(codes, valid, word_slots, word_there, slots, there, place):
+    """Do so for rows that name their words by number; where a row is not valid, its number may be anything."""
+    column = np.uint64(place)
+    for k in range(np.uint64(valid.size)):
+        code = np.uint64(codes[k]) if valid[k] else np.uint64(0)
+        there[k, column] = valid[k] and word_there[code]
+        slots[k, column] = word_slots[code]

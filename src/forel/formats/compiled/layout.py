@@ -15,3 +15,7 @@ NO_ID, NO_COLON, ID_ZERO, NO_QUERY = range(11, 15)
 FINGERPRINT, TOUCHED, MET = np.uint32(0xFFFFFFFC), np.uint32(1), np.uint32(2)
 UPPER = np.uint64(32)
 COLUMNS = 6  # of a record: slot, hash, and a name as the bytes begin to middle, a caret if any, the bytes start to stop
+
+# What a cell is as a number, and what a row of cells has that ends within quotes.
+ABSENT, THERE, UNSURE = range(3)
+OPEN = -1

@@ -4,7 +4,7 @@ import numpy as np
 
 from forel.formats.compiled.cache import fast
 
-__all__ = ["merge_row", "merge_rows"]
+__all__ = ["merge_row", "merge_rows", "pack_rows"]
 
 
 @fast
@@ -56,4 +56,27 @@ def merge_rows(indptr, indices, values):
             bad = np.int64(r)
         start = stop
         indptr[r + 1] = to
+    return bad
+
+
+@fast
+def pack_rows(slots, values, there, good, indptr, indices, packed):
+    """Write the cells that are there, of rows that are good, as sparse rows without equal slots; return as above."""
+    table = np.full(1024, -1, np.int32)
+    bad = np.int64(-1)
+    to, row = np.int64(0), np.int64(0)
+    for r in range(np.uint64(slots.shape[0])):
+        if not good[r]:
+            continue
+        end = np.uint64(to)
+        for k in range(np.uint64(slots.shape[1])):
+            if there[r, k]:
+                indices[end] = slots[r, k]
+                packed[end] = values[r, k]
+                end += np.uint64(1)
+        to, table, finite = merge_row(indices, packed, to, np.int64(end), to, table)
+        if not finite and bad < 0:
+            bad = row
+        row += 1
+        indptr[row] = to
     return bad

@@ -13,7 +13,7 @@ from numba import types
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "WRONG", "finished", "number"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "finished", "number"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
@@ -118,6 +118,37 @@ def number(i):
     if negative:
         real = -real
     return np.float32(real), i, NUMBER if certain else HARD
+
+
+@fast
+def exactly(i, stop):
+    """Return what ``number`` read up to ``stop`` as the nearest double, and whether it is.
+
+    Up to 2⁵³ and 10²², digits and power are doubles themselves, and one operation rounds once.
+    """
+    negative = byte(i) == MINUS
+    w, e, point, power, scaled, down = np.uint64(0), np.int64(0), False, np.int64(0), False, False
+    while i < stop:
+        c = byte(i)
+        digit = np.uint64(c) - ZERO
+        i += ONE
+        if c == DOT:
+            point = True
+        elif c in (LITTLE_E, BIG_E):
+            scaled = True
+        elif scaled:
+            down = down or c == MINUS
+            if digit < TEN:
+                power = min(power * 10 + np.int64(digit), np.int64(1) << 40)
+        elif digit < TEN:
+            w = min(w * TEN + digit, EXACT)
+            e -= point
+    e += -power if down else power
+    if w >= EXACT or abs(e) > 22:
+        return 0.0, False
+    tens = POWERS[np.uint64(REACH + abs(e))]
+    real = np.float64(w) / tens if e < 0 else np.float64(w) * tens
+    return -real if negative else real, True
 
 
 @fast

@@ -15,7 +15,20 @@ from numba.core import cgutils
 
 from forel.formats.compiled.cache import fast
 
-__all__ = ["address", "byte", "digits", "first", "load", "name_end", "power_of_ten", "value"]
+__all__ = [
+    "EIGHT",
+    "ONES",
+    "TOPS",
+    "address",
+    "byte",
+    "digits",
+    "every",
+    "first",
+    "load",
+    "name_end",
+    "power_of_ten",
+    "value",
+]
 
 intrinsic: Any = extending.intrinsic
 SWAPPED = sys.byteorder == "big"

@@ -1,0 +1,34 @@
+"""The first row of CSV and TSV: the names of the columns."""
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from forel.checks import refuse
+from forel.formats.problems import Malformed, shown
+from forel.formats.sources import BROKEN
+
+__all__ = ["header"]
+
+
+def header(stream: Any, separator: str, file: str) -> list[str]:
+    """Read the names of the columns, and not a byte more."""
+    held = []
+
+    def lines() -> Iterator[str]:
+        while line := stream.readline():
+            held.append(line)
+            yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")
+
+    try:
+        names = next(csv.reader(lines(), delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error) as wrong:
+        raise Malformed(file, 1, None, shown(held[0]), "a header of column names in UTF-8") from wrong
+    except BROKEN as wrong:
+        raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
+    if not names:
+        raise Malformed(file, 1, None, "no header", "the names of the columns")
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+    return names

@@ -1,0 +1,248 @@
+"""CSV and TSV to blocks by compiled code: rows are cut into cells, and its first value decides what a column is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.checks import refuse
+from forel.formats.assemble import Cells
+from forel.formats.block import Block
+from forel.formats.cells import Column, Faults, Words, block_of, start_of
+from forel.formats.columns import Columns
+from forel.formats.compiled import layout
+from forel.formats.contents import Numbers, numeric, target, weights
+from forel.formats.crosses import CHUNK, Step
+from forel.formats.header import header
+from forel.formats.names import Names
+from forel.formats.place import Place
+from forel.formats.problems import Gathered, Malformed, Problems, shown
+from forel.formats.scanners import scanner
+from forel.formats.sources import PAD, Chunk, Cut, chunks, whole_lines
+from forel.formats.spelling import number_in, says_nothing
+from forel.formats.tasks import Task, found
+
+__all__ = ["Separated", "parse_separated"]
+
+FEED = ord("\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Separated:
+    """What rows with separators between their cells are read by."""
+
+    separator: str
+    columns: Columns
+    bits: int
+    block_bytes: int
+    step: Step | None = None
+
+    @property
+    def mark(self) -> int:
+        """The separator as a byte."""
+        return ord(self.separator)
+
+
+def parse_separated(
+    stream: Any, form: Separated, problems: Problems, names: Names | None, file: str, start: Place
+) -> Iterator[Task]:
+    """Yield the parsing of each chunk of rows from ``start`` on, and at last what was met where they are read.
+
+    What a column is has to be known before a chunk is parsed; so until all are, chunks are split here, one by one.
+    """
+    try:
+        there = header(stream, form.separator, file)
+    except Malformed as wrong:
+        problems.meet(wrong)
+        yield found(None, problems)
+        return
+    table = _Table(form, there, form.columns.features(there), names, file)
+    if form.step is not None:
+        form.step.check(table.features)
+    kinds = {name: kind for name, kind in form.columns.kinds.items() if name in table.used}
+    size = form.block_bytes if form.step is None else min(form.block_bytes, CHUNK)
+    line = 2
+    for number, chunk in enumerate(chunks(stream, size, problems, file, line, _whole_rows(form.mark)), 1):
+        rows, since = None, {}
+        if len(kinds) < len(table.used):
+            rows = _split(chunk, form.mark, len(there))
+            since = _decide(rows, table, kinds)
+        if number > start.blocks:
+            told = Problems(problems.on_error)
+            yield partial(_task, table, chunk, rows, dict(kinds), since, line, told, Place(start.file, number))
+        line += chunk.lines
+    yield found(None, problems)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A table with a header, and how it is read."""
+
+    form: Separated
+    there: list[str]
+    features: list[str]
+    names: Names | None
+    file: str
+
+    @cached_property
+    def used(self) -> dict[str, int]:
+        """The columns whose cells matter, and where they are, in this order."""
+        wanted = {self.form.columns.label, self.form.columns.importance, *self.features}
+        return {name: k for k, name in enumerate(self.there) if name in wanted}
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a chunk as spans of its text, the line of each, and what rows of another width were like."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int32]
+    stops: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    wrong: NDArray[np.int64]
+
+    def words(self, column: int) -> Words:
+        """Return the cells of a column."""
+        return Words(self.text, self.starts[:, column], self.stops[:, column])
+
+
+def _whole_rows(mark: int) -> Cut:
+    """Return what finds the end of the last row, which line ends within quotes are not."""
+    simple = whole_lines()
+    counts = np.zeros(2, np.int64)
+
+    def cut(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
+        held = text[:length].tobytes()
+        if b'"' not in held and b"\r" not in held:
+            return simple(text, length)
+        after = text[length]
+        text[length] = FEED  # which stops a search
+        scanner("separated", "ends")(text, length, mark, counts)
+        text[length] = after
+        return int(counts[0]), int(counts[1])
+
+    return cut
+
+
+def _split(chunk: Chunk, mark: int, width: int) -> _Rows:
+    text, length = _utf8(chunk.text, chunk.length)
+    starts, stops = np.empty((chunk.lines, width), np.int32), np.empty((chunk.lines, width), np.int32)
+    lines, wrong = np.empty(chunk.lines, np.int64), np.empty((chunk.lines, 4), np.int64)
+    counts = np.zeros(3, np.int64)
+    scanner("separated", "split")(text, length, mark, starts, stops, lines, wrong, counts)
+    n, bad, tied = counts.tolist()
+    rows = _Rows(text, starts[:n], stops[:n], lines[:n], wrong[:bad])
+    if tied:
+        scanner("separated", "untie")(text, rows.starts, rows.stops)
+    return rows
+
+
+def _utf8(text: NDArray[np.uint8], length: int) -> tuple[NDArray[np.uint8], int]:
+    """Return text that is UTF-8 for certain: other bytes come as escapes, as they do in names."""
+    try:
+        str(text.data[:length], "utf-8")
+    except UnicodeDecodeError:
+        escaped = text[:length].tobytes().decode("utf-8", "backslashreplace").encode()
+        return np.frombuffer(bytearray(escaped + bytes(PAD)), np.uint8), len(escaped)
+    return text, length
+
+
+def _decide(rows: _Rows, table: _Table, kinds: dict[str, str]) -> dict[str, int]:
+    """Say of columns whether they are of words or numbers, if there is a value; return the row of that value."""
+    since = {}
+    for name in table.used.keys() - kinds.keys():
+        words = rows.words(table.used[name])
+        row = next((k for k in range(rows.lines.size) if not says_nothing(words[k])), None)
+        if row is not None:
+            try:
+                number_in(words[row])
+                kinds[name] = "number"
+            except ValueError:
+                kinds[name], since[name] = "category", row
+    return since
+
+
+def _task(
+    table: _Table, chunk: Chunk, rows: _Rows | None, kinds: dict[str, str], since: dict[str, int], line: int,
+    problems: Problems, after: Place,
+) -> tuple[Block, Problems]:  # fmt: skip
+    held = rows or _split(chunk, table.form.mark, len(table.there))
+    met = Gathered()
+    block = _parse(table, held, kinds, since, line, met)
+    met.told(problems)
+    return replace(block, size=chunk.length, after=after), problems
+
+
+def _parse(
+    table: _Table, rows: _Rows, kinds: dict[str, str], since: dict[str, int], line: int, met: Gathered
+) -> Block:  # fmt: skip
+    form, columns = table.form, table.form.columns
+    for number, begin, end, cells in rows.wrong.tolist():
+        text = rows.text[begin:end].tobytes()
+        width = len(table.there)
+        got, expected = f"{cells} columns in {shown(text)}", f"{width} columns"
+        if cells == layout.OPEN:
+            got, expected = f"an open quote in {shown(text)}", "a quote that closes it"
+        met.meet(Malformed(table.file, line + number, None, got, expected))
+    faults = Faults(rows.lines + line, met, table.file)
+    numbers = {
+        name: _numbers(rows.words(k), name, faults, exact=columns.kinds.get(name) == "number")
+        for name, k in table.used.items()
+        if kinds.get(name, "number") == "number"
+    }
+    for what, name in (("label", columns.label), ("importance", columns.importance)):
+        if kinds.get(str(name)) == "category":
+            raise refuse(what, f"column {name} of words", "a column of numbers")
+    n = rows.lines.size
+    labels, importance = np.full(n, np.nan, np.float32), np.ones(n, np.float32)
+    if columns.label in numbers:
+        labels = target(numbers[columns.label], columns.label, np.nan, faults)
+    if columns.importance in numbers:
+        importance = weights(numbers[columns.importance], columns.importance, faults)
+    held, mask = Cells.empty(n, len(table.features)), np.uint64((1 << form.bits) - 1)
+    _hash(table, rows, [name for name in table.features if name not in numbers], held, mask)
+    made = []
+    for place, name in enumerate(table.features):
+        if name in numbers:
+            made.append(numeric(numbers[name], name, place, columns, held, mask, faults))
+        else:
+            # Before its first value, what a column holds means nothing, as it does in a chunk without one.
+            held.there[: since.get(name, 0), place] = False
+            made.append(Column(name.encode(), rows.words(table.used[name])))
+    return block_of(held, made, labels, importance, faults, form.bits, table.names, form.step)
+
+
+def _hash(table: _Table, rows: _Rows, names: list[str], cells: Cells, mask: np.uint64) -> None:
+    """Fill the cells of columns of words."""
+    at = np.array([table.used[name] for name in names], np.int64)
+    places = np.array([table.features.index(name) for name in names], np.int64)
+    hashes = np.array([start_of(name.encode()) for name in names], np.uint64)
+    scanner("separated", "hash_cells")(
+        rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.there
+    )
+
+
+def _numbers(words: Words, name: str, faults: Faults, exact: bool) -> Numbers:
+    """Return the numbers of a column; to be exact takes longer, and only what is computed from them needs it."""
+    n = words.starts.size
+    wide, kinds = np.empty(n), np.empty(n, np.uint8)
+    scanner("separated", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
+    bad: list[int] = []
+    for row in np.flatnonzero(kinds == layout.UNSURE).tolist():
+        try:
+            value = number_in(words[row])
+        except ValueError:
+            bad.append(row)
+            value = None
+        kinds[row] = layout.ABSENT if value is None else layout.THERE
+        wide[row] = 0.0 if value is None else value
+    expected = f"a number, as the column's first; or say categories=[{name!r}]"
+    faults.meet(name, np.array(bad, np.int64), [shown(words[row]) for row in bad], expected)
+    with np.errstate(over="ignore"):
+        values = wide.astype(np.float32)
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        wide[row] = number_in(words[row])  # as it is written, for a message
+    return Numbers(values, kinds == layout.THERE, wide)

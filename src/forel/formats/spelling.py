@@ -1,0 +1,36 @@
+"""What a cell of text says as a number; compiled code leaves to this what it is not sure of."""
+
+__all__ = ["NOTHING", "number_in", "says_nothing"]
+
+# A numeric cell that says "none"; a category is absent only where the cell is empty.
+NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
+TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+
+
+def says_nothing(cell: bytes) -> bool:
+    """Tell whether a cell holds no value.
+
+    >>> says_nothing(b" NA "), says_nothing(b"0")
+    (True, False)
+    """
+    return _text(cell) in NOTHING
+
+
+def number_in(cell: bytes) -> float | None:
+    """Return the number that a cell holds, None for nothing; raise ValueError for anything else.
+
+    >>> number_in(b" 1e3"), number_in(b"True"), number_in(b"N/A")
+    (1000.0, 1.0, None)
+    """
+    word = _text(cell)
+    if word in NOTHING:
+        return None
+    if word in TRUTH:
+        return TRUTH[word]
+    if "_" in word or not word.isascii():
+        raise ValueError(word)
+    return float(word)
+
+
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "backslashreplace").strip()

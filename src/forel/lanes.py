@@ -145,7 +145,7 @@ class Lanes:
         totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
         if among is not None:
             # Models are 0 in the other coordinates, but the learner was not.
-            spent += self._parts(lanes, np.setdiff1d(self.seen, among))[-1]
+            spent += self._parts(lanes, np.setdiff1d(self.seen, among, assume_unique=True))[-1]
         return Certificate(
             rounds=self.rounds,
             loss=float(totals[0]),

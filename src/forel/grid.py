@@ -17,6 +17,7 @@ LANES = 16
 BETA = 0.01
 PENALTIES = (0.1, 1.0)  # of losses whose slope is at most 1, so that a number means the same on all data
 SPAN = (0.05, 20.0)
+ENOUGH = 8  # rates
 NUMBERS = (0.01, 1000.0)  # of margins that predict numbers in any unit
 BOUNDED = ("logistic", "softmax", "hinge", "squared_hinge", "poisson")  # losses whose margins have no unit
 
@@ -34,7 +35,7 @@ def settle(
     others : as in :class:`forel.settings.Settings`
 
     >>> settle(alpha=0.5).names, settle(lanes=4).names
-    (('',), ('alpha=0.05, l1=0.1', 'alpha=0.05, l1=1', 'alpha=20, l1=0.1', 'alpha=20, l1=1'))
+    (('',), ('alpha=0.224, l1=0.1', 'alpha=0.224, l1=1', 'alpha=4.47, l1=0.1', 'alpha=4.47, l1=1'))
     """
     if alpha is not None:
         unless: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}
@@ -46,7 +47,9 @@ def settle(
     penalties = given if l1 is None else (l1,)
     low, high = SPAN if plain else NUMBERS
     rates = -(-count // len(penalties))
-    alphas = np.geomspace(low, high, rates) if rates > 1 else [np.sqrt(low * high)]
+    # The ends belong to the grid only where enough of it is left for the middle.
+    places = np.linspace(0, 1, rates) if rates >= ENOUGH else (np.arange(rates) + 0.5) / rates
+    alphas = low * (high / low) ** places
     pairs = [(float(a), p) for a in alphas for p in penalties][:count]
     return Settings(
         alpha=tuple(a for a, _ in pairs),

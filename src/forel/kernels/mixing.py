@@ -47,33 +47,43 @@ def log_sum(weights, logs):
     return top + np.log(mixed)
 
 
+@njit(nogil=True, error_model="numpy")
+def pooled(margins, weights, total, ends):
+    """Return log p and log(1 − p) of the mixed probability, and write log(1 + e^m) of each expert."""
+    p, q = 0.0, 0.0
+    for k in range(margins.size):
+        m = np.float64(margins[k])
+        e = np.exp(-abs(m))
+        s = 1.0 / (1.0 + e)
+        ends[k] = max(m, 0.0) - np.log(s)
+        high, low = weights[k] * s, weights[k] * e * s
+        p += high if m > 0 else low
+        q += low if m > 0 else high
+    if min(p, q) > 1e-290:
+        return np.log(p / total), np.log(q / total)
+    # Beyond what a double holds.
+    return log_sum(weights, margins - ends) - np.log(total), log_sum(weights, -ends) - np.log(total)
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def log_loss(y, yes, no):
+    """Return −y log p − (1 − y) log(1 − p), where one of both may be infinite and not asked for."""
+    return -(y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
+
+
 @compiled
 def probability(margins, labels, importance, ledger, out):
     """Mix probabilities, from margins with a column an expert, by exponential weights; ``out`` has log p/(1 − p)."""
     rows, count = margins.shape
     lost, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count)
     for r in range(rows):
-        c = np.float64(importance[r])
+        c, y = np.float64(importance[r]), np.float64(labels[r])
         total = weigh(lost, rate(ledger, c), weights)
-        p, q = 0.0, 0.0
-        for k in range(count):
-            m = np.float64(margins[r, k])
-            e = np.exp(-abs(m))
-            s = 1.0 / (1.0 + e)
-            ends[k] = max(m, 0.0) - np.log(s)  # log(1 + e^m)
-            high, low = weights[k] * s, weights[k] * e * s
-            p += high if m > 0 else low
-            q += low if m > 0 else high
-        if min(p, q) > 1e-290:
-            yes, no = np.log(p / total), np.log(q / total)
-        else:  # beyond what a double holds
-            no = log_sum(weights, -ends) - np.log(total)
-            yes = log_sum(weights, margins[r] - ends) - np.log(total)
+        yes, no = pooled(margins[r], weights, total, ends)
         out[r] = yes - no
         if c < 0:
             continue
-        y = np.float64(labels[r])
-        ledger[0] -= c * (y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
+        ledger[0] += c * log_loss(y, yes, no)
         ledger[1] = max(ledger[1], c)
         for k in range(count):
             lost[k] += c * (ends[k] - y * np.float64(margins[r, k]))
@@ -90,23 +100,11 @@ def shifting(margins, labels, importance, share, ledger, out):
     ends, even = np.empty(count), share * count / (count - 1)
     for r in range(rows):
         c, y = np.float64(importance[r]), np.float64(labels[r])
-        p, q = 0.0, 0.0
-        for k in range(count):
-            m = np.float64(margins[r, k])
-            e = np.exp(-abs(m))
-            s = 1.0 / (1.0 + e)
-            ends[k] = max(m, 0.0) - np.log(s)  # log(1 + e^m)
-            high, low = weights[k] * s, weights[k] * e * s
-            p += high if m > 0 else low
-            q += low if m > 0 else high
-        if min(p, q) > 1e-290:
-            yes, no = np.log(p), np.log(q)
-        else:  # beyond what a double holds
-            yes, no = log_sum(weights, margins[r] - ends), log_sum(weights, -ends)
+        yes, no = pooled(margins[r], weights, 1.0, ends)
         out[r] = yes - no
         if c < 0:
             continue
-        ledger[0] -= c * (y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
+        ledger[0] += c * log_loss(y, yes, no)
         ledger[1] = max(ledger[1], c)
         losses, total = ends - y * margins[r], 0.0
         least = np.min(losses)

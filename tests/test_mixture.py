@@ -1,5 +1,7 @@
 """Mixtures of settings: never more than the bound behind the best, and what the slow rules of experts say."""
 
+import pathlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from forel.mixture import Mixture
 
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 N, ROUNDS = 6, 300
+DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
 
 
 def stream(loss, seed=0, rows=ROUNDS):
@@ -372,3 +375,38 @@ def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
     assert "best of 16 settings" in run("inspect", tmp_path / "m.forel")
     one = run("train", clicks, "-b", 14, "--alpha", 0.1, "--l1", 1)
     assert "Mixture" not in one
+
+
+SETS = {
+    **dict.fromkeys(("amazon_books", "amazon_dvd", "amazon_electronics", "amazon_kitchen", "rcv1_small"), ".vw.gz"),
+    "spambase": ".vw.gz", "a9a": ".svm.gz", "elec2": ".csv.gz", "bike_sharing": ".csv.gz",
+}
+COLUMNS = {
+    "elec2": {"label": "class"},
+    "bike_sharing": {"label": "cnt", "ignore": ["casual", "registered", "instant", "dteday"]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data, in shared/data next to the checkout")
+@pytest.mark.parametrize("name", SETS)
+def test_on_real_data_the_mixture_stays_within_its_bound(name):
+    """As it comes, shuffled, and in order of labels, which is the worst order that rows can come in."""
+    import forel
+    from forel.formats import concatenate
+    from forel.grid import settle
+
+    block = concatenate(forel.open(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
+    X, y = block.matrix(1 << 18), block.labels
+    losses = ("squared", "absolute") if name == "bike_sharing" else ("logistic", "hinge")
+    orders = np.arange(len(y)), np.random.default_rng(0).permutation(len(y)), np.argsort(y, kind="stable")
+    for loss in losses:
+        kept = np.unique(X.indices)  # a slot each, which takes less memory and learns the same
+        targets = y if name == "bike_sharing" else np.where(y > 0, 1.0, -1.0 if loss == "hinge" else 0.0)
+        for order in orders:
+            model = Mixture(kept.size, settle(loss=loss))
+            model.learn(X[:, kept][order], targets[order])
+            measured, bound = model.guarantee().pair
+            assert measured <= bound + 1e-9 * model.loss
+            if loss == "logistic":
+                assert model.loss <= model.losses.min() + np.log(16) + 1e-9 * model.loss

@@ -311,8 +311,8 @@ def _told(
     reader = open_blocks(source, **reading)
     return {
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
-        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": list(holdout),
-        "start": begun, "certified": model.certified,
+        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout.every,
+        "holdout_after": holdout.after, "start": begun, "certified": model.certified,
         "settings": pack_settings(model.settings), "share": getattr(model, "share", None),
     }  # fmt: skip
 

@@ -379,7 +379,10 @@ def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
 
 SETS = {
     **dict.fromkeys(("amazon_books", "amazon_dvd", "amazon_electronics", "amazon_kitchen", "rcv1_small"), ".vw.gz"),
-    "spambase": ".vw.gz", "a9a": ".svm.gz", "elec2": ".csv.gz", "bike_sharing": ".csv.gz",
+    "spambase": ".vw.gz",
+    "a9a": ".svm.gz",
+    "elec2": ".csv.gz",
+    "bike_sharing": ".csv.gz",
 }
 COLUMNS = {
     "elec2": {"label": "class"},

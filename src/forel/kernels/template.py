@@ -17,7 +17,7 @@ MARGINAL = """\
 for k in range(L):
     m = row[k]
     value, slope = loss(m, LABEL, shape)
-    totals[k] += float(scale) * float(value)
+    totals[k] += np.float64(scale) * np.float64(value)
     row[L + k] = row[2 * L + k] = scale * slope
 """
 
@@ -29,12 +29,12 @@ for s in range(GROUPS):
     rest = 0.0
     for k in range(s, L, GROUPS):
         row[L + k] = np.exp(row[k] - row[top])
-        rest += 0.0 if k == top else float(row[L + k])
-    totals[s] += float(scale) * (float(row[top] - row[hit]) + np.log1p(rest))
+        rest += 0.0 if k == top else np.float64(row[L + k])
+    totals[s] += np.float64(scale) * (np.float64(row[top] - row[hit]) + np.log1p(rest))
     others = 0.0
     for k in range(s, L, GROUPS):
         row[L + k] *= scale / real(1 + rest)
-        others += 0.0 if k == hit else float(row[L + k])
+        others += 0.0 if k == hit else np.float64(row[L + k])
     row[L + hit] = -others
     for k in range(s, L, GROUPS):
         row[2 * L + k] = row[L + k]
@@ -52,7 +52,7 @@ for k in range(L):
         #see s = reach[q]
         n = grown(zn[q * WIDTH + np.uint64(L + k)], h * h, row[4 * L + k], zero)
         desk[i * DESK + np.uint64(2 * L + k)] = strength(measure(n), s, row[4 * L + k], p)
-    here, there = 0.0, float(row[2 * L + k])
+    here, there = 0.0, np.float64(row[2 * L + k])
     below, above = -there, 0.0
     for turn in range(200):
         # A secant, then a bisection: fast where the slope is smooth, and sure where it jumps.
@@ -71,7 +71,7 @@ for k in range(L):
             x, after = desk[i * DESK + np.uint64(k)], desk[i * DESK + np.uint64(2 * L + k)]
             m += v * argmin(real(s) * v - after * x, after, pull, more, p[4])
         value, slope = loss(m, LABEL, shape)
-        excess = s - float(scale) * float(slope)
+        excess = s - np.float64(scale) * np.float64(slope)
         if excess == 0:
             here = there = s
             break
@@ -204,7 +204,7 @@ def bounded(row, real):
 #drift     """Add this round to the sums of ticks, after weights were recalled and before they are changed."""
 #drift     for k in range(L):
 #drift         p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
-#drift         totals[3 * L + k] += tick(float(row[4 * L + k]), p)
+#drift         totals[3 * L + k] += tick(np.float64(row[4 * L + k]), p)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
@@ -263,9 +263,9 @@ def learn(
         #bias ONE_SPENTabsorb(STATE, bias, hi - lo, one, one, pulled, FIXED, rz, rn)
         #one row[5] = spent
         #proof for k in range(L):
-        #proof     totals[L + k] += float(row[2 * L + k]) * float(row[k])
+        #proof     totals[L + k] += np.float64(row[2 * L + k]) * np.float64(row[k])
         #points for k in range(L):
-        #points     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
+        #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
     return t
 
@@ -292,13 +292,13 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
             for k in range(L):
                 row[L + k] = row[2 * L + k] = gradients[np.uint64(j) * np.uint64(L) + np.uint64(k)]
                 #proof x = desk[(np.uint64(j) - lo) * DESK + np.uint64(k)]
-                #proof totals[L + k] += float(row[L + k]) * float(x)
+                #proof totals[L + k] += np.float64(row[L + k]) * np.float64(x)
             uz, un = rz, rn
             #one uz, un = (rz, rn) if row[1] != 0 else (zero, zero)
             ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, uz, un)
         #one row[5] = spent
         #points for k in range(L):
-        #points     totals[2 * L + k] += 0.5 * float(row[5 * L + k])
+        #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
     return t
 

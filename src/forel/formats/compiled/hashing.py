@@ -10,7 +10,9 @@ import numpy as np
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, THREE, address, byte, load
 
-__all__ = ["START", "absorb", "fill_codes", "fill_spans", "finish", "hash_pieces", "hash_spans", "mix", "only"]
+__all__ = [
+    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_pieces", "hash_spans", "mix", "only",
+]  # fmt: skip
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
@@ -42,6 +44,10 @@ def mix(state):
 def finish(state, length):
     """Return the hash of a name of so many bytes from the state after its last word."""
     return mix(state ^ length)
+
+
+# The hash of each name of one byte, worked out ahead: what most namespaces are called.
+LETTERS = mix.py_func(absorb.py_func(START, np.arange(256, dtype=np.uint64)) ^ ONE)
 
 
 @fast

@@ -4,7 +4,7 @@ import numpy as np
 
 from forel.formats.compiled import layout
 from forel.formats.compiled.cache import fast
-from forel.formats.compiled.hashing import START, absorb, finish, only
+from forel.formats.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.formats.compiled.merge import merge_row
 from forel.formats.compiled.numbers import HARD, LARGEST, WRONG, finished, number
 from forel.formats.compiled.recorded import settle
@@ -14,6 +14,7 @@ __all__ = ["parse"]
 
 ONE = np.uint64(1)
 COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
+PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
 
 
 @fast
@@ -129,7 +130,7 @@ def parse(
                 if byte(i + ONE) <= SPACE:
                     # A namespace of one letter: where its features begin is then guessed, not waited for.
                     i += ONE
-                    state = finish(absorb(START, np.uint64(c)), ONE)
+                    state = LETTERS[c]
                 else:
                     i, state = named(i, START)
             middle = i
@@ -155,6 +156,8 @@ def parse(
             while True:
                 while blank(byte(i)):
                     i += ONE
+                if byte(i) == BAR or byte(i) == END:
+                    break
                 start = i
                 i, hashed = named(i, state)
                 name_stop, value = i, scale
@@ -178,8 +181,6 @@ def parse(
                     if status != layout.DONE:
                         break
                     i = end
-                elif start == i:
-                    break
                 slot = hashed & mask
                 indices[entry] = np.int32(slot)
                 values[entry] = value
@@ -189,6 +190,10 @@ def parse(
                     records[candidate, 2], records[candidate, 3] = begin - base, middle - base
                     records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
                     candidate += ONE
+                if load(i) & PAIR == NEXT:
+                    # Where namespaces have one feature each, this is all there is between two.
+                    i += ONE
+                    break
         end_entries = entries
         if apart:
             end_entries = np.int64(entry)

@@ -62,6 +62,35 @@ def test_how_rows_are_divided_into_blocks_changes_nothing(sizes):
     assert whole.report() == parts.report() == parts.report(recent=True)
 
 
+@pytest.mark.parametrize(("loss", "kind"), [(Logistic(), "probability"), (Hinge(), "sign"), (Squared(), "number")])
+def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
+    margins, labels, importance = clicks(500, scale=12.0)
+    labels = 2 * labels - 1 if kind == "sign" else labels
+    seen = Progressive(loss, kind)
+    seen.add(margins, labels, importance)
+    sums, bins = np.zeros(5), {}
+    for m, y, w in zip(margins.astype(float), labels.astype(float), importance.astype(float), strict=True):
+        p = float(loss.link(m)) if kind == "probability" else m
+        sums += [1, w, w * float(loss(m, y)), w * y, w * p]
+        place = min(max(int((m + 16) * 2048), 0), 65535)
+        bins[place] = bins.get(place, 0) + np.array([w, w * (1 + y) / 2 if kind == "sign" else w * y, w * p])
+    kept = seen.packed()
+    np.testing.assert_array_equal(kept["sums"], sums)
+    if kind != "number":
+        used = sorted(place for place, held in bins.items() if held.any())
+        np.testing.assert_array_equal(kept["used"], used)
+        np.testing.assert_array_equal(kept["bins"].T, [bins[place] for place in used])
+
+
+def test_what_cannot_be_counted_harms_nothing():
+    seen = Progressive(Logistic())
+    with pytest.raises(ValueError, match="a number a row"):
+        seen.add([0.0, 1.0], [1.0])
+    assert seen.report().rows == 0
+    seen.add([math.nan, 1e300, -1e300], [1, 1, 0])
+    assert math.isnan(seen.report().loss)
+
+
 def test_recent_is_since_the_last_recent_report():
     margins, labels, _ = clicks(1000)
     seen, second = Progressive(Logistic()), Progressive(Logistic())

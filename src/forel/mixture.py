@@ -215,26 +215,26 @@ class Mixture:
         self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
     ) -> NDArray[Any]:
         """Return what the mixture makes of all margins, and count what rows of positive importance cost."""
-        from forel.kernels.kernel import mixer
+        from forel.kernels.kernel import routine
 
         out = np.empty((len(found), self.lanes))
         if self.share is not None:
-            mixer("shifting")(found, labels, scale, self.share, ledger, out[:, 0])
+            routine("mixing", "shifting")(found, labels, scale, self.share, ledger, out[:, 0])
             return out
         if self._probable and self.classes is None:
-            mixer("probability")(found, labels, scale, ledger, out[:, 0])
+            routine("mixing", "probability")(found, labels, scale, ledger, out[:, 0])
             return out
         if self._probable:
-            mixer("log_mixed")(self._logs(found), labels, scale, ledger, out)
+            routine("mixing", "log_mixed")(self._logs(found), labels, scale, ledger, out)
             return out
         each = found.astype(np.float64).reshape(len(found), self.lanes, self.settings.lanes)
         if self.settings.piece in WITHIN:
             low, high = self._range(labels, scale, ledger)
             each = np.clip(each, low[:, None, None], high[:, None, None])
             if self.settings.piece == "squared":
-                mixer("squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
+                routine("mixing", "squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
                 return out
-        mixer("hedged")(each, self._values(each, labels), scale, ledger, out)
+        routine("mixing", "hedged")(each, self._values(each, labels), scale, ledger, out)
         suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
         # One after the other, so that sums do not depend on how rows come in blocks.
         ledger[0] = np.add.accumulate(np.concatenate(([ledger[0]], suffered)))[-1]

@@ -98,23 +98,22 @@ class Progressive:
         self.loss, self.kind = loss, kind
         self.link = getattr(loss, "link", np.asarray) if kind != "sign" else np.asarray
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
-        self._bins = np.zeros((3, BINS if kind != "number" else 1))  # weight, label, prediction
+        # Weight, label, prediction: those of a bin lie together, where one row finds them.
+        self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
         self._mark = self._sums.copy(), self._bins.copy()  # at the last report
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
         """Count some rows."""
-        m, y = np.asarray(margins, np.float64), np.asarray(labels, np.float64)
-        w = np.ones(y.size) if importance is None else np.asarray(importance, np.float64)
-        p = np.asarray(self.link(m), np.float64)
-        columns = w, w * self.loss(m, y), w * y, w * p
-        self._sums[0] += y.size
-        for k, values in enumerate(columns, 1):
-            self._sums[k] = _sum(self._sums[k], values)
-        if self.kind != "number":
-            place = np.clip((m + REACH) * (BINS / (2 * REACH)), 0, BINS - 1).astype(np.int64)
-            shares = columns[2] if self.kind == "probability" else (w + columns[2]) / 2
-            for held, values in zip(self._bins, (w, shares, columns[3]), strict=True):
-                np.add.at(held, place, values)
+        from forel.kernels.kernel import routine
+
+        m, y = _doubles(margins), _doubles(labels)
+        w = np.ones(y.size) if importance is None else _doubles(importance)
+        shares = (1 + y) / 2 if self.kind == "sign" else y
+        columns = m, y, shares, w, _doubles(self.loss(m, y)), _doubles(self.link(m))
+        if any(one.shape != (y.size,) for one in columns):
+            got = ", ".join(str(one.shape) for one in columns)
+            raise ValueError(f"margins: got {got} for margins to predictions, expected a number a row of each")
+        routine("counting", "tally")(*columns, self._sums, self._bins.T, REACH)
 
     def packed(self) -> dict[str, Sums]:
         """Return the sums since the start as arrays; most bins are empty, and left out."""
@@ -138,9 +137,8 @@ class Progressive:
         return _report(self.kind, sums, bins)
 
 
-def _sum(start: float, values: Sums) -> float:
-    """Add numbers one after the other: unlike ``np.sum``, the same however they are divided into blocks."""
-    return float(np.add.accumulate(np.concatenate(([start], values)))[-1])
+def _doubles(values: ArrayLike) -> Sums:
+    return np.ascontiguousarray(values, np.float64)
 
 
 def _report(kind: str, sums: Sums, bins: Sums) -> Report:

@@ -1,5 +1,6 @@
 """A kernel's functions, each found when it is first called: linked where it was compiled before, else compiled."""
 
+import importlib
 import pathlib
 from functools import cache, lru_cache, partial
 from types import ModuleType
@@ -8,7 +9,7 @@ from typing import Any
 from forel.kernels.recipe import Recipe
 from forel.native import Native
 
-__all__ = ["kernel", "mixer"]
+__all__ = ["kernel", "routine"]
 
 BLOCKS = ("learn", "feed", "predict", "gather")  # what takes many rows at a time, and need not come from numba
 
@@ -48,19 +49,14 @@ def kernel(recipe: Recipe) -> Any:
 
 
 @cache
-def mixer(name: str) -> Native:
-    """Return a function of ``forel.kernels.mixing``.
+def routine(module: str, name: str) -> Native:
+    """Return a function of ``forel.kernels.mixing`` or ``forel.kernels.counting``, which are made of no pieces.
 
-    >>> mixer("hedged").name
+    >>> routine("mixing", "hedged").name
     'hedged'
     """
-
-    def compiled() -> Any:
-        from forel.kernels import mixing
-
-        return getattr(mixing, name)
-
-    return Native(name, (pathlib.Path(__file__).parent / "mixing.py").read_text(), compiled)
+    source = (pathlib.Path(__file__).parent / f"{module}.py").read_text()
+    return Native(name, source, lambda: getattr(importlib.import_module(f"forel.kernels.{module}"), name))
 
 
 @cache

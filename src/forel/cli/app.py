@@ -1,5 +1,6 @@
 """The application: one function a subcommand."""
 
+import os
 import pathlib
 import sys
 from typing import Annotated
@@ -78,6 +79,8 @@ def survey(
 
 def main() -> None:
     """Run the command; an error is a sentence on stderr and exit code 1, not a traceback."""
+    # Arrow's own allocator gives memory back after each batch of a table, and then waits to be given it again.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app(prog_name="forel")  # also as python -m forel, for usage lines and completion
     except ValueError as error:

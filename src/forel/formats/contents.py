@@ -1,5 +1,6 @@
 """What a column of a table holds, numbers or words, and how it becomes labels or a feature."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from forel.formats.hashing import hash_spans
 from forel.formats.scanners import scanner
 from forel.formats.transforms import buckets, logarithms
 
-__all__ = ["Coded", "Numbers", "Strings", "bucketed", "coded", "numeric", "target", "weights"]
+__all__ = ["Book", "Coded", "Hashed", "Numbers", "Strings", "bucketed", "numeric", "target", "weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Strings:
         """Return some rows."""
         return Strings(Words(self.words.text, self.words.starts[rows], self.words.stops[rows]), self.there[rows])
 
-    def fill(self, cells: Cells, place: int, key: bytes, mask: np.uint64) -> Column:
+    def feature(self, cells: Cells, place: int, key: bytes, mask: np.uint64) -> Column:
         """Fill one column of the cells."""
         text, starts, stops = self.words.text, self.words.starts, self.words.stops
         scanner("hashing", "fill_spans")(
@@ -55,30 +56,76 @@ class Strings:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Words that rows name by their number, hashed once whatever the number of rows; and which rows have one."""
+    """Words that rows name by their number, hashed once whatever the number of rows; and which rows have one.
+
+    The slot of a word without a byte is −1: there is nothing.
+    """
 
     words: Words
     slots: NDArray[np.int32]
-    filled: NDArray[np.bool_]
     codes: NDArray[Any]
     there: NDArray[np.bool_]
 
     def part(self, rows: slice) -> "Coded":
         """Return some rows."""
-        return Coded(self.words, self.slots, self.filled, self.codes[rows], self.there[rows])
+        return Coded(self.words, self.slots, self.codes[rows], self.there[rows])
 
-    def fill(self, cells: Cells, place: int, key: bytes, mask: np.uint64) -> Column:
-        """Fill one column of the cells."""
-        scanner("hashing", "fill_codes")(
-            self.codes, self.there, self.slots, self.filled, cells.slots, cells.there, place
-        )  # fmt: skip
+    def feature(self, cells: Cells, place: int, key: bytes, mask: np.uint64) -> Column:
+        """Return the feature, whose column of the cells a :class:`Book` has filled."""
         return Column(key, self.words, self.codes)
 
 
-def coded(words: Words, codes: NDArray[Any], there: NDArray[np.bool_], key: bytes, mask: np.uint64) -> Coded:
-    """Return the words of a column, there being at least one, by their numbers."""
+class Book:
+    """The words of all columns that have them by number, so that one loop fills the cells of all.
+
+    Parameters
+    ----------
+    places : the columns of the cells
+    slots : those of all words, after a first one that stands for none
+    codes : a row a column: where in ``slots`` each row's is
+    """
+
+    def __init__(self, places: NDArray[np.int64], slots: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
+        self.places, self.slots, self.codes = places, slots, codes
+
+    @classmethod
+    def of(cls, features: Sequence[Any], rows: int) -> "Book":
+        """Return the book of those features that are coded, each with so many rows."""
+        coded = {place: one for place, one in enumerate(features) if isinstance(one, Coded)}
+        codes: NDArray[np.int32] = np.empty((len(coded), rows), np.int32)
+        slots, end = [np.full(1, -1, np.int32)], 1
+        for held, one in zip(codes, coded.values(), strict=True):
+            np.add(one.codes, end, out=held, casting="unsafe")
+            if not one.there.all():
+                held[~one.there] = 0
+            slots.append(one.slots)
+            end += one.slots.size
+        return cls(np.array(list(coded), np.int64), np.concatenate(slots), codes)
+
+    def fill(self, cells: Cells, start: int) -> None:
+        """Fill its columns of the cells, with the rows from ``start`` on."""
+        scanner("hashing", "fill_codes")(self.codes, self.slots, self.places, start, cells.slots, cells.there)
+
+
+class Hashed:
+    """Words that were hashed before, a dictionary for each column: the next batch most often has the same."""
+
+    def __init__(self, bits: int) -> None:
+        self._mask = np.uint64((1 << bits) - 1)
+        self._held: dict[bytes, tuple[Any, Words, NDArray[np.int32]]] = {}
+
+    def of(self, key: bytes, dictionary: Any, words: Callable[[], Words]) -> tuple[Words, NDArray[np.int32]]:
+        """Return the words of a column's dictionary, and their slots."""
+        if key not in self._held or not dictionary.equals(self._held[key][0]):
+            found = words()
+            self._held[key] = dictionary, found, slots_of(found, key, self._mask)
+        return self._held[key][1:]
+
+
+def slots_of(words: Words, key: bytes, mask: np.uint64) -> NDArray[np.int32]:
+    """Return the slots of some words of a column, −1 for those without a byte."""
     hashes = hash_spans(words.text, words.starts, words.stops, start_of(key))
-    return Coded(words, (hashes & mask).astype(np.int32), np.asarray(words.stops > words.starts), codes, there)
+    return np.where(words.stops > words.starts, (hashes & mask).astype(np.int32), np.int32(-1))
 
 
 def bucketed(numbers: Numbers, per: int, key: bytes, mask: np.uint64) -> Coded:
@@ -88,7 +135,7 @@ def bucketed(numbers: Numbers, per: int, key: bytes, mask: np.uint64) -> Coded:
     held = [name.encode() for name in names] or [b""]
     ends = np.cumsum([0, *map(len, held)])
     words = Words(np.frombuffer(b"".join(held) + b"\0", np.uint8), ends[:-1], ends[1:])
-    return coded(words, which, numbers.there, key, mask)
+    return Coded(words, slots_of(words, key, mask), which, numbers.there)
 
 
 def numeric(
@@ -98,7 +145,10 @@ def numeric(
     key, bad = name.encode(), numbers.infinite()
     faults.meet(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32, or null")
     if name in columns.buckets:
-        return bucketed(numbers, columns.buckets[name], key, mask).fill(cells, place, key, mask)
+        made = bucketed(numbers, columns.buckets[name], key, mask)
+        slots = np.where(made.there, made.slots[made.codes], np.int32(-1))
+        cells.slots[:, place], cells.there[:, place] = slots, slots >= 0
+        return made.feature(cells, place, key, mask)
     cells.slots[:, place] = np.uint64(start_of(key)) & mask
     cells.values[:, place] = logarithms(numbers.wide) if name in columns.log else numbers.values
     cells.there[:, place] = numbers.there

@@ -1,5 +1,6 @@
 """Tables: a numeric column is a value, a string column a category, a null is absent."""
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -14,7 +15,7 @@ from forel.formats.assemble import Cells
 from forel.formats.block import Block
 from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
-from forel.formats.contents import Coded, Numbers, Strings, coded, numeric, target, weights
+from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, target, weights
 from forel.formats.crosses import Step
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
@@ -32,12 +33,12 @@ def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -
 
     row = 1
     held = iter(batches)
+    known: dict[str, Any] = {}
     while True:
         try:
             batch = next(held, None)
             if batch is not None:
-                # Offsets in a broken file may point anywhere, and compiled code would follow them.
-                batch.validate(full=True)
+                _check(batch, known)
         except (pa.ArrowException, OSError, MemoryError) as wrong:
             got = (str(wrong) or type(wrong).__name__).splitlines()[0].rstrip(".")
             problems.meet(Malformed(file, row, None, got, f"a whole {kind}"))
@@ -48,26 +49,58 @@ def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -
         row += batch.num_rows
 
 
+def _check(batch: Any, known: dict[str, Any]) -> None:
+    """Refuse what points beyond its own memory, which in a broken file may be anywhere: compiled code would go there.
+
+    ``known`` has the dictionaries of the batch before. Most often they come again, and are not gone through again.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        codes = plain(column.indices) if types.is_dictionary(column.type) else None
+        if codes is None:
+            column.validate(full=True)
+            continue
+        column.validate()
+        words = column.dictionary
+        if name not in known or not words.equals(known[name]):
+            words.validate(full=True)
+            known[name] = words
+        there = codes if not column.null_count else codes[valid(column)]
+        if there.size and not 0 <= int(there.min()) <= int(there.max()) < len(words):
+            raise pa.ArrowInvalid(f"column {name} names a word that its dictionary does not have")
+
+
 def parquet_batches(stream: Any) -> Iterator[Any]:
     """Yield the record batches of a Parquet file, which must be one that can be sought in."""
     import pyarrow.parquet as pq
 
-    yield from pq.ParquetFile(stream).iter_batches(batch_size=1 << 14)
+    yield from pq.ParquetFile(_native(stream)).iter_batches(batch_size=1 << 14)
+
+
+def _native(stream: Any) -> Any:
+    """Return a plain file as Arrow opens it, to be read without asking Python for every piece; others as they are."""
+    import pyarrow as pa
+
+    name = getattr(getattr(stream, "raw", None), "name", None)
+    return pa.OSFile(name) if isinstance(name, str) and os.path.isfile(name) else stream
 
 
 def coded_batches(stream: Any) -> Iterator[Any]:
     """Yield them with words as numbers into a dictionary, where the file itself has them so."""
     import pyarrow.parquet as pq
 
-    schema = pq.ParquetFile(stream).schema_arrow
+    source = _native(stream)
+    schema = pq.ParquetFile(source).schema_arrow
     names = [field.name for field in schema if _is_string(field.type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
     size = min(1 << 16, max(1 << 12, CELLS // max(1, len(schema))))
 
     def batches(coded: list[str]) -> Iterator[Any]:
         # A buffer, or all columns of a row group would be in memory at once.
-        file = pq.ParquetFile(stream, read_dictionary=coded, buffer_size=1 << 16)
-        return iter(file.iter_batches(batch_size=size, use_threads=False))
+        file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
+        return iter(file.iter_batches(batch_size=size, use_threads=True))
 
     held = batches(names)
     start = list(islice(held, 2))
@@ -119,14 +152,15 @@ def table_blocks(
     step: Step | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
-    mask = np.uint64((1 << bits) - 1)
+    mask, known = np.uint64((1 << bits) - 1), Hashed(bits)
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
         width = len(features)
         if step is not None:
             step.check(features)
             width = step.width(features)
-        held = {name: _feature(batch.column(name), name, columns, mask) for name in features}
+        held = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        book = Book.of([held[name] for name in features], batch.num_rows)
         for what, name in (("label", columns.label), ("importance", columns.importance)):
             if name is not None and name in batch.schema.names:
                 held[name] = _target(batch.column(name), what, name)
@@ -135,14 +169,16 @@ def table_blocks(
             rows = slice(start, start + size)
             faults = Faults(lines[rows], problems, file)
             part = {name: column.part(rows) for name, column in held.items()}
-            block = _block(part, features, columns, bits, mask, faults, names, step)
+            cells = Cells.empty(lines[rows].size, len(features))
+            book.fill(cells, start)
+            block = _block(part, features, columns, bits, mask, faults, names, step, cells)
             if len(block):
                 yield block
 
 
 def _block(
     part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, faults: Faults,
-    names: Names | None, step: Step | None,
+    names: Names | None, step: Step | None, cells: Cells,
 ) -> Block:  # fmt: skip
     rows = faults.lines.size
     labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
@@ -150,11 +186,10 @@ def _block(
         labels = target(part[columns.label], columns.label, np.nan, faults)
     if columns.importance in part:
         importance = weights(part[columns.importance], columns.importance, faults)
-    cells = Cells.empty(rows, len(features))
     made = [
         numeric(part[name], name, k, columns, cells, mask, faults)
         if isinstance(part[name], Numbers)
-        else part[name].fill(cells, k, name.encode(), mask)
+        else part[name].feature(cells, k, name.encode(), mask)
         for k, name in enumerate(features)
     ]
     return block_of(cells, made, labels, importance, faults, bits, names, step)
@@ -166,7 +201,7 @@ def _target(array: Any, what: str, name: str) -> Numbers:
     return _numbers(array)
 
 
-def _feature(array: Any, name: str, columns: Columns, mask: np.uint64) -> Numbers | Strings | Coded:
+def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers | Strings | Coded:
     """Return what a column holds."""
     import pyarrow as pa
 
@@ -175,7 +210,7 @@ def _feature(array: Any, name: str, columns: Columns, mask: np.uint64) -> Number
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
     if number and name not in columns.categories:
         return _numbers(array)
-    return _strings(array.cast(pa.string()) if number else array, name, mask)
+    return _strings(array.cast(pa.string()) if number else array, name, known)
 
 
 @lru_cache(1 << 12)
@@ -209,18 +244,18 @@ def _numbers(array: Any) -> Numbers:
         return Numbers(wide.astype(np.float32), valid(array), wide)
 
 
-def _strings(array: Any, name: str, mask: np.uint64) -> Strings | Coded:
+def _strings(array: Any, name: str, known: Hashed) -> Strings | Coded:
     from pyarrow import types
 
     if not types.is_dictionary(array.type):
         return Strings(_words(array, name), valid(array))
-    words, there = _words(array.dictionary, name), valid(array)
-    codes = plain(array.indices)
-    if codes is None or not words.starts.size or array.dictionary.null_count:
+    dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
+    if codes is None or not len(dictionary) or dictionary.null_count:
         array = array.cast(array.type.value_type)
         return Strings(_words(array, name), valid(array))
     # Where there is none, the number may be anything.
-    return coded(words, codes if there.all() else np.where(there, codes, 0), there, name.encode(), mask)
+    words, slots = known.of(name.encode(), dictionary, lambda: _words(dictionary, name))
+    return Coded(words, slots, codes if there.all() else np.where(there, codes, 0), there)
 
 
 def _words(array: Any, name: str) -> Words:

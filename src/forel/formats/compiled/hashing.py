@@ -16,7 +16,7 @@ __all__ = [
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
-ONE, FOLD = np.uint64(1), np.uint64(32)
+ONE, FOLD, TILE = np.uint64(1), np.uint64(32), np.uint64(64)
 
 
 @fast
@@ -106,10 +106,15 @@ def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
 
 
 @fast
-def fill_codes(codes, valid, word_slots, word_there, slots, there, place):
-    """Do so for rows that name their words by number; where a row is not valid, its number may be anything."""
-    column = np.uint64(place)
-    for k in range(np.uint64(valid.size)):
-        code = np.uint64(codes[k]) if valid[k] else np.uint64(0)
-        there[k, column] = valid[k] and word_there[code]
-        slots[k, column] = word_slots[code]
+def fill_codes(codes, word_slots, places, start, slots, there):
+    """Write columns whose words are known by number, from row ``start`` of the codes on; a slot below 0 is none."""
+    rows, first = np.uint64(slots.shape[0]), np.uint64(start)
+    for tile in range(np.uint64(0), rows, TILE):
+        # A few rows of all columns at a time stay in a cache, where whole columns would not.
+        stop = min(tile + TILE, rows)
+        for k in range(np.uint64(places.size)):
+            column = np.uint64(places[k])
+            for r in range(tile, stop):
+                slot = word_slots[np.uint64(codes[k, first + r])]
+                slots[r, column] = slot
+                there[r, column] = slot >= 0

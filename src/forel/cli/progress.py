@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from forel.cli.show import certificate_of, jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.formats.sources import expand
@@ -39,10 +38,12 @@ class Reporter:
         self._turn, self._next = 0, 1
         self._last, self._before = self._begun, (0, 0)
         self._stack = ExitStack()
-        self._bar: Progress | None = None
+        self._bar: Any = None
 
     def __enter__(self) -> "Reporter":
         if not self._quiet and self._console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
             self._bar = self._stack.enter_context(Progress(*columns, console=self._console, transient=True))
             self._task = self._bar.add_task("training", total=self._bytes and self._bytes * self._passes)

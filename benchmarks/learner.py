@@ -55,8 +55,8 @@ def touch(indptr, indices, zn):
                 zn[q + np.uint64(1)] += np.float32(1)
 
 
-def medians(runs, repeats):
-    """Return the median seconds of each run, all of them in turns; a run is (prepare, timed)."""
+def turns(runs, repeats):
+    """Return the seconds of each run, all of them in turns; a run is (prepare, timed)."""
     seconds = {name: [] for name in runs}
     for _ in range(repeats):
         for name, (prepare, timed) in runs.items():
@@ -64,7 +64,17 @@ def medians(runs, repeats):
             start = time.perf_counter()
             timed(ready)
             seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(kept) for name, kept in seconds.items()}
+    return seconds
+
+
+def medians(runs, repeats):
+    """Return the median seconds of each run, all of them in turns."""
+    return {name: statistics.median(kept) for name, kept in turns(runs, repeats).items()}
+
+
+def ratio(seconds, base):
+    """Return the median of the ratios of each turn: what slows the machine for a while slows both sides."""
+    return statistics.median(mine / theirs for mine, theirs in zip(seconds, base, strict=True))
 
 
 def learner(X, y, settings, certified=False):
@@ -150,10 +160,10 @@ def main():
     }
     runs = {name: run for name, run in runs.items() if run is not None}
     medians(runs, 1)  # compile, or load what was compiled, and touch the memory
-    found = medians(runs, options.repeats)
-    mine = found["forel, one lane"]
+    found = turns(runs, options.repeats)
     for name, seconds in found.items():
-        print(f"{name:46} {seconds:7.3f} s   {seconds / mine:6.2f} times one lane")
+        against = ratio(seconds, found["forel, one lane"])
+        print(f"{name:46} {statistics.median(seconds):7.3f} s   {against:6.2f} times one lane")
     print("\ngrowth with the number of rows, one lane:")
     for part in (8, 4, 2, 1):
         rows = options.rows // part

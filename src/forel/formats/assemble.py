@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.block import Block
+from forel.formats.buffers import Buffers
 from forel.formats.problems import Malformed, Meeting
 from forel.formats.scanners import scanner
 
@@ -15,17 +16,19 @@ __all__ = ["Cells", "assemble", "packed", "without"]
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A table of rows and features: the slot of each, its value, and whether it is there."""
+    """A table of rows and features: the slot of each, its value, whether it is there, and where memory is from."""
 
     slots: NDArray[np.int32]
     values: NDArray[np.float32]
     there: NDArray[np.bool_]
+    buffers: Buffers
 
     @classmethod
-    def empty(cls, rows: int, features: int) -> "Cells":
+    def empty(cls, rows: int, features: int, buffers: Buffers) -> "Cells":
         """Return a table to be filled, all of whose values are 1."""
-        shape = rows, features
-        return cls(np.empty(shape, np.int32), np.ones(shape, np.float32), np.empty(shape, bool))
+        slots, values, there = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
+        values.fill(1)
+        return cls(slots, values, there, buffers)
 
 
 def assemble(
@@ -55,7 +58,7 @@ def packed(
     """Return the block of the good rows of a table; labels, importance and lines are those of all rows."""
     room = int(np.count_nonzero(cells.there))
     indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
-    indices, values = np.empty(room, np.int32), np.empty(room, np.float32)
+    indices, values = cells.buffers.empty(room, np.int32), cells.buffers.empty(room, np.float32)
     bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.there, good, indptr, indices, values)
     if not good.all():
         labels, importance, lines = labels[good], importance[good], lines[good]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.assemble import Cells
+from forel.formats.buffers import Buffers
 from forel.formats.cells import Column, Faults, Words, start_of
 from forel.formats.columns import Columns
 from forel.formats.hashing import hash_spans
@@ -89,10 +90,10 @@ class Book:
         self.places, self.slots, self.codes = places, slots, codes
 
     @classmethod
-    def of(cls, features: Sequence[Any], rows: int) -> "Book":
+    def of(cls, features: Sequence[Any], rows: int, buffers: Buffers) -> "Book":
         """Return the book of those features that are coded, each with so many rows."""
         coded = {place: one for place, one in enumerate(features) if isinstance(one, Coded)}
-        codes: NDArray[np.int32] = np.empty((len(coded), rows), np.int32)
+        codes = buffers.empty((len(coded), rows), np.int32)
         slots, end = [np.full(1, -1, np.int32)], 1
         for held, one in zip(codes, coded.values(), strict=True):
             np.add(one.codes, end, out=held, casting="unsafe")

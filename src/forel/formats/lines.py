@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats.block import Block
+from forel.formats.buffers import Buffers
 from forel.formats.compiled import layout
 from forel.formats.crosses import Entries, Step
 from forel.formats.decimals import nearest
@@ -63,27 +64,30 @@ def parse_lines(
     start: Place = BEGINNING,
 ) -> Iterator[Task]:
     """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
-    place = start
+    place, buffers = start, Buffers()
     for chunk in chunks:
         after = place._replace(bytes=place.bytes + chunk.length, line=place.line + chunk.lines)
-        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after)
+        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after, buffers)
         place = after
     yield found(None, problems)
 
 
 def _task(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Place
-) -> tuple[Block, Problems]:
-    return replace(_parse(chunk, form, problems, names, file, line), after=after), problems
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Place,
+    buffers: Buffers,
+) -> tuple[Block, Problems]:  # fmt: skip
+    return replace(_parse(chunk, form, problems, names, file, line, buffers), after=after), problems
 
 
-def _parse(chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int) -> Block:
+def _parse(
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, buffers: Buffers
+) -> Block:
     parse, text, length = form.parser(), chunk.text, chunk.length
     # An example takes a line, and a feature two bytes; memory that is not touched is not used.
     rows, most = chunk.lines, length // 2 + 1
     indptr = np.empty(rows + 1, np.int64)
     indptr[0] = 0
-    indices, values = np.empty(most, np.int32), np.empty(most, np.float32)
+    indices, values = buffers.empty(most, np.int32), buffers.empty(most, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     places = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)

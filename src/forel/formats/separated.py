@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forel.checks import refuse
 from forel.formats.assemble import Cells
 from forel.formats.block import Block
+from forel.formats.buffers import Buffers
 from forel.formats.cells import Column, Faults, Words, block_of, start_of
 from forel.formats.columns import Columns
 from forel.formats.compiled import layout
@@ -59,7 +60,7 @@ def parse_separated(
         problems.meet(wrong)
         yield found(None, problems)
         return
-    table = _Table(form, there, form.columns.features(there), names, file)
+    table = _Table(form, there, form.columns.features(there), names, file, Buffers())
     if form.step is not None:
         form.step.check(table.features)
     kinds = {name: kind for name, kind in form.columns.kinds.items() if name in table.used}
@@ -68,7 +69,7 @@ def parse_separated(
     for number, chunk in enumerate(chunks(stream, size, problems, file, line, _whole_rows(form.mark)), 1):
         rows, since = None, {}
         if len(kinds) < len(table.used):
-            rows = _split(chunk, form.mark, len(there))
+            rows = _split(chunk, table)
             since = _decide(rows, table, kinds)
         if number > start.blocks:
             told = Problems(problems.on_error)
@@ -86,6 +87,7 @@ class _Table:
     features: list[str]
     names: Names | None
     file: str
+    buffers: Buffers
 
     @cached_property
     def used(self) -> dict[str, int]:
@@ -127,12 +129,12 @@ def _whole_rows(mark: int) -> Cut:
     return cut
 
 
-def _split(chunk: Chunk, mark: int, width: int) -> _Rows:
+def _split(chunk: Chunk, table: _Table) -> _Rows:
     text, length = _utf8(chunk.text, chunk.length)
-    starts, stops = np.empty((chunk.lines, width), np.int32), np.empty((chunk.lines, width), np.int32)
+    starts, stops = (table.buffers.empty((chunk.lines, len(table.there)), np.int32) for _ in range(2))
     lines, wrong = np.empty(chunk.lines, np.int64), np.empty((chunk.lines, 4), np.int64)
     counts = np.zeros(3, np.int64)
-    scanner("separated", "split")(text, length, mark, starts, stops, lines, wrong, counts)
+    scanner("separated", "split")(text, length, table.form.mark, starts, stops, lines, wrong, counts)
     n, bad, tied = counts.tolist()
     rows = _Rows(text, starts[:n], stops[:n], lines[:n], wrong[:bad])
     if tied:
@@ -169,7 +171,7 @@ def _task(
     table: _Table, chunk: Chunk, rows: _Rows | None, kinds: dict[str, str], since: dict[str, int], line: int,
     problems: Problems, after: Place,
 ) -> tuple[Block, Problems]:  # fmt: skip
-    held = rows or _split(chunk, table.form.mark, len(table.there))
+    held = rows or _split(chunk, table)
     met = Gathered()
     block = _parse(table, held, kinds, since, line, met)
     met.told(problems)
@@ -202,7 +204,7 @@ def _parse(
         labels = target(numbers[columns.label], columns.label, np.nan, faults)
     if columns.importance in numbers:
         importance = weights(numbers[columns.importance], columns.importance, faults)
-    held, mask = Cells.empty(n, len(table.features)), np.uint64((1 << form.bits) - 1)
+    held, mask = Cells.empty(n, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
     _hash(table, rows, [name for name in table.features if name not in numbers], held, mask)
     made = []
     for place, name in enumerate(table.features):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import refuse
+from forel.formats.buffers import Buffers
 from forel.formats.problems import Malformed, Problems
 
 __all__ = ["Chunk", "chunks", "expand", "opened", "skip"]
@@ -149,12 +150,12 @@ def chunks(
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
-    rest, cut = np.empty(0, np.uint8), cut or whole_lines()
+    rest, cut, buffers = np.empty(0, np.uint8), cut or whole_lines(), Buffers()
     start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
         room = rest.size + max(size, rest.size)
-        text = np.empty(room + PAD, np.uint8)
+        text = buffers.empty(room + PAD, np.uint8)
         text[: rest.size] = rest
         n, problem = _fill(stream, memoryview(text.data)[:room], rest.size)
         ended = n < room

@@ -13,6 +13,7 @@ from forel.checks import refuse
 from forel.formats.arrow import plain, valid
 from forel.formats.assemble import Cells
 from forel.formats.block import Block
+from forel.formats.buffers import Buffers
 from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
 from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, target, weights
@@ -152,7 +153,7 @@ def table_blocks(
     step: Step | None = None,
 ) -> Iterator[Block]:
     """Yield blocks of the rows of record batches."""
-    mask, known = np.uint64((1 << bits) - 1), Hashed(bits)
+    mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
         width = len(features)
@@ -160,7 +161,7 @@ def table_blocks(
             step.check(features)
             width = step.width(features)
         held = {name: _feature(batch.column(name), name, columns, known) for name in features}
-        book = Book.of([held[name] for name in features], batch.num_rows)
+        book = Book.of([held[name] for name in features], batch.num_rows, buffers)
         for what, name in (("label", columns.label), ("importance", columns.importance)):
             if name is not None and name in batch.schema.names:
                 held[name] = _target(batch.column(name), what, name)
@@ -169,7 +170,7 @@ def table_blocks(
             rows = slice(start, start + size)
             faults = Faults(lines[rows], problems, file)
             part = {name: column.part(rows) for name, column in held.items()}
-            cells = Cells.empty(lines[rows].size, len(features))
+            cells = Cells.empty(lines[rows].size, len(features), buffers)
             book.fill(cells, start)
             block = _block(part, features, columns, bits, mask, faults, names, step, cells)
             if len(block):

@@ -22,13 +22,13 @@ from forel.formats.names import Names
 from forel.formats.place import Place
 from forel.formats.problems import Gathered, Malformed, Problems, shown
 from forel.formats.scanners import scanner
-from forel.formats.sources import PAD, Chunk, Cut, chunks, whole_lines
+from forel.formats.sources import PAD, Chunk, Cut, chunks, count, whole_lines
 from forel.formats.spelling import number_in, says_nothing
 from forel.formats.tasks import Task, found
 
 __all__ = ["Separated", "parse_separated"]
 
-FEED = ord("\n")
+FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +113,11 @@ class _Rows:
 
 def _whole_rows(mark: int) -> Cut:
     """Return what finds the end of the last row, which line ends within quotes are not."""
-    simple = whole_lines()
     counts = np.zeros(2, np.int64)
 
     def cut(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
-        held = text[:length].tobytes()
-        if b'"' not in held and b"\r" not in held:
-            return simple(text, length)
+        if not count(text, length, QUOTE) and not count(text, length, RETURN):
+            return whole_lines(text, length)
         after = text[length]
         text[length] = FEED  # which stops a search
         scanner("separated", "ends")(text, length, mark, counts)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from forel.checks import refuse
 from forel.formats.buffers import Buffers
 from forel.formats.problems import Malformed, Problems
+from forel.formats.scanners import scanner
 
-__all__ = ["Chunk", "chunks", "expand", "opened", "skip"]
+__all__ = ["Chunk", "chunks", "count", "expand", "opened", "skip"]
 
 PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -125,18 +126,21 @@ def skip(stream: Any, size: int) -> None:
         size -= got
 
 
-def whole_lines() -> Cut:
-    """Return what finds where the last line of a text ends, and how many lines there are until there."""
-    ends = np.empty(0, bool)  # kept, because fresh memory costs more than the comparison
+def whole_lines(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
+    """Find where the last line of a text ends, and how many lines there are until there."""
+    end = last_line_end(text, length)
+    return end, count(text, end, NEWLINE)
 
-    def cut(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
-        nonlocal ends
-        end = last_line_end(text, length)
-        if ends.size < end:
-            ends = np.empty(text.size, bool)
-        return end, int(np.count_nonzero(np.equal(text[:end], NEWLINE, out=ends[:end])))
 
-    return cut
+def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
+    """Return how often a byte is there before ``end``.
+
+    >>> count(np.frombuffer(b"a, bc, def, ghij", np.uint8), 11, ord(","))
+    3
+    """
+    rest = end % 8
+    words, last = text[: end - rest].view(np.uint64), text[end - rest : end]
+    return int(scanner("words", "count")(words, wanted)) + last.tobytes().count(wanted)
 
 
 def chunks(
@@ -150,7 +154,7 @@ def chunks(
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
-    rest, cut, buffers = np.empty(0, np.uint8), cut or whole_lines(), Buffers()
+    rest, cut, buffers = np.empty(0, np.uint8), cut or whole_lines, Buffers()
     start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.

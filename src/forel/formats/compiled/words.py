@@ -21,6 +21,7 @@ __all__ = [
     "TOPS",
     "address",
     "byte",
+    "count",
     "digits",
     "every",
     "first",
@@ -44,6 +45,8 @@ ZEROS, ABOVE_NINE = every(ord("0")), every(128 - 10)
 EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
 TENS = np.array([10**k for k in range(9)], np.uint64)
 PAIRS, LOW, HIGH = np.uint64(0x000000FF000000FF), np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
+REST, HALVES, FOURS = every(127), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
+MOST = np.uint64(255)  # that a byte can count
 TEN, BYTE, TWO, HALF = np.uint64(10), np.uint64(8), np.uint64(16), np.uint64(32)
 
 
@@ -113,6 +116,19 @@ def value(word, n):
     found = (word ^ ZEROS) << (WORD - (n << THREE))
     pairs = found * TEN + (found >> BYTE)
     return ((pairs & PAIRS) * LOW + ((pairs >> TWO) & PAIRS) * HIGH) >> HALF
+
+
+@fast
+def count(words, wanted):
+    """Return how many bytes of some words are the wanted one."""
+    pattern, total = np.uint64(wanted) * ONES, np.uint64(0)
+    for start in range(np.uint64(0), np.uint64(words.size), MOST):
+        seen = np.uint64(0)  # eight counts side by side
+        for k in range(start, min(start + MOST, np.uint64(words.size))):
+            other = words[k] ^ pattern
+            seen += ~(((other & REST) + REST) | other | REST) >> np.uint64(7)
+        total += (((seen & HALVES) + ((seen >> BYTE) & HALVES)) * FOURS) >> np.uint64(48)
+    return total
 
 
 @fast

@@ -80,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--lanes", type=int, nargs="*", default=[4, 8, 16, 32], help="how many settings to mix")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -95,7 +96,7 @@ def main():
         print(f"\n{options.rows:,} rows, {size:.0f} MB, written in {took:.1f} s; the truth's log-loss {truth.loss:.4f}")
         runs = {"forel": forel(path, folder), "forel, a half": forel(part, folder)}
         runs["forel, certified"] = forel(path, folder, "--certificate")
-        runs |= {f"forel, {k} mixed": mixture(path, folder, "--lanes", k) for k in (4, 8, 16, 32)}
+        runs |= {f"forel, {k} mixed": mixture(path, folder, "--lanes", k) for k in options.lanes}
         peer = importlib.util.find_spec("vowpalwabbit") is not None
         if peer:
             runs |= {"VW": vw(path, folder), "VW, a half": vw(part, folder)}
@@ -115,10 +116,10 @@ def main():
     if peer:
         print(f"\nforel is {seconds['VW'] / seconds['forel']:.1f} times as fast whole, ", end="")
         print(f"{row['VW'] / row['forel']:.1f} times for each added row, ", end="")
-        print(f"and takes {used['VW'] / used['forel']:.1f} times less of processors; ", end="")
-        print(
-            f"16 settings mixed take {seconds['forel, 16 mixed'] / seconds['VW']:.2f} of Vowpal Wabbit's time for one"
-        )
+        print(f"and takes {used['VW'] / used['forel']:.1f} times less of processors")
+        for k in options.lanes:
+            share = seconds[f"forel, {k} mixed"] / seconds["VW"]
+            print(f"{k} settings mixed take {share:.2f} of Vowpal Wabbit's time for one")
 
 
 if __name__ == "__main__":

@@ -513,3 +513,26 @@ def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest
         found = open_blocks(tmp_path / "t.parquet", bits=BITS, names=True, **more)
         same(examples(found), examples(wanted))
         assert {k: found.names[k] for k in found.names} == {k: wanted.names[k] for k in wanted.names}
+
+
+def coded(words, codes, kind="int32"):
+    """A batch with a column of words by number, whatever the numbers are."""
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, getattr(pa, kind)()), pa.array(words), safe=False)
+    return pa.record_batch({"city": column})
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "uint64"])
+def test_dictionaries_may_change_from_batch_to_batch(kind):
+    batches = [coded(["Rome", "Oslo"], [0, 1, None], kind), coded(["Rome", "Oslo"], [1, 1, 0], kind),
+               coded(["Oslo", "", "Rome"], [0, 1, 2], kind)]  # fmt: skip
+    rows = [{"city": city} for batch in batches for city in batch["city"].to_pylist()]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    same(examples(open_blocks(reader, bits=BITS)), twin([{k: v for k, v in row.items() if v} for row in rows]))
+
+
+@pytest.mark.parametrize("codes", [[0, 2], [-1, 0]])
+def test_a_word_that_no_dictionary_has_is_refused_before_it_is_looked_up(codes):
+    good, bad = coded(["Rome", "Oslo"], [0, 1]), coded(["Rome", "Oslo"], codes)
+    reader = pa.RecordBatchReader.from_batches(good.schema, [good, bad])
+    with pytest.raises(Malformed, match="does not have"):
+        list(open_blocks(reader, bits=BITS))

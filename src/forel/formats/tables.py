@@ -59,11 +59,11 @@ def _check(batch: Any, known: dict[str, Any]) -> None:
     from pyarrow import types
 
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        column.validate()
         codes = plain(column.indices) if types.is_dictionary(column.type) else None
         if codes is None:
             column.validate(full=True)
             continue
-        column.validate()
         words = column.dictionary
         if name not in known or not words.equals(known[name]):
             words.validate(full=True)

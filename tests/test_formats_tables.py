@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.formats import Malformed, concatenate, open_blocks, slot
+from forel.formats.columns import Columns
 from twins import examples, same
 
 DATA = pathlib.Path(__file__).parents[1].parent / "shared" / "data"
@@ -505,7 +506,7 @@ def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest
     table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
     pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
     with (tmp_path / "t.parquet").open("rb") as stream:
-        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream)]
+        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream, Columns())]
     grown = largest == 1 << 10 and groups > 4096
     assert all(("dictionary" in kind) != grown for kind in kinds)
     for more in ({}, {"interactions": ["few*id"]}):
@@ -536,3 +537,18 @@ def test_a_word_that_no_dictionary_has_is_refused_before_it_is_looked_up(codes):
     reader = pa.RecordBatchReader.from_batches(good.schema, [good, bad])
     with pytest.raises(Malformed, match="does not have"):
         list(open_blocks(reader, bits=BITS))
+
+
+def test_columns_of_parquet_that_are_not_used_are_not_read(tmp_path):
+    table = pa.table({"y": [1, 0], "a": ["x", "y"], "a.b": ["p", "q"], "deep": [{"k": 1}, {"k": 2}], "n": [0.5, 2.0]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    some = {"label": "y", "ignore": ["a.b", "deep"], "log": ["n"], "bits": BITS}
+    kept = {"label": "y", "keep": ["a", "n"], "log": ["n"], "bits": BITS}
+    plain = table.select(["y", "a", "n"])
+    expected = examples(open_blocks(plain, label="y", log=["n"], bits=BITS))
+    for options in (some, kept):
+        same(examples(open_blocks(tmp_path / "t.parquet", **options)), expected)
+    with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
+        list(open_blocks(tmp_path / "t.parquet", label="z"))
+    with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
+        list(open_blocks(tmp_path / "t.parquet", label="y", ignore=["b"]))

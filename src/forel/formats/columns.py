@@ -1,7 +1,7 @@
 """Which columns or keys are what: label, importance, features."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from forel.checks import refuse
@@ -59,6 +59,17 @@ class Columns:
             and name not in self.ignore
             and (self.keep is None or name in self.keep)
         )
+
+    @property
+    def chosen(self) -> "Columns":
+        """The same for a table that has only the columns which are used.
+
+        >>> Columns(label="y", ignore=("id",), log=("id", "x")).chosen == Columns(label="y", log=("x",))
+        True
+        """
+        categories, log = (tuple(name for name in names if self.uses(name)) for names in (self.categories, self.log))
+        bucket = tuple(one for one in self.bucket if self.uses(one[0]))
+        return replace(self, keep=None, ignore=(), categories=categories, log=log, bucket=bucket)
 
     def features(self, names: Iterable[str]) -> list[str]:
         """Return the features among all names of a table, or refuse names that it does not have."""

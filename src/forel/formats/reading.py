@@ -179,7 +179,8 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Ite
 
         whole = hasattr(source, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
-        yield from _table_tasks(numbered(batches, "table", problems, "table"), "table", reader, problems, start)
+        held = numbered(batches, "table", problems, "table")
+        yield from _table_tasks(held, "table", reader, problems, start, reader.options.columns)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
@@ -203,10 +204,12 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _suit(cache, reader)
         yield from cache.tasks(start.blocks, start.file)
-    elif form in ("parquet", "arrow"):
-        opener = coded_batches if form == "parquet" else arrow_batches
-        held = numbered(opener(stream), f"{form} file", problems, file)
-        yield from _table_tasks(held, file, reader, problems, start)
+    elif form == "parquet":
+        held = numbered(coded_batches(stream, options.columns), "parquet file", problems, file)
+        yield from _table_tasks(held, file, reader, problems, start, options.columns.chosen)
+    elif form == "arrow":
+        held = numbered(arrow_batches(stream), "arrow file", problems, file)
+        yield from _table_tasks(held, file, reader, problems, start, options.columns)
     elif form == "jsonl":
         dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
         yield from _dict_tasks(dicts, file, reader, problems, start)
@@ -240,11 +243,11 @@ def _suit(cache: Cache, reader: Reader) -> None:
 
 
 def _table_tasks(
-    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Place
+    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Place, columns: Columns
 ) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(
-        batches, options.columns, options.bits, options.block_bytes, problems, reader.names, file, options.step
+        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.step
     )
     yield from ready(blocks, problems, start)
 

@@ -88,20 +88,23 @@ def _native(stream: Any) -> Any:
     return pa.OSFile(name) if isinstance(name, str) and os.path.isfile(name) else stream
 
 
-def coded_batches(stream: Any) -> Iterator[Any]:
-    """Yield them with words as numbers into a dictionary, where the file itself has them so."""
+def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
+    """Yield those columns that are used, with words as numbers into a dictionary, where the file itself has them so."""
     import pyarrow.parquet as pq
 
     source = _native(stream)
     schema = pq.ParquetFile(source).schema_arrow
-    names = [field.name for field in schema if _is_string(field.type)]
+    used = {columns.label, columns.importance, *columns.features(schema.names)}
+    wanted = [name for name in schema.names if name in used]
+    names = [name for name in wanted if _is_string(schema.field(name).type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
-    size = min(1 << 16, max(1 << 12, CELLS // max(1, len(schema))))
+    size = min(1 << 16, max(1 << 12, CELLS // max(1, len(wanted))))
 
     def batches(coded: list[str]) -> Iterator[Any]:
         # A buffer, or all columns of a row group would be in memory at once.
         file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
-        return iter(file.iter_batches(batch_size=size, use_threads=True))
+        # Names are also the beginnings of others, "a" of "a.b".
+        return (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
 
     held = batches(names)
     start = list(islice(held, 2))

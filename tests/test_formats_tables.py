@@ -552,3 +552,11 @@ def test_columns_of_parquet_that_are_not_used_are_not_read(tmp_path):
         list(open_blocks(tmp_path / "t.parquet", label="z"))
     with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
         list(open_blocks(tmp_path / "t.parquet", label="y", ignore=["b"]))
+
+
+def test_an_open_parquet_file_is_read_though_another_has_its_name_by_now(tmp_path):
+    for name, city in (("t", "Rome"), ("other", "Oslo")):
+        pq.write_table(pa.table({"city": [city] * 3}), tmp_path / f"{name}.parquet")
+    with (tmp_path / "t.parquet").open("rb") as stream:
+        (tmp_path / "other.parquet").replace(tmp_path / "t.parquet")
+        same(examples(open_blocks(stream, bits=BITS)), twin([{"city": "Rome"}] * 3))

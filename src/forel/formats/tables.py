@@ -85,7 +85,10 @@ def _native(stream: Any) -> Any:
     import pyarrow as pa
 
     name = getattr(getattr(stream, "raw", None), "name", None)
-    return pa.OSFile(name) if isinstance(name, str) and os.path.isfile(name) else stream
+    if not isinstance(name, str) or not os.path.isfile(name):
+        return stream
+    # By now another file may have the name.
+    return pa.OSFile(name) if os.path.samestat(os.stat(name), os.fstat(stream.fileno())) else stream
 
 
 def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:

@@ -8,7 +8,6 @@ meanwhile; processor seconds, of all threads together, tell more where that cann
 
 import argparse
 import importlib.util
-import os
 import pathlib
 import resource
 import statistics
@@ -17,11 +16,10 @@ import sys
 import tempfile
 import time
 
+from train import ALPHA, BETA, BITS, INSTALLED, L1
+
 from forel.clicks import write_clicks
 
-BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
-# Modules come compiled, as they do where a package is installed.
-INSTALLED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 PEER = f"""
 import sys
 import datatable

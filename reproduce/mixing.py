@@ -7,11 +7,12 @@ import numpy as np
 
 from forel.grid import settle
 from forel.mixture import Mixture
-from forel.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.plot.canvas import COLORS
 from forel.settings import Settings
-from reproduce.claim import Claim, wanted
-from reproduce.rates import FILES
-from reproduce.sources import BITS, Table, clicks, read
+from reproduce.claim import Claim
+from reproduce.panels import panels
+from reproduce.rates import sets
+from reproduce.sources import BITS, Table
 
 SHOWN = ("kitchen", "rcv1", "clicks")
 
@@ -58,27 +59,18 @@ def compare(measured: Mapping[str, Learned]) -> Claim:
 
 
 def draw(measured: Mapping[str, Learned]) -> Any:
-    """Draw the settings' losses over their rates, and the mixture's beside, a panel a set."""
-    with drawing(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
-        for axes, (name, found) in zip(first.figure.axes, measured.items(), strict=True):
-            alphas, penalties = np.array(found.settings.alpha), np.array(found.settings.l1)
-            for color, marker, penalty in zip(COLORS, "os", np.unique(penalties), strict=False):
-                at = penalties == penalty
-                axes.plot(
-                    alphas[at], found.each[at], color=color, marker=marker, label=f"one setting, λ1 = {penalty:g}"
-                )
-            axes.axhline(found.mixture, color=COLORS[2], linestyle="--", label="all of them, mixed")
-            axes.set_xscale("log")
-            axes.set_title(name, loc="left")
-            axes.set_xlabel("scale α of the rate")
-        first.set_ylim(0.3, 1.0)
-        first.set_ylabel("progressive log-loss (nats)")
-        legend_below(first)
-        return figure_of(first)
+    """Draw the settings' losses over their rates, and the mixture's beside."""
+
+    def plot(axes: Any, found: Learned) -> None:
+        alphas, penalties = np.array(found.settings.alpha), np.array(found.settings.l1)
+        for color, marker, penalty in zip(COLORS, "os", np.unique(penalties), strict=False):
+            at = penalties == penalty
+            axes.plot(alphas[at], found.each[at], color=color, marker=marker, label=f"one setting, λ1 = {penalty:g}")
+        axes.axhline(found.mixture, color=COLORS[2], linestyle="--", label="all of them, mixed")
+
+    return panels(measured, plot, 1.0)
 
 
 def mixing() -> Claim:
     """Compare on five sets of text, and on clicks."""
-    paths = wanted(*FILES.values())
-    tables = {name: read(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
-    return compare({name: learn(table) for name, table in tables.items()})
+    return compare({name: learn(table) for name, table in sets().items()})

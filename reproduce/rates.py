@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from forel.linear import Linear, Settings
-from forel.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.plot.canvas import COLORS
 from reproduce.claim import Claim, wanted
+from reproduce.panels import panels
 from reproduce.sources import BITS, Table, clicks, read
 
 RATES = {"a rate each (AdaGrad)": "adagrad", "one rate, α/√t": "root", "one rate, α": "constant"}
@@ -52,22 +53,21 @@ def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) 
 
 
 def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
-    """Draw the loss over the scale, a panel a set."""
-    with drawing(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
-        for axes, (name, found) in zip(first.figure.axes, measured.items(), strict=True):
-            for color, marker, (rate, values) in zip(COLORS, "os^", found.items(), strict=False):
-                axes.plot(scales, values, color=color, marker=marker, label=rate)
-            axes.set_xscale("log", base=2)
-            axes.set_title(name, loc="left")
-            axes.set_xlabel("scale α of the rate")
-        first.set_ylim(0.3, 0.8)
-        first.set_ylabel("progressive log-loss (nats)")
-        legend_below(first)
-        return figure_of(first)
+    """Draw the loss over the scale, a line a rate."""
+
+    def plot(axes: Any, found: Losses) -> None:
+        for color, marker, (rate, values) in zip(COLORS, "os^", found.items(), strict=False):
+            axes.plot(scales, values, color=color, marker=marker, label=rate)
+
+    return panels(measured, plot, 0.8, base=2)
+
+
+def sets() -> dict[str, Table]:
+    """Return five sets of text, and clicks."""
+    paths = wanted(*FILES.values())
+    return {name: read(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
 
 
 def rates() -> Claim:
     """Compare on five sets of text, and on clicks."""
-    paths = wanted(*FILES.values())
-    tables = {name: read(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
-    return compare({name: losses(table) for name, table in tables.items()})
+    return compare({name: losses(table) for name, table in sets().items()})

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import twins
 from forel.formats import Malformed, concatenate, open_blocks
 from forel.formats.decimals import nearest
+from forel.formats.sources import count
 from twins import examples, same
 
 DATA = pathlib.Path(__file__).parents[1].parent / "shared" / "data"
@@ -536,3 +537,10 @@ def test_real_lines_give_what_the_twin_gives(name):
     check("vw", b"\n".join(text.split(b"\n")[:300]), bits=22)
     assert len(concatenate(open_blocks(shared(f"{name}.vw.gz")))) == text.count(b"\n")
     assert os.path.basename(next(iter(open_blocks(shared(f"{name}.vw.gz")))).file) == f"{name}.vw.gz"
+
+
+@given(st.binary(max_size=100), st.integers(0, 255), st.integers(0, 900))
+def test_bytes_are_counted_as_python_counts_them(text, wanted, times):
+    held = np.frombuffer(text + bytes([wanted]) * 8 * times + text, np.uint8)
+    assert count(held, held.size, wanted) == held.tobytes().count(wanted)
+    assert count(held, held.size // 2, wanted) == held[: held.size // 2].tobytes().count(wanted)

@@ -84,8 +84,13 @@ def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
 
 def test_what_cannot_be_counted_harms_nothing():
     seen = Progressive(Logistic())
-    with pytest.raises(ValueError, match="a number a row"):
-        seen.add([0.0, 1.0], [1.0])
+    for margins, importance in (([0.0, 1.0], None), ([0.0], [1.0, 1.0, 1.0]), ([[0.0]], None)):
+        with pytest.raises(ValueError, match="one number for each of 1 labels"):
+            seen.add(margins, [1.0], importance)
+    with pytest.raises(ValueError, match="margins: got shape"):
+        seen.add([0.0, 1.0, 2.0], [1.0, 0.0])  # which numpy would not compute with either
+    with pytest.raises(ValueError, match="loss: got shape"):
+        Progressive(lambda m, y: np.zeros(5)).add([0.0], [1.0])
     assert seen.report().rows == 0
     seen.add([math.nan, 1e300, -1e300], [1, 1, 0])
     assert math.isnan(seen.report().loss)

@@ -108,12 +108,11 @@ class Progressive:
 
         m, y = _doubles(margins), _doubles(labels)
         w = np.ones(y.size) if importance is None else _doubles(importance)
+        _even(y.size, labels=y, margins=m, importance=w)
+        losses, predictions = _doubles(self.loss(m, y)), _doubles(self.link(m))
+        _even(y.size, loss=losses, link=predictions)  # which may be anybody's
         shares = (1 + y) / 2 if self.kind == "sign" else y
-        columns = m, y, shares, w, _doubles(self.loss(m, y)), _doubles(self.link(m))
-        if any(one.shape != (y.size,) for one in columns):
-            got = ", ".join(str(one.shape) for one in columns)
-            raise ValueError(f"margins: got {got} for margins to predictions, expected a number a row of each")
-        routine("counting", "tally")(*columns, self._sums, self._bins.T, REACH)
+        routine("counting", "tally")(m, y, shares, w, losses, predictions, self._sums, self._bins.T, REACH)
 
     def packed(self) -> dict[str, Sums]:
         """Return the sums since the start as arrays; most bins are empty, and left out."""
@@ -139,6 +138,13 @@ class Progressive:
 
 def _doubles(values: ArrayLike) -> Sums:
     return np.ascontiguousarray(values, np.float64)
+
+
+def _even(rows: int, **columns: Sums) -> None:
+    """Refuse columns that do not have a number for each row: compiled code would read on after their end."""
+    for name, column in columns.items():
+        if column.shape != (rows,):
+            raise ValueError(f"{name}: got shape {column.shape}, expected one number for each of {rows} labels")
 
 
 def _report(kind: str, sums: Sums, bins: Sums) -> Report:

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["Buffers"]
 
 SMALL = 1 << 16  # bytes that the allocator has at hand
+LARGE = 1 << 24  # more than blocks need: one long line's memory should not stay to the end of the file
 STEP = 1 << 18  # sizes are multiples of this, so that those that are nearly equal can take each other's place
 
 
@@ -34,7 +35,7 @@ class Buffers:
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array with anything in it."""
         kind, count = np.dtype(dtype), math.prod(shape) if isinstance(shape, tuple) else shape
-        if count * kind.itemsize < SMALL:
+        if not SMALL <= count * kind.itemsize <= LARGE:
             return np.empty(shape, kind)
         size = -(-count * kind.itemsize // STEP) * STEP
         free = self._free[size]

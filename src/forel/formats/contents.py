@@ -1,6 +1,6 @@
 """What a column of a table holds, numbers or words, and how it becomes labels or a feature."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from forel.formats.hashing import hash_spans
 from forel.formats.scanners import scanner
 from forel.formats.transforms import buckets, logarithms
 
-__all__ = ["Book", "Coded", "Hashed", "Numbers", "Strings", "bucketed", "numeric", "target", "weights"]
+__all__ = ["Book", "Coded", "Hashed", "Numbers", "Strings", "bucketed", "numeric", "targets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +154,19 @@ def numeric(
     cells.values[:, place] = logarithms(numbers.wide) if name in columns.log else numbers.values
     cells.there[:, place] = numbers.there
     return Column(key)
+
+
+def targets(
+    held: Mapping[str, Any], columns: Columns, faults: Faults
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:  # fmt: skip
+    """Return the labels and importances of some rows, from those columns of numbers that are there."""
+    rows = faults.lines.size
+    labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
+    if columns.label is not None and columns.label in held:
+        labels = target(held[columns.label], columns.label, np.nan, faults)
+    if columns.importance is not None and columns.importance in held:
+        importance = weights(held[columns.importance], columns.importance, faults)
+    return labels, importance
 
 
 def target(numbers: Numbers, name: str, missing: float, faults: Faults) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from forel.formats.buffers import Buffers
 from forel.formats.cells import Column, Faults, Words, block_of, start_of
 from forel.formats.columns import Columns
 from forel.formats.compiled import layout
-from forel.formats.contents import Numbers, numeric, target, weights
+from forel.formats.contents import Numbers, numeric, targets
 from forel.formats.crosses import CHUNK, Step
 from forel.formats.header import header
 from forel.formats.names import Names
@@ -196,13 +196,8 @@ def _parse(
     for what, name in (("label", columns.label), ("importance", columns.importance)):
         if kinds.get(str(name)) == "category":
             raise refuse(what, f"column {name} of words", "a column of numbers")
-    n = rows.lines.size
-    labels, importance = np.full(n, np.nan, np.float32), np.ones(n, np.float32)
-    if columns.label in numbers:
-        labels = target(numbers[columns.label], columns.label, np.nan, faults)
-    if columns.importance in numbers:
-        importance = weights(numbers[columns.importance], columns.importance, faults)
-    held, mask = Cells.empty(n, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
+    labels, importance = targets(numbers, columns, faults)
+    held, mask = Cells.empty(labels.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
     _hash(table, rows, [name for name in table.features if name not in numbers], held, mask)
     made = []
     for place, name in enumerate(table.features):

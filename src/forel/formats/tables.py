@@ -16,7 +16,7 @@ from forel.formats.block import Block
 from forel.formats.buffers import Buffers
 from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
-from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, target, weights
+from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, targets
 from forel.formats.crosses import Step
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
@@ -187,12 +187,7 @@ def _block(
     part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, faults: Faults,
     names: Names | None, step: Step | None, cells: Cells,
 ) -> Block:  # fmt: skip
-    rows = faults.lines.size
-    labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
-    if columns.label in part:
-        labels = target(part[columns.label], columns.label, np.nan, faults)
-    if columns.importance in part:
-        importance = weights(part[columns.importance], columns.importance, faults)
+    labels, importance = targets(part, columns, faults)
     made = [
         numeric(part[name], name, k, columns, cells, mask, faults)
         if isinstance(part[name], Numbers)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from forel.kernels.template import IMPLICIT, MARGINAL, SOFTMAX, TEMPLATE
+from forel.kernels.slopes import IMPLICIT, MARGINAL, SOFTMAX
+from forel.kernels.template import TEMPLATE
 
 __all__ = ["FLAGS", "Recipe"]
 

@@ -11,7 +11,8 @@ from forel.formats.compiled.cache import fast
 from forel.formats.compiled.words import EIGHT, THREE, address, byte, load
 
 __all__ = [
-    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_pieces", "hash_spans", "mix", "only",
+    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_padded", "hash_pieces", "hash_spans",
+    "mix", "only",
 ]  # fmt: skip
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -51,18 +52,23 @@ LETTERS = mix.py_func(absorb.py_func(START, np.arange(256, dtype=np.uint64)) ^ O
 
 
 @fast
+def hash_padded(at, end, state):
+    """Return the hash of the bytes between two addresses, with room for a word after them."""
+    length = end - at
+    while at + EIGHT <= end:
+        state = absorb(state, load(at))
+        at += EIGHT
+    if at < end:
+        state = absorb(state, only(load(at), end - at))
+    return finish(state, length)
+
+
+@fast
 def hash_pieces(text, ends, start, out):
     """Write the hash of every piece of ``text``, each from the end of the one before, after the hash ``start[k]``."""
     base = address(text)
     for k in range(out.size):
-        at, end = base + np.uint64(ends[k]), base + np.uint64(ends[k + 1])
-        length, state = end - at, start[k]
-        while at + EIGHT <= end:
-            state = absorb(state, load(at))
-            at += EIGHT
-        if at < end:
-            state = absorb(state, only(load(at), end - at))
-        out[k] = finish(state, length)
+        out[k] = hash_padded(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), start[k])
 
 
 @fast

@@ -7,7 +7,7 @@ What follows a closing quote belongs to the cell too. A row ends with a line fee
 import numpy as np
 
 from forel.formats.compiled.cache import fast
-from forel.formats.compiled.hashing import absorb, finish, only
+from forel.formats.compiled.hashing import hash_padded, only
 from forel.formats.compiled.layout import ABSENT, OPEN, THERE, UNSURE
 from forel.formats.compiled.numbers import NUMBER, exactly, number
 from forel.formats.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
@@ -178,14 +178,8 @@ def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there)
         for k in range(np.uint64(columns.size)):
             column, place = np.uint64(columns[k]), np.uint64(places[k])
             i, stop = base + np.uint64(starts[r, column]), base + np.uint64(stops[r, column])
-            length, state = stop - i, hashes[k]
-            while i + EIGHT <= stop:
-                state = absorb(state, load(i))
-                i += EIGHT
-            if i < stop:
-                state = absorb(state, only(load(i), stop - i))
-            slots[r, place] = np.int32(finish(state, length) & mask)
-            there[r, place] = length > 0
+            slots[r, place] = np.int32(hash_padded(i, stop, hashes[k]) & mask)
+            there[r, place] = i < stop
 
 
 @fast

@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 
-from forel.kernels import address, dither, inline, losses, pieces, prefetch
+from forel.kernels import address, dither, elementary, inline, losses, pieces, prefetch
 from forel.kernels.recipe import FLAGS, Recipe
 from forel.native import home
 
@@ -49,6 +49,7 @@ def compose(recipe: Recipe) -> ModuleType:
     modules = [
         address,
         dither,
+        elementary,
         inline,
         losses,
         pieces,
@@ -129,6 +130,7 @@ def _interpreted() -> dict[str, dict[str, Any]]:
     """Return the modules of pieces run once more without numba, so that pieces call uncompiled pieces."""
     spaces: dict[str, dict[str, Any]] = {}
     shared = {"fast": lambda f: f, "njit": _unchanged, "intrinsic": lambda f: f, "FLAGS": FLAGS}
+    shared |= {"decay": elementary.decay, "log1p": elementary.log1p}
     for name, module in (("dither", dither), ("pieces", pieces), ("losses", losses)):
         lines = inspect.getsource(module).splitlines()
         kept = [line for line in lines if not line.startswith(("from numba", "from llvmlite", "from forel", "fast ="))]

@@ -8,23 +8,17 @@ doubles. The shape is the one parameter that some losses have.
 import numpy as np
 from numba import njit
 
+from forel.kernels.elementary import decay, log1p
 from forel.kernels.recipe import FLAGS
 
-fast = njit(error_model="numpy", nogil=True, fastmath=set(FLAGS))
+fast = njit(error_model="numpy", nogil=True, fastmath=set(FLAGS), forceinline=True)
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a literal would make a double of everything it meets
-
-
-@fast
-def log1p(e):
-    """Return log(1 + e) to the last digits, half as long as the library's takes: the error of 1 + e cancels."""
-    u = ONE + e
-    return np.log(u) * (e / (u - ONE)) if u != ONE else e
 
 
 @fast
 def logistic(m, y, shape):
     """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from the exponential that does not overflow."""
-    e = np.exp(-abs(m))
+    e = decay(abs(m))
     near, far = ONE / (ONE + e), e / (ONE + e)
     p, q = (near, far) if m > 0 else (far, near)
     value = log1p(e) + (ONE - y) * max(m, ZERO) + y * max(-m, ZERO)

@@ -125,6 +125,47 @@ def test_compiled_kernels_equal_the_reference(settings):
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
 
+# One lane works on blocks of 64 coordinates, eight at a time; in some of these rows the bias has a block of its own.
+LENGTHS = [0, 1, 7, 8, 9, 62, 63, 64, 65, 127, 128, 129, 3, 130, 64, 0, 128]
+LONG = [
+    Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02, l2=0.05),
+    Settings("logistic", "proximal", "scale_free", 0.3, l1=0.02, bias=False),
+    Settings("logistic", "mirror", "adagrad", 0.2, l1=0.01, l2=0.02, penalty_weight="every"),
+    Settings("logistic", "implicit", "root", 0.2, l1=0.01, penalty_weight="every"),
+]
+
+
+def long_rows():
+    rng = np.random.default_rng(5)
+    dense = rng.normal(size=(len(LENGTHS), 130)) / 8
+    for row, length in zip(dense, LENGTHS, strict=True):
+        row[rng.permutation(130)[length:]] = 0
+    return dense, rng.integers(0, 2, len(LENGTHS))
+
+
+def check_long(settings, certified):
+    dense, labels = long_rows()
+    margins, weights, losses = replay(settings, dense, labels)
+    model = Linear(130, settings, dtype=np.float64, certified=certified)
+    assert np.allclose(model.progress(sparse.csr_array(dense), labels).ravel(), margins, rtol=1e-12, atol=1e-13)
+    mine = np.append(model.weights, model.bias) if settings.bias else model.weights.ravel()
+    assert np.allclose(mine, weights, rtol=1e-12, atol=1e-13)
+    assert ((mine == 0) == (weights == 0)).all()
+    assert model.loss[0] == pytest.approx(losses, rel=1e-12)
+    assert np.allclose(model.margins(sparse.csr_array(dense))[:, 0], dense @ mine[:130] + model.bias, rtol=1e-12)
+
+
+@pytest.mark.parametrize("settings", LONG, ids=str)
+def test_rows_of_any_length_equal_the_reference(settings, monkeypatch):
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    check_long(settings, certified=settings.algorithm != "implicit")
+
+
+@pytest.mark.slow
+def test_rows_of_any_length_equal_the_reference_compiled():
+    check_long(LONG[0], certified=True)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_equals_its_twin(loss, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)

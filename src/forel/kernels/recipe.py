@@ -4,8 +4,11 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from forel.kernels.many_lanes import MANY_LANES
+from forel.kernels.one_lane import ONE_LANE
 from forel.kernels.slopes import IMPLICIT, MARGINAL, SOFTMAX
 from forel.kernels.template import TEMPLATE
 
@@ -13,8 +16,8 @@ __all__ = ["FLAGS", "Recipe"]
 
 # Sums keep their order, because dithered sums mean it, and infinities are looked for.
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
-AHEAD = 80  # how many non-zeros ahead a coordinate is asked for: about two rows of a click log
 LINE = 64  # bytes of a cache line
+AHEAD, WIDE_AHEAD = 80, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
     "shared": "labels[r]",
@@ -109,10 +112,11 @@ class Recipe:
             "timed": self.rate in ("constant", "root"),
             "bias": self.bias,
             "one": self.lanes == 1,
-            "many": self.lanes > 1,
             "dither": not self.double,
             "implicit": self.rule == "implicit",
+            "explicit": self.rule != "implicit",
             "since": self.counts,
+            "late": self.catches_up != "no",
             **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
             "proof": self.certified,
             "gradients": self.parts >= 3,
@@ -120,8 +124,11 @@ class Recipe:
         }
         inner = SOFTMAX if self.loss == "softmax" else MARGINAL + (IMPLICIT if self.rule == "implicit" else "")
         hints = [f"prefetch(zn, ahead + np.uint64({place}))" for place in self._lines()]
-        places = {"loss": inner.rstrip(), "prefetch": "\n".join(hints)}
-        text = re.sub(r"^( *)\{(loss|prefetch)\}$", lambda m: textwrap.indent(places[m[2]], m[1]), TEMPLATE, flags=re.M)
+        coordinates = ONE_LANE if self.lanes == 1 else MANY_LANES
+        text = TEMPLATE
+        for name, part in {"coordinates": coordinates, "loss": inner, "prefetch": "\n".join(hints)}.items():
+            indented = partial(_indented, part.rstrip())
+            text = re.sub(rf"^( *)\{{{name}\}}$", indented, text, flags=re.M)
         literals = {
             "imports": imports,
             "flags": "{" + ", ".join(map(repr, sorted(FLAGS))) + "}",
@@ -129,29 +136,28 @@ class Recipe:
             "lanes": self.lanes,
             "groups": self.groups,
             "parts": self.parts,
-            "ahead": AHEAD,
-            "desk": 3 if self.rule == "implicit" else 2,
+            "ahead": AHEAD if self.lanes <= 8 else WIDE_AHEAD,
+            "kinds": 3 if self.rule == "implicit" else 2,
             "bias": int(self.bias),
             "limit": "1e150" if self.double else "1e15",
             "largest": "1e300" if self.double else "1e30",
         }
         for name, literal in literals.items():
             text = text.replace(f"{{{name}}}", str(literal))
-        text = text.replace("STATE", "zn, last, mark, t, params, desk, row, totals")
+        text = text.replace("STATE", "zn, reach, last, mark, t, totals, params, row, desk")
         # A few lanes would be unrolled before they are put side by side, so their number is not told.
         text = text.replace("TURNS", "params.shape[0] // 5" if 2 < self.lanes < 16 else "L")
-        # What faded did so at the old scale; all else is as if the scale had always been what it is now.
         text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
-        # One lane's parameters, and its sums over a row, are kept in registers, where those of many would not fit.
-        text = text.replace("LANE", "lane" if self.lanes == 1 else "one")
-        text = text.replace("FIXED", "fixed" if self.lanes == 1 else "zero")
-        text = text.replace("ONE_MARGIN", "margin += " if self.lanes == 1 else "")
-        text = text.replace("ONE_SPENT", "spent += " if self.lanes == 1 else "")
         text = text.replace("LABEL", LABELS[self.labels])
         text = text.replace("CLASS", "k" if self.groups == 1 else "k // GROUPS")
         if not isinstance(self.loss, str):
             text = text.replace(", shape)", ")")
         return "\n".join(_kept(text.splitlines(), wanted)) + "\n"
+
+
+def _indented(text: str, place: re.Match[str]) -> str:
+    """Return a text as far to the right as the place it is put at."""
+    return textwrap.indent(text, place[1])
 
 
 def _kept(lines: list[str], wanted: dict[str, bool]) -> Iterator[str]:

@@ -38,13 +38,9 @@ IMPLICIT = """\
 for k in range(L):
     p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
     for i in range(hi - lo + EXTRA):
-        inside = i < hi - lo
-        h = row[2 * L + k] * (values[lo + i] if inside else one)
-        q = np.uint64(indices[lo + i]) if inside else bias
-        s = zero
-        #see s = reach[q]
-        n = grown(zn[q * WIDTH + np.uint64(L + k)], h * h, row[4 * L + k], zero)
-        desk[i * DESK + np.uint64(2 * L + k)] = strength(measure(n), s, row[4 * L + k], p)
+        v, free, s, n = known(STATE, indices, values, lo, hi, i, k)
+        n = grown(n, row[2 * L + k] * v * (row[2 * L + k] * v), row[4 * L + k], zero)
+        desk[cell(i, k) + AFTER] = strength(measure(n), s, row[4 * L + k], p)
     here, there = 0.0, np.float64(row[2 * L + k])
     below, above = -there, 0.0
     for turn in range(200):
@@ -57,12 +53,9 @@ for k in range(L):
             s = bent if min(here, there) < bent < max(here, there) else s
         m = zero
         for i in range(hi - lo + EXTRA):
-            inside = i < hi - lo
-            v = values[lo + i] if inside else one
-            pull = pulled * (p[2] if inside else zero)
-            more = pulled * (p[3] if inside else zero)
-            x, after = desk[i * DESK + np.uint64(k)], desk[i * DESK + np.uint64(2 * L + k)]
-            m += v * argmin(real(s) * v - after * x, after, pull, more, p[4])
+            v, free, _, _ = known(STATE, indices, values, lo, hi, i, k)
+            x, after, pull = desk[cell(i, k) + X], desk[cell(i, k) + AFTER], pulled * free
+            m += v * argmin(real(s) * v - after * x, after, pull * p[2], pull * p[3], p[4])
         value, slope = loss(m, LABEL, shape)
         excess = s - np.float64(scale) * np.float64(slope)
         if excess == 0:

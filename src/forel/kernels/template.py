@@ -1,11 +1,12 @@
-"""The loops over rows, coordinates and lanes, as source into which pieces are put.
+"""The loops over rows, as source into which pieces are put.
 
 It is text because numba's disk cache needs a module: a closure over compiled functions is compiled in every process.
-Lines that only some recipes need are marked with a name and left out otherwise. Arrays are flat and the number of lanes
-is a literal, so that the compiler sees which parts of an array cannot overlap, and takes the lanes side by side.
+Lines that only some recipes need are marked with a name and left out otherwise. What a row does to its coordinates is
+in ``one_lane`` or in ``many_lanes``. Arrays are flat and the number of lanes is a literal, so that the compiler sees
+which parts of an array cannot overlap.
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
-point. The ``desk`` has the weight and √n of each coordinate of the present row. The ``row`` has six numbers a lane:
+point. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has six numbers a lane:
 margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The ``totals`` are
 doubles, four a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks. Lanes of several settings and
 classes have the settings of one class next to each other.
@@ -20,12 +21,16 @@ from numba import njit
 {imports}
 
 FLAGS = {flags}
-L, GROUPS, PARTS, AHEAD = {lanes}, {groups}, {parts}, np.uint64({ahead})
-WIDTH, DESK, EXTRA = np.uint64({lanes} * {parts}), np.uint64({desk} * {lanes}), np.uint64({bias})
-LIMIT, LARGEST, TINY = {limit}, {largest}, np.float32(1e-30)
+inline = njit(error_model="numpy", nogil=True, fastmath=FLAGS, forceinline=True)
+loose = njit(error_model="numpy", nogil=True, fastmath=FLAGS | {"reassoc"}, forceinline=True)  # sums in any order
+pasted = njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")  # as if written there
+L, GROUPS, PARTS = {lanes}, {groups}, {parts}
+ZERO, ONE, TWO, THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+WIDTH, EXTRA, AHEAD = np.uint64({lanes} * {parts}), np.uint64({bias}), np.uint64({ahead})
+BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
 
 
-#replay @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+#replay @inline
 #replay def replayed(z, since, until, p):
 #replay     """Return a dual state after rounds without a gradient, where strength and penalty grew in each."""
 #replay     for s in range(since, until):
@@ -37,80 +42,38 @@ LIMIT, LARGEST, TINY = {limit}, {largest}, np.float32(1e-30)
 #replay     return z
 
 
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
-def recall(STATE, q, i, s, v, held, free):
-    """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
-    at, place = q * WIDTH, np.uint64(i) * DESK
-    for k in range(TURNS):
-        #one p = free
-        #many l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
-        #many p = (params[k], params[L + k], l1, l2, params[4 * L + k])
-        root = measure(zn[at + np.uint64(L + k)])
-        strong = strength(root, s, row[3 * L + k], p)
-        z = zn[at + np.uint64(k)]
-        #replay z = zn.dtype.type(replayed(z, last[q], t, p))
-        x = weight(z, strong, held, p)
-        #fade x = zn.dtype.type(faded(x, strong, zn.dtype.type(t - last[q]), p))
-        #drift x = zn.dtype.type(drifted(x, totals[3 * L + k] - mark[q * np.uint64(L) + np.uint64(k)], p))
-        desk[place + np.uint64(k)] = x
-        desk[place + np.uint64(L + k)] = root
-        #many row[k] += x * v
-    #one return x * v
+@inline
+def coming(zn, reach, indices, j):
+    """Ask for the coordinate that comes some places after the j-th."""
+    q = np.uint64(indices[min(np.uint64(j) + AHEAD, np.uint64(indices.shape[0]) - ONE)])
+    ahead = q * WIDTH
+    {prefetch}
+    #see prefetch(reach, q)
 
 
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
-def absorb(STATE, q, i, s, v, pulled, free, rz, rn):
-    """Take one coordinate's step in every lane, along the slopes in the row times v."""
-    real = zn.dtype.type
-    zero, limit = real(0), real(LIMIT)
-    at, place = q * WIDTH, np.uint64(i) * DESK
-    for k in range(TURNS):
-        #one p = free
-        #many l1, l2 = free * params[2 * L + k], free * params[3 * L + k]
-        #many p = (params[k], params[L + k], l1, l2, params[4 * L + k])
-        g = min(max(row[L + k] * v, -limit), limit)
-        h = g
-        #implicit h = min(max(row[2 * L + k] * v, -limit), limit)
-        gg = h * h
-        uz, un = rz, rn
-        #many uz, un = (rz, rn) if h != 0 else (zero, zero)
-        x, root = desk[place + np.uint64(k)], desk[place + np.uint64(L + k)]
-        z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
-        #replay z = real(replayed(z, last[q], t, p))
-        now, next = row[3 * L + k], row[4 * L + k]
-        # From n as it is kept: what rounding does to one round's strength, the next one's takes back.
-        kept = grown(n, gg, next, un)
-        after_root = measure(kept)
-        added = gain(root, after_root, s, now, next, p)
-        after = strength(after_root, s, next, p)
-        spent = zero
-        #points spent = gg / max(after, TINY) + added * x * x
-        #many #points row[5 * L + k] += spent
-        #gradients zn[at + np.uint64(2 * L + k)] = add(zn[at + np.uint64(2 * L + k)], h, -uz)
-        #points zn[at + np.uint64(3 * L + k)] = add(zn[at + np.uint64(3 * L + k)], added * x, -un)
-        zn[at + np.uint64(k)] = step(z, x, g, added, after, pulled, p, uz)
-        zn[at + np.uint64(L + k)] = kept
-        #drift mark[q * np.uint64(L) + np.uint64(k)] = totals[3 * L + k]
-    #since last[q] = t + 1
-    #one return spent
+@pasted
+def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
+    """Return z and n after a step along g, with h the slope of the loss, and what certificates add up."""
+    nothing = x - x
+    g = min(max(g, -BOUND), BOUND)
+    #implicit h = min(max(h, -BOUND), BOUND)
+    #explicit h = g
+    # Where there is nothing to add there is nothing to round.
+    rz, rn = (rz, rn) if h != 0 else (nothing, nothing)
+    # From n as it is kept: what rounding does to one round's strength, the next one's takes back.
+    kept = grown(n, h * h, next, rn)
+    after_root = measure(kept)
+    added = gain(root, after_root, s, now, next, p)
+    after = strength(after_root, s, next, p)
+    spent = nothing
+    #points spent = h * h / max(after, TINY) + added * x * x
+    return step(z, x, g, added, after, pulled, p, rz), kept, h, rz, rn, added, spent
 
 
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
-def scratch(lanes, longest):
-    """Return the lanes' parameters, a row and a desk as new arrays, which overlap with nothing."""
-    return lanes.copy(), np.zeros(6 * L, lanes.dtype), np.empty(longest * DESK, lanes.dtype)
+{coordinates}
 
 
-#one @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
-#one def alone(params):
-#one     """Return the only lane's parameters, for features and without a penalty: they fit into registers."""
-#one     zero = params[0] - params[0]
-#one     return (
-#one         (params[0], params[1], params[2], params[3], params[4]), (params[0], params[1], zero, zero, params[4])
-#one     )
-
-
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+@inline
 def begin(row, params, t, real):
     """Clear the row, and say how strong this round is where that depends on nothing else."""
     for k in range(L):
@@ -121,7 +84,7 @@ def begin(row, params, t, real):
         #timed row[4 * L + k] = real(clock(t + 1, p))
 
 
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+@inline
 def bounded(row, real):
     """Keep margins that overflowed finite."""
     largest = real(LARGEST)
@@ -130,7 +93,7 @@ def bounded(row, real):
         row[k] = min(max(m, -largest), largest) if m == m else real(0)
 
 
-#drift @njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+#drift @inline
 #drift def tock(row, totals, params):
 #drift     """Add this round to the sums of ticks, after weights were recalled and before they are changed."""
 #drift     for k in range(L):
@@ -148,32 +111,15 @@ def learn(
     predicted, and no round.
     """
     rows = labels.shape[0]
-    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, longest)
-    #one lane, fixed = alone(params)
-    end = np.uint64(indptr[rows]) - np.uint64(1)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
         scale = importance[r]
         begin(row, params, t, real)
-        #one margin = spent = zero
-        for j in range(lo, hi):
-            coming = np.uint64(indices[min(np.uint64(j) + AHEAD, end)])
-            ahead = coming * WIDTH
-            {prefetch}
-            #see prefetch(reach, coming)
-            q, v = np.uint64(indices[j]), values[j]
-            s = zero
-            #see s = reach[q]
-            #see seen = max(s, abs(v))
-            #see reach[q] = seen if scale >= zero else s
-            #see s = SEEN
-            ONE_MARGINrecall(STATE, q, np.uint64(j) - lo, s, v, held, LANE)
-        #bias ONE_MARGINrecall(STATE, bias, hi - lo, one, one, held, FIXED)
-        #one row[0] = margin
+        recall(STATE, indices, values, lo, hi, EXTRA, scale >= zero, held)
         bounded(row, real)
         if out.shape[0] > 0:
             for k in range(L):
@@ -184,15 +130,7 @@ def learn(
         {loss}
         rz, rn = zero, zero
         #dither rz, rn = noise(t)
-        # Where there is nothing to add there is nothing to round.
-        #one rz, rn = (rz, rn) if row[2] != 0 else (zero, zero)
-        for j in range(lo, hi):
-            q = np.uint64(indices[j])
-            s = zero
-            #see s = reach[q]
-            ONE_SPENTabsorb(STATE, q, np.uint64(j) - lo, s, values[j], pulled, LANE, rz, rn)
-        #bias ONE_SPENTabsorb(STATE, bias, hi - lo, one, one, pulled, FIXED, rz, rn)
-        #one row[5] = spent
+        absorb(STATE, indices, values, lo, hi, EXTRA, pulled, rz, rn)
         #proof for k in range(L):
         #proof     totals[L + k] += np.float64(row[2 * L + k]) * np.float64(row[k])
         #points for k in range(L):
@@ -208,26 +146,20 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
     real = zn.dtype.type
     zero, one = real(0), real(1)
     params, row, desk = scratch(lanes, longest)
-    #one lane, fixed = alone(params)
+    values = np.ones(indices.shape[0], lanes.dtype)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
         begin(row, params, t, real)
-        #one margin = spent = zero
-        for j in range(lo, hi):
-            recall(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, zero, held, LANE)
+        recall(STATE, indices, values, lo, hi, ZERO, False, held)
         #drift tock(row, totals, params)
         rz, rn = zero, zero
         #dither rz, rn = noise(t)
-        for j in range(lo, hi):
+        for i in range(hi - lo):
             for k in range(L):
-                row[L + k] = row[2 * L + k] = gradients[np.uint64(j) * np.uint64(L) + np.uint64(k)]
-                #proof x = desk[(np.uint64(j) - lo) * DESK + np.uint64(k)]
-                #proof totals[L + k] += np.float64(row[L + k]) * np.float64(x)
-            uz, un = rz, rn
-            #one uz, un = (rz, rn) if row[1] != 0 else (zero, zero)
-            ONE_SPENTabsorb(STATE, np.uint64(indices[j]), np.uint64(j) - lo, one, one, pulled, LANE, uz, un)
-        #one row[5] = spent
+                row[L + k] = row[2 * L + k] = gradients[(lo + i) * np.uint64(L) + np.uint64(k)]
+                #proof totals[L + k] += np.float64(row[L + k]) * np.float64(desk[cell(i, k) + X])
+            absorb_one(STATE, np.uint64(indices[lo + i]), i, one, one, one, pulled, rz, rn)
         #points for k in range(L):
         #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
@@ -238,29 +170,18 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
 def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, out):
     """Write the margins of every row and lane, learning nothing."""
     rows = indptr.shape[0] - 1
-    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     real = zn.dtype.type
-    zero, one = real(0), real(1)
-    params, row, desk = scratch(lanes, 1)
-    #one lane, fixed = alone(params)
-    held = real(total(t))
-    end = np.uint64(indptr[rows]) - np.uint64(1)
+    longest = 0
     for r in range(rows):
+        longest = max(longest, indptr[r + 1] - indptr[r])
+    params, row, desk = scratch(lanes, longest + 1)
+    held = real(total(t))
+    for r in range(rows):
+        lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         begin(row, params, t, real)
-        #one margin = spent = zero
-        for j in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
-            coming = np.uint64(indices[min(np.uint64(j) + AHEAD, end)])
-            ahead = coming * WIDTH
-            {prefetch}
-            #see prefetch(reach, coming)
-            q, v = np.uint64(indices[j]), values[j]
-            s = zero
-            #see s = reach[q]
-            #see seen = max(s, abs(v))
-            #see s = SEEN
-            ONE_MARGINrecall(STATE, q, 0, s, v, held, LANE)
-        #bias ONE_MARGINrecall(STATE, bias, 0, one, one, held, FIXED)
-        #one row[0] = margin
+        #one for j in range(lo, hi):
+        #one     coming(zn, reach, indices, j)
+        recall(STATE, indices, values, lo, hi, EXTRA, False, held)
         bounded(row, real)
         for k in range(L):
             out[r * L + k] = row[k]
@@ -270,23 +191,23 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
 def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     """Write the weights of the chosen coordinates in every lane."""
     bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
-    real = zn.dtype.type
-    zero, one = real(0), real(1)
-    params, row, desk = scratch(lanes, 1)
-    #one lane, fixed = alone(params)
-    held = real(total(t))
+    held, real = zn.dtype.type(total(t)), zn.dtype.type
+    nothing, constant = np.zeros(64, lanes.dtype), np.zeros(L, lanes.dtype)
+    params, row, desk = scratch(lanes, 64)
     begin(row, params, t, real)
-    for j in range(chosen.shape[0]):
-        q = np.uint64(chosen[j])
-        s = one
-        #see s = reach[q]
-        free = LANE if q < bias or EXTRA == 0 else FIXED
-        recall(STATE, q, 0, s, zero, held, free)
-        for k in range(L):
-            out[j * L + k] = desk[k]
+    recall(STATE, chosen, nothing, ZERO, ZERO, EXTRA, False, held)
+    #bias for k in range(L):
+    #bias     constant[k] = desk[cell(ZERO, k) + X]
+    for start in range(0, chosen.shape[0], 64):
+        part = chosen[start : start + 64]
+        recall(STATE, part, nothing, ZERO, np.uint64(part.shape[0]), ZERO, False, held)
+        for i in range(part.shape[0]):
+            free = EXTRA == 0 or np.uint64(part[i]) < bias
+            for k in range(L):
+                out[(start + i) * L + k] = desk[cell(np.uint64(i), k) + X] if free else constant[k]
 
 
-@njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")
+@inline
 def usable(numbers, count):
     """Tell whether a row has neither NaN nor infinity."""
     for j in range(3, 3 + count):

@@ -1,0 +1,167 @@
+"""What a row does to its coordinates in one lane: they are taken to a desk, worked on side by side, and put back.
+
+The ``desk`` has blocks of BLOCK coordinates, the bias last, and in a block numbers of the same kind are together: Z, N,
+G and MOVED as in the state, the weight X, ROOT = √n, what is found AFTER a step, the value V, whether a penalty
+applies, FREE, and the scale SPAN. One array, and distances that are literals, tell the compiler that kinds do not
+overlap. It takes SIDE coordinates at a time, and none is left over, because the last places are empty.
+"""
+
+__all__ = ["ONE_LANE"]
+
+ONE_LANE = '''\
+BLOCK, SIDE = np.uint64(64), np.uint64(8)
+Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64(64 * kind) for kind in range(11)]
+
+
+@inline
+def scratch(lanes, longest):
+    """Return the lane's parameters, a row and a desk as new arrays."""
+    desk = np.zeros((np.uint64(longest) // BLOCK + ONE) * SIZE, lanes.dtype)
+    for base in range(ZERO, np.uint64(desk.shape[0]), SIZE):
+        for i in range(BLOCK):
+            desk[base + i + FREE] = 1
+    return lanes.copy(), np.zeros(6, lanes.dtype), desk
+
+
+@inline
+def cell(i, k):
+    """Return where the numbers of the i-th coordinate begin on the desk."""
+    return i // BLOCK * SIZE + i % BLOCK
+
+
+@inline
+def known(STATE, indices, values, lo, hi, i, k):
+    """Return value, freedom, scale and n of the i-th coordinate."""
+    c, s = cell(i, k), desk.dtype.type(0)
+    #see s = desk[c + SPAN]
+    return desk[c + V], desk[c + FREE], s, desk[c + N]
+
+
+@inline
+def take(STATE, q, c, v):
+    """Put the record of coordinate q, brought up to date, and its value on the desk."""
+    at = q * WIDTH
+    z, n = zn[at], zn[at + ONE]
+    #late p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
+    #fade s = v - v
+    #fade #see s = reach[q]
+    #fade z = zn.dtype.type(faded(z, strength(measure(n), s, row[3], p), zn.dtype.type(t - last[q]), p))
+    #drift z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
+    #replay z = zn.dtype.type(replayed(z, last[q], t, p))
+    desk[c + Z], desk[c + N], desk[c + V] = z, n, v
+    #gradients desk[c + G] = zn[at + TWO]
+    #points desk[c + MOVED] = zn[at + THREE]
+    #see desk[c + SPAN] = max(reach[q], abs(v))
+
+
+@inline
+def put(STATE, q, c):
+    """Put a record of the desk back to coordinate q."""
+    at = q * WIDTH
+    zn[at], zn[at + ONE] = desk[c + Z], desk[c + N]
+    #gradients zn[at + TWO] = desk[c + G]
+    #points zn[at + THREE] = desk[c + MOVED]
+    #drift mark[q] = totals[3]
+    #since last[q] = t + 1
+
+
+@inline
+def filled(desk, base, count):
+    """Return how many places of a block are worked on, whole SIDEs of them, and empty those from ``count`` on."""
+    full = (count + SIDE - ONE) // SIDE * SIDE
+    for i in range(count, full):
+        desk[base + i + Z] = desk[base + i + V] = 0
+    return full
+
+
+@loose
+def summed(desk, base, count):
+    """Return the sum of weights times values."""
+    m = desk.dtype.type(0)
+    for i in range(count):
+        m += desk[base + i + X] * desk[base + i + V]
+    return m
+
+
+@inline
+def recall(STATE, indices, values, lo, hi, extra, learning, held):
+    """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
+    count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
+    bias, unit = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(1)
+    desk[cell(hi - lo, 0) + FREE] = ONE - extra
+    for b in range(ZERO, count, BLOCK):
+        base, here = b // BLOCK * SIZE, min(BLOCK, count - b)
+        for i in range(here):
+            j = lo + b + i
+            q, v = (np.uint64(indices[j]), values[j]) if j < hi else (bias, unit)
+            take(STATE, q, base + i, v)
+            #see reach[q] = desk[base + i + SPAN] if learning else reach[q]
+        here = filled(desk, base, here)
+        for i in range(here):
+            c = base + i
+            free, s = desk[c + FREE], desk.dtype.type(0)
+            #see s = desk[c + SPAN]
+            p, root = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4]), measure(desk[c + N])
+            desk[c + X] = weight(desk[c + Z], strength(root, s, now, p), held, p)
+            desk[c + ROOT] = root
+        row[0] += summed(desk, base, here)
+    if not learning:
+        desk[cell(hi - lo, 0) + FREE] = ONE
+
+
+@inline
+def step_all(STATE, base, count, pulled, rz, rn):
+    """Take the steps of some places of a block, along the slopes in the row times their values."""
+    lane, way, slope = (params[0], params[1], params[2], params[3], params[4]), row[1], row[2]
+    now, next = row[3], row[4]
+    for i in range(count):
+        c = base + i
+        free, v, s = desk[c + FREE], desk[c + V], desk.dtype.type(0)
+        #see s = desk[c + SPAN]
+        p = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4])
+        z, n, x, root = desk[c + Z], desk[c + N], desk[c + X], desk[c + ROOT]
+        desk[c + Z], desk[c + N], h, uz, un, added, spent = stepped(
+            z, n, x, root, way * v, slope * v, s, now, next, pulled, p, rz, rn
+        )
+        #gradients desk[c + G] = add(desk[c + G], h, -uz)
+        #points desk[c + MOVED] = add(desk[c + MOVED], added * x, -un)
+        #points desk[c + AFTER] = spent
+
+
+#points @loose
+#points def spent_by(desk, base, count):
+#points     """Return the sum of what the steps of some places spent."""
+#points     total = desk.dtype.type(0)
+#points     for i in range(count):
+#points         total += desk[base + i + AFTER]
+#points     return total
+
+
+@inline
+def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
+    """Take the step of coordinate q, at place i of the desk."""
+    c = cell(i, 0)
+    step_all(STATE, c, ONE, pulled, rz, rn)
+    #points row[5] += desk[c + AFTER]
+    put(STATE, q, c)
+
+
+@inline
+def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
+    """Take the row's steps, and the bias's if one is extra."""
+    count, bias = hi - lo + extra, np.uint64(zn.shape[0] // PARTS - 1)
+    # Half of what comes is asked for while slopes are waited for, half between stores: memory is always at work.
+    for j in range(lo, hi, TWO):
+        coming(zn, reach, indices, j)
+    for b in range(ZERO, count, BLOCK):
+        base, here = b // BLOCK * SIZE, min(BLOCK, count - b)
+        full = filled(desk, base, here)
+        step_all(STATE, base, full, pulled, rz, rn)
+        #points row[5] += spent_by(desk, base, full)
+        for i in range(here):
+            j = lo + b + i
+            if i % TWO == ONE:
+                coming(zn, reach, indices, j)
+            put(STATE, np.uint64(indices[j]) if j < hi else bias, base + i)
+    desk[cell(hi - lo, 0) + FREE] = ONE
+'''

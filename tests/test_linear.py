@@ -4,6 +4,7 @@ import itertools
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,23 @@ def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
     dense, labels = stream(settings.loss)
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
+
+
+@pytest.mark.parametrize("settings", [s for s in ALL if s.l1 and s.l2 and s.bias], ids=str)
+def test_lanes_uncompiled_equal_the_models_they_would_be_alone(settings, monkeypatch):
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    dense, labels = stream(settings.loss, rounds=60)
+    rows, alphas = sparse.csr_array(dense), (settings.alpha, 0.1)
+    certified = settings.algorithm != "implicit"
+    together = Linear(N, replace(settings, alpha=alphas), dtype=np.float64, certified=certified)
+    margins = together.progress(rows, labels)
+    for k, alpha in enumerate(alphas):
+        alone = Linear(N, replace(settings, alpha=alpha), dtype=np.float64, certified=certified)
+        assert np.allclose(alone.progress(rows, labels)[:, 0], margins[:, k], rtol=1e-12, atol=1e-13)
+        assert np.allclose(alone.state[:, :, 0], together.state[:, :, k], rtol=1e-12, atol=1e-13)
+        assert np.allclose(alone._lanes.totals, together._lanes.totals[k::2], rtol=1e-12, atol=1e-13)
+        assert np.array_equal(alone.weights[:, 0] == 0, together.weights[:, k] == 0)
+        assert np.allclose(alone.margins(rows)[:, 0], together.margins(rows)[:, k], rtol=1e-12, atol=1e-13)
 
 
 COVERING = [

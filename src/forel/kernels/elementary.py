@@ -37,7 +37,7 @@ def doubled(typing_context: Any, x: Any, times: Any) -> Any:
 def decay(a):
     """Return e⁻ᵃ for a ≥ 0; 0 beyond the range of normal numbers.
 
-    >>> decay(0.0)
+    >>> float(decay(0.0))
     1.0
     """
     return np.exp(-a)
@@ -60,7 +60,7 @@ def _decay_single(a):
 def log1p(e):
     """Return log(1 + e) for 0 ≤ e ≤ 1, half as long as the library's takes: the error of 1 + e cancels.
 
-    >>> log1p(0.0), round(log1p(1.0), 4)
+    >>> float(log1p(0.0)), round(float(log1p(1.0)), 4)
     (0.0, 0.6931)
     """
     u = 1 + e

@@ -28,7 +28,7 @@ def known(STATE, indices, values, lo, hi, i, k):
     inside, unit = i < hi - lo, desk.dtype.type(1)
     q = np.uint64(indices[lo + i]) if inside else np.uint64(zn.shape[0] // (L * PARTS) - 1)
     v, free, s = (values[lo + i], unit, unit - unit) if inside else (unit, unit - unit, unit - unit)
-    #see s = reach[q]
+    #see s = max(reach[q], abs(v))
     return v, free, s, zn[q * WIDTH + np.uint64(L + k)]
 
 
@@ -51,7 +51,7 @@ def recall_one(STATE, q, i, s, v, held, free):
 
 
 @pasted
-def recall(STATE, indices, values, lo, hi, extra, learning, held):
+def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the weights of the row's coordinates on the desk, and the bias's if one is extra, and margins in the row."""
     unit = desk.dtype.type(1)
     for j in range(lo, hi):
@@ -60,7 +60,6 @@ def recall(STATE, indices, values, lo, hi, extra, learning, held):
         s = unit - unit
         #see s = reach[q]
         #see seen = max(s, abs(v))
-        #see reach[q] = seen if learning else s
         # What faded did so at the old scale; all else is as if the scale had always been what it is now.
         #see s = SEEN
         recall_one(STATE, q, j - lo, s, v, held, unit)
@@ -94,7 +93,7 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     for j in range(lo, hi):
         q = np.uint64(indices[j])
         s = unit - unit
-        #see s = reach[q]
+        #see s = reach[q] = max(reach[q], abs(values[j]))
         absorb_one(STATE, q, j - lo, s, values[j], unit, pulled, rz, rn)
     if extra > ZERO:
         bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)

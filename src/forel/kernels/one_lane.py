@@ -32,9 +32,9 @@ def cell(i, k):
 @inline
 def known(STATE, indices, values, lo, hi, i, k):
     """Return value, freedom, scale and n of the i-th coordinate."""
-    c, s = cell(i, k), desk.dtype.type(0)
+    c, s, free = cell(i, k), desk.dtype.type(0), desk.dtype.type(1 if i < hi - lo else 0)
     #see s = desk[c + SPAN]
-    return desk[c + V], desk[c + FREE], s, desk[c + N]
+    return desk[c + V], free, s, desk[c + N]
 
 
 @inline
@@ -63,6 +63,7 @@ def put(STATE, q, c):
     #points zn[at + THREE] = desk[c + MOVED]
     #drift mark[q] = totals[3]
     #since last[q] = t + 1
+    #see reach[q] = desk[c + SPAN]
 
 
 @inline
@@ -84,7 +85,7 @@ def summed(desk, base, count):
 
 
 @inline
-def recall(STATE, indices, values, lo, hi, extra, learning, held):
+def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
     count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
     bias, unit = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(1)
@@ -95,7 +96,6 @@ def recall(STATE, indices, values, lo, hi, extra, learning, held):
             j = lo + b + i
             q, v = (np.uint64(indices[j]), values[j]) if j < hi else (bias, unit)
             take(STATE, q, base + i, v)
-            #see reach[q] = desk[base + i + SPAN] if learning else reach[q]
         here = filled(desk, base, here)
         for i in range(here):
             c = base + i
@@ -105,8 +105,7 @@ def recall(STATE, indices, values, lo, hi, extra, learning, held):
             desk[c + X] = weight(desk[c + Z], strength(root, s, now, p), held, p)
             desk[c + ROOT] = root
         row[0] += summed(desk, base, here)
-    if not learning:
-        desk[cell(hi - lo, 0) + FREE] = ONE
+    desk[cell(hi - lo, 0) + FREE] = ONE
 
 
 @inline
@@ -150,6 +149,7 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
 def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
     count, bias = hi - lo + extra, np.uint64(zn.shape[0] // PARTS - 1)
+    desk[cell(hi - lo, 0) + FREE] = ONE - extra
     # Half of what comes is asked for while slopes are waited for, half between stores: memory is always at work.
     for j in range(lo, hi, TWO):
         coming(zn, reach, indices, j)

@@ -119,7 +119,7 @@ def learn(
         held, pulled = real(total(t)), real(now_weight(t + 1))
         scale = importance[r]
         begin(row, params, t, real)
-        recall(STATE, indices, values, lo, hi, EXTRA, scale >= zero, held)
+        recall(STATE, indices, values, lo, hi, EXTRA, held)
         bounded(row, real)
         if out.shape[0] > 0:
             for k in range(L):
@@ -151,7 +151,7 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
         begin(row, params, t, real)
-        recall(STATE, indices, values, lo, hi, ZERO, False, held)
+        recall(STATE, indices, values, lo, hi, ZERO, held)
         #drift tock(row, totals, params)
         rz, rn = zero, zero
         #dither rz, rn = noise(t)
@@ -181,7 +181,7 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
         begin(row, params, t, real)
         #one for j in range(lo, hi):
         #one     coming(zn, reach, indices, j)
-        recall(STATE, indices, values, lo, hi, EXTRA, False, held)
+        recall(STATE, indices, values, lo, hi, EXTRA, held)
         bounded(row, real)
         for k in range(L):
             out[r * L + k] = row[k]
@@ -195,12 +195,12 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     nothing, constant = np.zeros(64, lanes.dtype), np.zeros(L, lanes.dtype)
     params, row, desk = scratch(lanes, 64)
     begin(row, params, t, real)
-    recall(STATE, chosen, nothing, ZERO, ZERO, EXTRA, False, held)
+    recall(STATE, chosen, nothing, ZERO, ZERO, EXTRA, held)
     #bias for k in range(L):
     #bias     constant[k] = desk[cell(ZERO, k) + X]
     for start in range(0, chosen.shape[0], 64):
         part = chosen[start : start + 64]
-        recall(STATE, part, nothing, ZERO, np.uint64(part.shape[0]), ZERO, False, held)
+        recall(STATE, part, nothing, ZERO, np.uint64(part.shape[0]), ZERO, held)
         for i in range(part.shape[0]):
             free = EXTRA == 0 or np.uint64(part[i]) < bias
             for k in range(L):

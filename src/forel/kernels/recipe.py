@@ -17,7 +17,7 @@ __all__ = ["FLAGS", "Recipe"]
 # Sums keep their order, because dithered sums mean it, and infinities are looked for.
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
 LINE = 64  # bytes of a cache line
-AHEAD, WIDE_AHEAD = 80, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
+AHEAD, WIDE_AHEAD = 120, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
     "shared": "labels[r]",

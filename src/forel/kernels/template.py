@@ -192,19 +192,17 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     """Write the weights of the chosen coordinates in every lane."""
     bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
     held, real = zn.dtype.type(total(t)), zn.dtype.type
-    nothing, constant = np.zeros(64, lanes.dtype), np.zeros(L, lanes.dtype)
-    params, row, desk = scratch(lanes, 64)
+    nothing = np.zeros(64, lanes.dtype)
+    params, row, desk = scratch(lanes, 65)
     begin(row, params, t, real)
-    recall(STATE, chosen, nothing, ZERO, ZERO, EXTRA, held)
-    #bias for k in range(L):
-    #bias     constant[k] = desk[cell(ZERO, k) + X]
     for start in range(0, chosen.shape[0], 64):
         part = chosen[start : start + 64]
-        recall(STATE, part, nothing, ZERO, np.uint64(part.shape[0]), ZERO, held)
-        for i in range(part.shape[0]):
-            free = EXTRA == 0 or np.uint64(part[i]) < bias
+        size = np.uint64(part.shape[0])
+        recall(STATE, part, nothing, ZERO, size, EXTRA, held)
+        for i in range(size):
+            place = size if EXTRA > ZERO and np.uint64(part[i]) == bias else i  # the bias comes last, free of penalties
             for k in range(L):
-                out[(start + i) * L + k] = desk[cell(np.uint64(i), k) + X] if free else constant[k]
+                out[(start + np.int64(i)) * L + k] = desk[cell(place, k) + X]
 
 
 @inline

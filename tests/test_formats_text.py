@@ -103,6 +103,35 @@ def test_generated_lines_give_what_the_twin_gives(form, data):
     check(form, text, data.draw(st.sampled_from([1, 7, 50, 1 << 20])))
 
 
+SHORT = [
+    b"|",
+    b"|",
+    b"|a",
+    b"|b",
+    b"||",
+    b"|:",
+    b"|a:2",
+    b" ",
+    b" ",
+    b" ",
+    b"x",
+    b"yy",
+    b"seven77",
+    b"eight888",
+    b"nine99999",
+]
+
+
+@given(st.lists(st.sampled_from([*SHORT, b":3", b"\t", b"\r", b"\n1 "]), max_size=40).map(b"".join))
+@example(b"|| x |b y")
+@example(b"|: x |b y")
+@example(b"|a  |b y")
+@example(b"|a :2 |b y")
+@example(b"|a seven77 |b eight888 |c nine99999 |a x")
+def test_namespaces_of_one_letter_and_feature_give_what_the_twin_gives(rest):
+    check("vw", b"1 " + rest)
+
+
 VALID = {
     "vw": b"1 |a f12345 f777:1.5 f777:2\r\n\n-1 2.5 'tag |b:0.5 x:-1e-3 eight888:3 |c sixteen_sixteen_ y\n"
     b" |  z:0.30000000000000004 \xc3\xa9:1e-40\n0 0 t|u v",

@@ -12,9 +12,11 @@ from forel.formats.compiled.words import EIGHT, address, byte, load, name_end
 
 __all__ = ["parse"]
 
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
 PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
+FRAME, FRAMED = np.uint64(0xFF00FF), np.uint64(int.from_bytes(b"|\0 ", "little"))
+THREE, LETTER = np.uint64(3), np.uint64(0xFF)
 
 
 @fast
@@ -123,9 +125,21 @@ def parse(
                 i += ONE
         # From bar to bar: a namespace, and its features.
         while status == layout.DONE and byte(i) == BAR:
+            word = load(i)
+            c = np.uint8((word >> EIGHT) & LETTER)
+            if word & FRAME == FRAMED and c > SPACE and c != COLON and c != BAR and not keeping:
+                # Most often a namespace of one letter, one short name, and the next bar: these need no more looks.
+                word = load(i + THREE)
+                n = name_end(word)
+                after = i + THREE + n
+                if n > ZERO and n < EIGHT and load(after) & PAIR == NEXT:
+                    indices[entry] = np.int32(finish(absorb(LETTERS[c], only(word, n)), n) & mask)
+                    values[entry] = one
+                    entry += ONE
+                    i = after + ONE
+                    continue
             i += ONE
             begin, state, scale = i, START, one
-            c = byte(i)
             if c > SPACE and c != COLON and c != BAR:
                 if byte(i + ONE) <= SPACE:
                     # A namespace of one letter: where its features begin is then guessed, not waited for.

@@ -59,7 +59,7 @@ def loss_of(done):
 
 
 def timed(runs, repeats):
-    """Return the median seconds, of the clock and of processors, and the last loss of each command, all in turns."""
+    """Return the seconds, of the clock and of processors, and the last loss of each command, all in turns."""
     seconds, used, losses = {name: [] for name in runs}, {name: [] for name in runs}, {}
     for _ in range(repeats + 1):
         for name, line in runs.items():
@@ -72,8 +72,13 @@ def timed(runs, repeats):
                 sys.exit(f"{name}: {done.stderr}")
             losses[name] = loss_of(done)
     # The first turn compiles, and brings the file into memory.
-    middle = lambda each: {name: statistics.median(kept[1:]) for name, kept in each.items()}  # noqa: E731
-    return middle(seconds), middle(used), losses
+    later = lambda each: {name: kept[1:] for name, kept in each.items()}  # noqa: E731
+    return later(seconds), later(used), losses
+
+
+def ratio(slow, fast):
+    """Return how many times as long one side took as the other: the median of the ratios of each turn."""
+    return statistics.median(theirs / mine for theirs, mine in zip(slow, fast, strict=True))
 
 
 def main():
@@ -104,21 +109,23 @@ def main():
             print("Vowpal Wabbit is not there (pip install vowpalwabbit), and not compared with")
         seconds, used, losses = timed(runs, options.repeats)
     print(f"medians of {options.repeats} processes in turns\n")
+    middle = statistics.median
     for name, took in seconds.items():
-        told = f"{used[name]:8.3f} s of processors   progressive log-loss {losses[name]:.6f}"
-        print(f"{name:18} {took:8.3f} s   {told}")
+        told = f"{middle(used[name]):8.3f} s of processors   progressive log-loss {losses[name]:.6f}"
+        print(f"{name:18} {middle(took):8.3f} s   {told}")
+    # Within a turn, so that a machine that is slow for a while is so for both parts of a difference.
     row = {
-        side: (seconds[side] - seconds[f"{side}, a half"]) / (options.rows - few)
+        side: middle(map(float.__sub__, seconds[side], seconds[f"{side}, a half"])) / (options.rows - few)
         for side in (("forel", "VW") if peer else ("forel",))
     }
     for side, took in row.items():
         print(f"{side + ', each added row':18} {1e6 * took:8.3f} µs")
     if peer:
-        print(f"\nforel is {seconds['VW'] / seconds['forel']:.1f} times as fast whole, ", end="")
+        print(f"\nforel is {ratio(seconds['VW'], seconds['forel']):.1f} times as fast whole, ", end="")
         print(f"{row['VW'] / row['forel']:.1f} times for each added row, ", end="")
-        print(f"and takes {used['VW'] / used['forel']:.1f} times less of processors")
+        print(f"and takes {ratio(used['VW'], used['forel']):.1f} times less of processors")
         for k in options.lanes:
-            share = seconds[f"forel, {k} mixed"] / seconds["VW"]
+            share = ratio(seconds[f"forel, {k} mixed"], seconds["VW"])
             print(f"{k} settings mixed take {share:.2f} of Vowpal Wabbit's time for one")
 
 

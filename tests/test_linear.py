@@ -109,7 +109,7 @@ def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
 
-@pytest.mark.parametrize("settings", [s for s in ALL if s.l1 and s.l2 and s.bias], ids=str)
+@pytest.mark.parametrize("settings", [s for s in ALL if s.l1 and s.l2 and s.bias and s.radius], ids=str)
 def test_lanes_uncompiled_equal_the_models_they_would_be_alone(settings, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
     dense, labels = stream(settings.loss, rounds=60)

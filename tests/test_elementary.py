@@ -36,7 +36,7 @@ def test_the_logarithm_is_right_to_two_places(e):
 def test_every_binade_and_its_edges():
     for k, near in itertools.product(range(126), (np.float32(-1e-6), np.float32(0), np.float32(1e-6))):
         a = np.float32((k + 0.5) * np.log(2)) * (1 + near)  # where the nearest whole power of two changes
-        assert decays(a) == pytest.approx(np.exp(-np.float64(a)), rel=ULP) or a > 87
+        assert decays(a) == pytest.approx(np.exp(-np.float64(a)), rel=ULP)
         e = np.float32(2.0**-k)
         assert logs(e) == pytest.approx(np.log1p(np.float64(e)), rel=2 * ULP)
 

@@ -1,18 +1,18 @@
 r"""The exponential and the logarithm that losses need, short enough to go side by side in float32.
 
-A call to the library's functions keeps lanes from going side by side, and takes as long as a tenth of a row. These are
-polynomials, near the best of their degree (Chebyshev), whose error is at most two units in the last place; doubles are
-left to the library.
+A call to the library's functions keeps lanes from going side by side. These are polynomials, near the best of their
+degree (Chebyshev), whose error is at most two units in the last place; doubles are left to the library.
 """
 
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
+from numba import extending, types
 
 __all__ = ["decay", "log1p"]
+
+intrinsic: Any = extending.intrinsic
 
 ZERO, ONE, MOST = np.float32(0), np.float32(1), np.float32(87)  # e⁻⁸⁷ is the last before numbers get denormal
 # Adding it leaves a number's whole part in the last bits.
@@ -35,7 +35,7 @@ def doubled(typing_context: Any, x: Any, times: Any) -> Any:
 
 
 def decay(a):
-    """Return e⁻ᵃ for a ≥ 0; 0 beyond the range of normal numbers.
+    """Return e⁻ᵃ for a ≥ 0; in float32 0 where that would no longer be a normal number.
 
     >>> float(decay(0.0))
     1.0
@@ -43,7 +43,7 @@ def decay(a):
     return np.exp(-a)
 
 
-@overload(decay, inline="always")
+@extending.overload(decay, inline="always")
 def _decay(a):
     return _decay_single if a == types.float32 else decay
 
@@ -54,7 +54,7 @@ def _decay_single(a):
     k = turns - WHOLE
     r = (-near - k * COARSE) - k * FINE
     tail = E[0] + r * (E[1] + r * (E[2] + r * (E[3] + r * E[4])))
-    return doubled(ONE + (r + r * r * tail), turns) if a <= MOST else ZERO  # type: ignore[call-arg]
+    return doubled(ONE + (r + r * r * tail), turns) if a <= MOST else ZERO
 
 
 def log1p(e):
@@ -67,7 +67,7 @@ def log1p(e):
     return np.log(u) * (e / (u - 1)) if u != 1 else e
 
 
-@overload(log1p, inline="always")
+@extending.overload(log1p, inline="always")
 def _log1p(e):
     return _log1p_single if e == types.float32 else log1p
 

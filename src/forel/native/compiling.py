@@ -14,6 +14,7 @@ from forel.native.keeping import home
 __all__ = ["kept"]
 
 CONFIG: Any = config
+HOW: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls them from C
 
 
 def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:
@@ -29,9 +30,9 @@ def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:
         before = CONFIG.CACHE_DIR
         CONFIG.CACHE_DIR = str(folder)
         try:
-            return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+            return numba.njit(cache=True, **HOW)(function)
         except RuntimeError:  # no folder that can be written to
-            return numba.njit(nogil=True, error_model="numpy")(function)
+            return numba.njit(**HOW)(function)
         finally:
             CONFIG.CACHE_DIR = before
 

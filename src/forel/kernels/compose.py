@@ -13,14 +13,15 @@ from types import ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 
-from forel.kernels import address, dither, elementary, inline, losses, pieces, prefetch
+from forel.kernels import address, dither, elementary, inline, losses, pieces, prefetch, scratch
 from forel.kernels.recipe import FLAGS, Recipe
 from forel.native import home
 
 __all__ = ["compose", "interpret"]
 
-COMPILED = ("carray", "pointer", "prefetch")  # what only compiled code can have
+COMPILED = ("carray", "owned", "pointer", "prefetch", "release")  # what only compiled code can have
 
 
 def folder() -> pathlib.Path:
@@ -54,6 +55,7 @@ def compose(recipe: Recipe) -> ModuleType:
         losses,
         pieces,
         prefetch,
+        scratch,
         *([inspect.getmodule(own)] if own is not None else []),
     ]
     sources = "".join(inspect.getsource(module) for module in modules if module is not None)
@@ -116,9 +118,17 @@ def interpret(recipe: Recipe) -> ModuleType:
     names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
     if not isinstance(recipe.loss, str):
         names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)
-    module.__dict__.update(names, njit=_unchanged, prefetch=lambda array, place: None)
+    module.__dict__.update(names, njit=_unchanged, prefetch=_nothing, owned=_zeros, release=_nothing)
     exec(recipe.source("").replace("from numba import njit\n", ""), module.__dict__)
     return module
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _zeros(like: Any, count: Any) -> Any:
+    return np.zeros(int(count), like.dtype)
 
 
 def _unchanged(*_: object, **__: object) -> Callable[[Any], Any]:

@@ -11,9 +11,14 @@ X, ROOT, AFTER = np.uint64(0), np.uint64(L), np.uint64(2 * L)
 
 
 @inline
-def scratch(lanes, longest):
-    """Return the lanes' parameters, a row and a desk as new arrays."""
-    return lanes.copy(), np.zeros(6 * L, lanes.dtype), np.empty((np.uint64(longest) + ONE) * DESK, lanes.dtype)
+def sized(longest):
+    """Return how many numbers a desk has for rows of up to so many coordinates."""
+    return (np.uint64(longest) + ONE) * DESK
+
+
+@inline
+def furnish(desk):
+    """Leave a new desk as it is."""
 
 
 @inline
@@ -53,9 +58,9 @@ def recall_one(STATE, q, i, s, v, held, free):
 @pasted
 def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the weights of the row's coordinates on the desk, and the bias's if one is extra, and margins in the row."""
-    unit = desk.dtype.type(1)
+    unit, far = desk.dtype.type(1), distance(indices, hi)
     for j in range(lo, hi):
-        coming(zn, reach, indices, j)
+        coming(zn, reach, indices, j + far)
         q, v = np.uint64(indices[j]), values[j]
         s = unit - unit
         #see s = reach[q]

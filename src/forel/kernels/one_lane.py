@@ -3,24 +3,29 @@
 The ``desk`` has blocks of BLOCK coordinates, the bias last, and in a block numbers of the same kind are together: Z, N,
 G and MOVED as in the state, the weight X, ROOT = √n, what is found AFTER a step, the value V, whether a penalty
 applies, FREE, and the scale SPAN. One array, and distances that are literals, tell the compiler that kinds do not
-overlap. It takes SIDE coordinates at a time, and none is left over, because the last places are empty.
+overlap. It takes SIDE coordinates at a time, and none is left over, because the places after the last are empty, for
+which a block has room.
 """
 
 __all__ = ["ONE_LANE"]
 
 ONE_LANE = '''\
 BLOCK, SIDE = np.uint64(64), np.uint64(8)
-Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64(64 * kind) for kind in range(11)]
+Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64((64 + 8) * kind) for kind in range(11)]
 
 
 @inline
-def scratch(lanes, longest):
-    """Return the lane's parameters, a row and a desk as new arrays."""
-    desk = np.zeros((np.uint64(longest) // BLOCK + ONE) * SIZE, lanes.dtype)
+def sized(longest):
+    """Return how many numbers a desk has for rows of up to so many coordinates."""
+    return (np.uint64(longest) // BLOCK + ONE) * SIZE
+
+
+@inline
+def furnish(desk):
+    """Say of a new desk that penalties apply."""
     for base in range(ZERO, np.uint64(desk.shape[0]), SIZE):
         for i in range(BLOCK):
             desk[base + i + FREE] = 1
-    return lanes.copy(), np.zeros(6, lanes.dtype), desk
 
 
 @inline
@@ -69,18 +74,23 @@ def put(STATE, q, c):
 @inline
 def filled(desk, base, count):
     """Return how many places of a block are worked on, whole SIDEs of them, and empty those from ``count`` on."""
-    full = (count + SIDE - ONE) // SIDE * SIDE
-    for i in range(count, full):
-        desk[base + i + Z] = desk[base + i + V] = 0
-    return full
+    for i in range(SIDE):
+        desk[base + count + i + Z] = desk[base + count + i + V] = 0
+    return (count + SIDE - ONE) // SIDE * SIDE
 
 
 @loose
-def summed(desk, base, count):
-    """Return the sum of weights times values."""
+def weigh(desk, base, count, lane, now, held):
+    """Find the weights of some places of a block, and return the sum of weights times values."""
     m = desk.dtype.type(0)
     for i in range(count):
-        m += desk[base + i + X] * desk[base + i + V]
+        c = base + i
+        free, s = desk[c + FREE], desk.dtype.type(0)
+        #see s = desk[c + SPAN]
+        p, root = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4]), measure(desk[c + N])
+        x = weight(desk[c + Z], strength(root, s, now, p), held, p)
+        desk[c + X], desk[c + ROOT] = x, root
+        m += x * desk[c + V]
     return m
 
 
@@ -88,23 +98,16 @@ def summed(desk, base, count):
 def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
     count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
-    bias, unit = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(1)
+    bias, unit, far = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(1), distance(indices, hi)
     desk[cell(hi - lo, 0) + FREE] = ONE - extra
     for b in range(ZERO, count, BLOCK):
-        base, here = b // BLOCK * SIZE, min(BLOCK, count - b)
-        for i in range(here):
-            j = lo + b + i
-            q, v = (np.uint64(indices[j]), values[j]) if j < hi else (bias, unit)
-            take(STATE, q, base + i, v)
-        here = filled(desk, base, here)
-        for i in range(here):
-            c = base + i
-            free, s = desk[c + FREE], desk.dtype.type(0)
-            #see s = desk[c + SPAN]
-            p, root = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4]), measure(desk[c + N])
-            desk[c + X] = weight(desk[c + Z], strength(root, s, now, p), held, p)
-            desk[c + ROOT] = root
-        row[0] += summed(desk, base, here)
+        base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
+        for i in range(seen):
+            coming(zn, reach, indices, lo + b + i + far)
+            take(STATE, np.uint64(indices[lo + b + i]), base + i, values[lo + b + i])
+        if seen < here:
+            take(STATE, bias, base + seen, unit)
+        row[0] += weigh(desk, base, filled(desk, base, here), lane, now, held)
     desk[cell(hi - lo, 0) + FREE] = ONE
 
 
@@ -150,18 +153,14 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
     count, bias = hi - lo + extra, np.uint64(zn.shape[0] // PARTS - 1)
     desk[cell(hi - lo, 0) + FREE] = ONE - extra
-    # Half of what comes is asked for while slopes are waited for, half between stores: memory is always at work.
-    for j in range(lo, hi, TWO):
-        coming(zn, reach, indices, j)
     for b in range(ZERO, count, BLOCK):
-        base, here = b // BLOCK * SIZE, min(BLOCK, count - b)
+        base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         full = filled(desk, base, here)
         step_all(STATE, base, full, pulled, rz, rn)
         #points row[5] += spent_by(desk, base, full)
-        for i in range(here):
-            j = lo + b + i
-            if i % TWO == ONE:
-                coming(zn, reach, indices, j)
-            put(STATE, np.uint64(indices[j]) if j < hi else bias, base + i)
+        for i in range(seen):
+            put(STATE, np.uint64(indices[lo + b + i]), base + i)
+        if seen < here:
+            put(STATE, bias, base + seen)
     desk[cell(hi - lo, 0) + FREE] = ONE
 '''

@@ -17,7 +17,7 @@ __all__ = ["FLAGS", "Recipe"]
 # Sums keep their order, because dithered sums mean it, and infinities are looked for.
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
 LINE = 64  # bytes of a cache line
-AHEAD, WIDE_AHEAD = 120, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
+AHEAD, WIDE_AHEAD = 100, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
     "shared": "labels[r]",
@@ -95,6 +95,7 @@ class Recipe:
         found = {name: f"pieces.{piece}" for name, piece in chosen.items()}
         found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
         found |= {"carray": "address.carray", "pointer": "address.pointer"}
+        found |= {"owned": "scratch.owned", "release": "scratch.release"}
         if isinstance(self.loss, str) and self.loss != "softmax":
             found["loss"] = f"losses.{self.loss}"
         return found
@@ -111,7 +112,6 @@ class Recipe:
             "see": self.rate == "scale_free",
             "timed": self.rate in ("constant", "root"),
             "bias": self.bias,
-            "one": self.lanes == 1,
             "dither": not self.double,
             "implicit": self.rule == "implicit",
             "explicit": self.rule != "implicit",
@@ -145,8 +145,8 @@ class Recipe:
         for name, literal in literals.items():
             text = text.replace(f"{{{name}}}", str(literal))
         text = text.replace("STATE", "zn, reach, last, mark, t, totals, params, row, desk")
-        # A few lanes would be unrolled before they are put side by side, so their number is not told.
-        text = text.replace("TURNS", "params.shape[0] // 5" if 2 < self.lanes < 16 else "L")
+        # Lanes that do not fill registers would be unrolled before they are put side by side: their number is not told.
+        text = text.replace("TURNS", "L" if self.lanes < 4 or self.lanes % 8 == 0 else "params.shape[0] // 5")
         text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
         text = text.replace("LABEL", LABELS[self.labels])
         text = text.replace("CLASS", "k" if self.groups == 1 else "k // GROUPS")

@@ -21,9 +21,12 @@ from numba import njit
 {imports}
 
 FLAGS = {flags}
-inline = njit(error_model="numpy", nogil=True, fastmath=FLAGS, forceinline=True)
-loose = njit(error_model="numpy", nogil=True, fastmath=FLAGS | {"reassoc"}, forceinline=True)  # sums in any order
-pasted = njit(error_model="numpy", nogil=True, fastmath=FLAGS, inline="always")  # as if written there
+HOW = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+entry = njit(cache=True, fastmath=FLAGS, **HOW)
+# What follows is not to be called from Python, for which much would have to be compiled.
+inline = njit(fastmath=FLAGS, forceinline=True, no_cpython_wrapper=True, **HOW)
+loose = njit(fastmath=FLAGS | {"reassoc"}, forceinline=True, no_cpython_wrapper=True, **HOW)  # sums in any order
+pasted = njit(fastmath=FLAGS, inline="always", **HOW)  # as if written there
 L, GROUPS, PARTS = {lanes}, {groups}, {parts}
 ZERO, ONE, TWO, THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 WIDTH, EXTRA, AHEAD = np.uint64({lanes} * {parts}), np.uint64({bias}), np.uint64({ahead})
@@ -43,9 +46,15 @@ BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
 
 
 @inline
+def distance(indices, hi):
+    """Return how far ahead of a row's coordinates others are asked for; none where so many do not follow."""
+    return AHEAD if hi + AHEAD <= np.uint64(indices.shape[0]) else ZERO
+
+
+@inline
 def coming(zn, reach, indices, j):
-    """Ask for the coordinate that comes some places after the j-th."""
-    q = np.uint64(indices[min(np.uint64(j) + AHEAD, np.uint64(indices.shape[0]) - ONE)])
+    """Ask for the j-th coordinate, which will be needed soon."""
+    q = np.uint64(indices[j])
     ahead = q * WIDTH
     {prefetch}
     #see prefetch(reach, q)
@@ -71,6 +80,25 @@ def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
 
 
 {coordinates}
+
+
+@pasted
+def scratch(lanes, longest):
+    """Return the lanes' parameters, a row and a desk as memory of one's own, to be released."""
+    params, row = owned(lanes, np.uint64(lanes.shape[0])), owned(lanes, np.uint64(6 * L))
+    desk = owned(lanes, sized(longest))
+    for k in range(5 * L):
+        params[k] = lanes[k]
+    furnish(desk)
+    return params, row, desk
+
+
+@pasted
+def cleared(params, row, desk):
+    """Give what ``scratch`` took back."""
+    release(params)
+    release(row)
+    release(desk)
 
 
 @inline
@@ -101,7 +129,7 @@ def bounded(row, real):
 #drift         totals[3 * L + k] += tick(np.float64(row[4 * L + k]), p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def learn(
     indptr, indices, values, labels, importance, zn, reach, last, mark, t, lanes, shape, longest, totals, out
 ):
@@ -136,10 +164,11 @@ def learn(
         #points for k in range(L):
         #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
+    cleared(params, row, desk)
     return t
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, totals):
     """Learn from gradients as they are, a round a row; ``gradients`` has L numbers for each index."""
     rows = indptr.shape[0] - 1
@@ -163,10 +192,11 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, t
         #points for k in range(L):
         #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
+    cleared(params, row, desk)
     return t
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, out):
     """Write the margins of every row and lane, learning nothing."""
     rows = indptr.shape[0] - 1
@@ -179,15 +209,14 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         begin(row, params, t, real)
-        #one for j in range(lo, hi):
-        #one     coming(zn, reach, indices, j)
         recall(STATE, indices, values, lo, hi, EXTRA, held)
         bounded(row, real)
         for k in range(L):
             out[r * L + k] = row[k]
+    cleared(params, row, desk)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     """Write the weights of the chosen coordinates in every lane."""
     bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
@@ -203,6 +232,7 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
             place = size if EXTRA > ZERO and np.uint64(part[i]) == bias else i  # the bias comes last, free of penalties
             for k in range(L):
                 out[(start + np.int64(i)) * L + k] = desk[cell(place, k) + X]
+    cleared(params, row, desk)
 
 
 @inline
@@ -214,7 +244,7 @@ def usable(numbers, count):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def predict_one(block):
     """Write the margins of one row, all of whose arrays lie where the block says: address and length of each.
 
@@ -233,7 +263,7 @@ def predict_one(block):
     return block[18]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+@entry
 def learn_one(block):
     """Learn from one row likewise."""
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})

@@ -13,15 +13,14 @@ from types import ModuleType
 from typing import Any
 
 import numba
-import numpy as np
 
-from forel.kernels import address, dither, elementary, inline, losses, pieces, prefetch, scratch
+from forel.kernels import address, dither, elementary, inline, losses, pieces, plain, prefetch, records, scratch
 from forel.kernels.recipe import FLAGS, Recipe
 from forel.native import home
 
 __all__ = ["compose", "interpret"]
 
-COMPILED = ("carray", "owned", "pointer", "prefetch", "release")  # what only compiled code can have
+COMPILED = ("carray", "pointer", *plain.__all__)  # what only compiled code can have
 
 
 def folder() -> pathlib.Path:
@@ -55,6 +54,7 @@ def compose(recipe: Recipe) -> ModuleType:
         losses,
         pieces,
         prefetch,
+        records,
         scratch,
         *([inspect.getmodule(own)] if own is not None else []),
     ]
@@ -118,17 +118,10 @@ def interpret(recipe: Recipe) -> ModuleType:
     names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
     if not isinstance(recipe.loss, str):
         names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)
-    module.__dict__.update(names, njit=_unchanged, prefetch=_nothing, owned=_zeros, release=_nothing)
+    twins = {name: getattr(plain, name) for name in plain.__all__}
+    module.__dict__.update(names, **twins, njit=_unchanged)
     exec(recipe.source("").replace("from numba import njit\n", ""), module.__dict__)
     return module
-
-
-def _nothing(*_: object) -> None:
-    pass
-
-
-def _zeros(like: Any, count: Any) -> Any:
-    return np.zeros(int(count), like.dtype)
 
 
 def _unchanged(*_: object, **__: object) -> Callable[[Any], Any]:

@@ -11,7 +11,8 @@ __all__ = ["ONE_LANE"]
 
 ONE_LANE = '''\
 BLOCK, SIDE = np.uint64(64), np.uint64(8)
-Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64((64 + 8) * kind) for kind in range(11)]
+APART = 64 + 8
+Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64(APART * kind) for kind in range(11)]
 
 
 @inline
@@ -43,20 +44,29 @@ def known(STATE, indices, values, lo, hi, i, k):
 
 
 @inline
-def take(STATE, q, c, v):
-    """Put the record of coordinate q, brought up to date, and its value on the desk."""
+def lone(STATE, q, c, unit):
+    """Put the record of coordinate q, whose value is the unit, on the desk, and nothing at the places after it."""
     at = q * WIDTH
-    z, n = zn[at], zn[at + ONE]
-    #late p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
-    #fade s = v - v
-    #fade #see s = reach[q]
-    #fade z = zn.dtype.type(faded(z, strength(measure(n), s, row[3], p), zn.dtype.type(t - last[q]), p))
-    #drift z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
-    #replay z = zn.dtype.type(replayed(z, last[q], t, p))
-    desk[c + Z], desk[c + N], desk[c + V] = z, n, v
+    for i in range(c, c + SIDE):
+        desk[i + Z] = desk[i + V] = unit - unit
+    desk[c + Z], desk[c + N], desk[c + V] = zn[at], zn[at + ONE], unit
     #gradients desk[c + G] = zn[at + TWO]
     #points desk[c + MOVED] = zn[at + THREE]
-    #see desk[c + SPAN] = max(reach[q], abs(v))
+
+
+#behind @inline
+#behind def freshen(STATE, q, c):
+#behind     """Bring a record on the desk up to date, and its scale."""
+#behind     z, v = desk[c + Z], desk[c + V]
+#late     p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
+#fade     s = v - v
+#fade     #see s = reach[q]
+#fade     strong = strength(measure(desk[c + N]), s, row[3], p)
+#fade     z = zn.dtype.type(faded(z, strong, zn.dtype.type(t - last[q]), p))
+#drift     z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
+#replay     z = zn.dtype.type(replayed(z, last[q], t, p))
+#behind     desk[c + Z] = z
+#see     desk[c + SPAN] = max(reach[q], abs(v))
 
 
 @inline
@@ -66,16 +76,19 @@ def put(STATE, q, c):
     zn[at], zn[at + ONE] = desk[c + Z], desk[c + N]
     #gradients zn[at + TWO] = desk[c + G]
     #points zn[at + THREE] = desk[c + MOVED]
-    #drift mark[q] = totals[3]
-    #since last[q] = t + 1
-    #see reach[q] = desk[c + SPAN]
+
+
+#behind @inline
+#behind def stamp(STATE, q, c):
+#behind     """Say up to when a coordinate is up to date, and its scale."""
+#drift     mark[q] = totals[3]
+#since     last[q] = t + 1
+#see     reach[q] = desk[c + SPAN]
 
 
 @inline
-def filled(desk, base, count):
-    """Return how many places of a block are worked on, whole SIDEs of them, and empty those from ``count`` on."""
-    for i in range(SIDE):
-        desk[base + count + i + Z] = desk[base + count + i + V] = 0
+def rounded(count):
+    """Return how many places are worked on: whole SIDEs of them."""
     return (count + SIDE - ONE) // SIDE * SIDE
 
 
@@ -98,16 +111,26 @@ def weigh(desk, base, count, lane, now, held):
 def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
     count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
-    bias, unit, far = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(1), distance(indices, hi)
+    bias, unit, far = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(extra), distance(indices, hi)
     desk[cell(hi - lo, 0) + FREE] = ONE - extra
     for b in range(ZERO, count, BLOCK):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
-        for i in range(seen):
-            coming(zn, reach, indices, lo + b + i + far)
-            take(STATE, np.uint64(indices[lo + b + i]), base + i, values[lo + b + i])
-        if seen < here:
-            take(STATE, bias, base + seen, unit)
-        row[0] += weigh(desk, base, filled(desk, base, here), lane, now, held)
+        whole = seen // SIDE * SIDE
+        for i in range(ZERO, whole, SIDE):
+            for j in range(lo + b + i, lo + b + i + SIDE):
+                coming(zn, reach, indices, j + far)
+            fetch(desk, base + i, APART, zn, PARTS, indices, lo + b + i, SIDE, bias)
+            spread(desk, base + i + V, values, lo + b + i, SIDE, unit)
+        if whole < seen:
+            for j in range(lo + b + whole, lo + b + seen):
+                coming(zn, reach, indices, j + far)
+            fetch(desk, base + whole, APART, zn, PARTS, indices, lo + b + whole, seen - whole, bias)
+            spread(desk, base + whole + V, values, lo + b + whole, seen - whole, unit)
+        elif whole < here:
+            lone(STATE, bias, base + whole, unit)
+        #behind for i in range(here):
+        #behind     freshen(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
+        row[0] += weigh(desk, base, rounded(here), lane, now, held)
     desk[cell(hi - lo, 0) + FREE] = ONE
 
 
@@ -146,6 +169,7 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
     step_all(STATE, c, ONE, pulled, rz, rn)
     #points row[5] += desk[c + AFTER]
     put(STATE, q, c)
+    #behind stamp(STATE, q, c)
 
 
 @inline
@@ -155,12 +179,16 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     desk[cell(hi - lo, 0) + FREE] = ONE - extra
     for b in range(ZERO, count, BLOCK):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
-        full = filled(desk, base, here)
-        step_all(STATE, base, full, pulled, rz, rn)
-        #points row[5] += spent_by(desk, base, full)
-        for i in range(seen):
+        step_all(STATE, base, rounded(here), pulled, rz, rn)
+        #points row[5] += spent_by(desk, base, rounded(here))
+        whole = seen // SIDE * SIDE
+        for i in range(ZERO, whole, SIDE):
+            give(desk, base + i, APART, zn, PARTS, indices, lo + b + i)
+        for i in range(whole, seen):
             put(STATE, np.uint64(indices[lo + b + i]), base + i)
         if seen < here:
             put(STATE, bias, base + seen)
+        #behind for i in range(here):
+        #behind     stamp(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
     desk[cell(hi - lo, 0) + FREE] = ONE
 '''

@@ -96,6 +96,7 @@ class Recipe:
         found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
         found |= {"carray": "address.carray", "pointer": "address.pointer"}
         found |= {"owned": "scratch.owned", "release": "scratch.release"}
+        found |= {name: f"records.{name}" for name in ("fetch", "spread", "give")}
         if isinstance(self.loss, str) and self.loss != "softmax":
             found["loss"] = f"losses.{self.loss}"
         return found
@@ -117,6 +118,7 @@ class Recipe:
             "explicit": self.rule != "implicit",
             "since": self.counts,
             "late": self.catches_up != "no",
+            "behind": self.catches_up != "no" or self.rate == "scale_free",
             **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
             "proof": self.certified,
             "gradients": self.parts >= 3,

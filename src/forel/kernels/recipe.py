@@ -104,8 +104,9 @@ class Recipe:
     def _lines(self) -> list[int]:
         """Return the numbers of a coordinate's record whose cache lines are asked for."""
         record, line = self.lanes * self.parts, LINE // (8 if self.double else 4)
-        # A record that does not divide a line, or lines, may reach into one more.
-        return [*range(0, record, line), *([record - 1] if max(record, line) % min(record, line) else [])]
+        # A record that does not divide a line, or lines, may reach into one more; three numbers are read as four.
+        last = record if record == 3 else record - 1
+        return [*range(0, record, line), *([last] if max(record, line) % min(record, line) else [])]
 
     def source(self, imports: str) -> str:
         """Return the template with this recipe's lines and literals."""

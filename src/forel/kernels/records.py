@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
+from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
 __all__ = ["fetch", "give", "spread"]
@@ -38,13 +39,9 @@ def fetch(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: An
             known = context.cast(builder, q, signature.args[5].dtype, UNSIGNED)
             chosen = builder.select(_compared(builder, i, "==", count), bias, known)
             records.append(builder.gep(zn, [builder.mul(chosen, WHOLE(parts.literal_value))]))
-        pairs = [builder.load(_vector_at(builder, record, 2), align=1) for record in records]  # z and n at once
-        low, high = (_joined(builder, [pairs[i] for i in group]) for group in (LOW, HIGH))
-        kinds = [_mixed(builder, low, high, order) for order in SORTED]
+        kinds = _pairs(builder, records) if parts.literal_value == 2 else _quads(builder, records, parts.literal_value)
         there = _vector(builder, [_compared(builder, i, "<=", count) for i in range(SIDE)])
         kinds[0] = builder.select(there, kinds[0], ir.Constant(kinds[0].type, None))
-        for part in map(WHOLE, range(2, parts.literal_value)):
-            kinds += [_vector(builder, [builder.load(builder.gep(record, [part])) for record in records])]
         for part, kind in enumerate(kinds):
             place = builder.gep(desk, [builder.add(c, WHOLE(part * apart.literal_value))])
             builder.store(kind, _vector_at(builder, place, SIDE), align=1)
@@ -106,6 +103,37 @@ def _numbers(builder: Any, array: Any, j: Any, count: Any) -> list[Any]:
     """Return eight numbers of an array from the j-th on, and that one instead of those from ``count`` on."""
     steps = [builder.select(_compared(builder, i, "<", count), WHOLE(i), WHOLE(0)) for i in range(SIDE)]
     return [builder.load(builder.gep(array, [builder.add(j, step)])) for step in steps]
+
+
+def _pairs(builder: Any, records: list[Any]) -> list[Any]:
+    """Return the first parts of records of two, and the second."""
+    loaded = [builder.load(_vector_at(builder, record, 2), align=1) for record in records]
+    low, high = (_joined(builder, [loaded[i] for i in group]) for group in (LOW, HIGH))
+    return [_mixed(builder, low, high, order) for order in SORTED]
+
+
+def _quads(builder: Any, records: list[Any], parts: int) -> list[Any]:
+    """Return the parts of records of three or four, one after the other."""
+    loaded = [_part_of_four(builder, record, parts) for record in records]
+    sides = [_joined(builder, [loaded[i], loaded[i + 4]]) for i in range(4)]
+    found = []
+    for order in PAIRED:
+        low, high = (_mixed(builder, *sides[k : k + 2], order) for k in (0, 2))
+        found += [_mixed(builder, low, high, (k, k + 1, 8 + k, 9 + k, 4 + k, 5 + k, 12 + k, 13 + k)) for k in (0, 2)]
+    return found[:parts]
+
+
+def _part_of_four(builder: Any, record: Any, parts: int) -> Any:
+    """Return the first numbers of a record as four, without a look at those after them."""
+    real = record.type.pointee
+    kind, flag = ir.VectorType(real, 4), ir.VectorType(ir.IntType(1), 4)
+    pointer = _vector_at(builder, record, 4)
+    name = f"llvm.masked.load.v4f{64 if isinstance(real, ir.DoubleType) else 32}.p0"
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [pointer.type, PLACE, flag, kind]), name
+    )
+    mask = ir.Constant(flag, [ir.Constant(ir.IntType(1), i < parts) for i in range(4)])
+    return builder.call(function, [pointer, PLACE(1), mask, ir.Constant(kind, None)])
 
 
 def _vector_at(builder: Any, pointer: Any, size: int) -> Any:

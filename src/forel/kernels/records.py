@@ -118,7 +118,7 @@ def _quads(builder: Any, records: list[Any], parts: int) -> list[Any]:
     sides = [_joined(builder, [loaded[i], loaded[i + 4]]) for i in range(4)]
     found = []
     for order in PAIRED:
-        low, high = (_mixed(builder, *sides[k : k + 2], order) for k in (0, 2))
+        low, high = (_mixed(builder, sides[k], sides[k + 1], order) for k in (0, 2))
         found += [_mixed(builder, low, high, (k, k + 1, 8 + k, 9 + k, 4 + k, 5 + k, 12 + k, 13 + k)) for k in (0, 2)]
     return found[:parts]
 

@@ -141,11 +141,17 @@ class Lanes:
         """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
         settings, primal = self.settings, self.recipe.primal
         some = np.arange(self.features + int(settings.bias)) if among is None else among
-        gradients, strength, linear, l1, l2, spent = self._parts(lanes, some)
         totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
+        columns, spent = np.empty((5, len(range(self.lanes)[lanes]), some.size)), 0.0
+        for start, found, paid in self._parts(lanes, some):
+            for column, block in zip(columns, found, strict=True):
+                column[:, start : start + BLOCK] = block
+            spent += paid
+        gradients, strength, linear, l1, l2 = columns.reshape(5, -1)
         if among is not None:
             # Models are 0 in the other coordinates, but the learner was not.
-            spent += self._parts(lanes, np.setdiff1d(self.seen, among, assume_unique=True))[-1]
+            others = np.setdiff1d(self.seen, among, assume_unique=True)
+            spent += sum(paid for _, _, paid in self._parts(lanes, others))
         return Certificate(
             rounds=self.rounds,
             loss=float(totals[0]),
@@ -162,10 +168,18 @@ class Lanes:
             void=self._void(),
         )
 
-    def _parts(self, lanes: slice, some: NDArray[np.int64]) -> tuple[Any, Any, Any, Any, Any, float]:
-        """Return g_{1:T}, strength, Σσx and penalties of some coordinates, and what they add to the constant.
+    def _parts(self, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
+        """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that stay in a cache.
 
-        That is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
+        With each comes the place of its first coordinate, and what its coordinates add to the constant.
+        """
+        for start in range(0, some.size, BLOCK):
+            yield start, *self._part(lanes, some[start : start + BLOCK])
+
+    def _part(self, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
+        """Return the same of a few coordinates.
+
+        What they add is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
         """
         settings, recipe = self.settings, self.recipe
         p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
@@ -185,7 +199,7 @@ class Lanes:
         l1, l2 = total * p[2] * penalized, total * p[3] * penalized
         objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
         spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
-        return gradients.ravel(), strength.ravel(), linear.ravel(), l1.ravel(), l2.ravel(), spent
+        return (gradients, strength, linear, l1, l2), spent
 
     def _void(self) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""

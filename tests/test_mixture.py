@@ -248,6 +248,7 @@ def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
         assert proof.regret(x) == pytest.approx(best.regret(x) + model.guarantee().measured, rel=1e-9)
     # What a fixed model could have had is known as well as from the best setting alone.
     assert proof.loss_floor(l2=1.0) == pytest.approx(best.loss_floor(l2=1.0), rel=1e-9)
+    assert model.words() == proof.words(np.append(model.weights, model.bias))
 
 
 def test_a_loss_of_ones_own_and_refusals():

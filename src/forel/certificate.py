@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from forel.checks import Unsupported, Vector, non_negative, vector
 from forel.norms import L1, L2, LINF
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "ruled_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +91,22 @@ class Certificate:
         'no fixed model of norm at most 1.642 could have had an average loss below 0.1951 on these rows; this one ...'
         """
         norm = L2(np.asarray(model, dtype=np.float64).ravel())
-        floor, mine = self.loss_floor(l2=norm), self.loss / max(self.rounds, 1)
-        if floor <= 0:
-            so_far = f"so far no average loss is ruled out for fixed models of norm at most {norm:.4g}"
-            return f"{so_far}; this one had {mine:.4f}"
-        ruled_out = f"no fixed model of norm at most {norm:.4g} could have had an average loss below {floor:.4f}"
-        return f"{ruled_out} on these rows; this one had {mine:.4f}"
+        return ruled_out(self.rounds, self.loss, self.loss_floor(l2=norm), norm)
 
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
+
+
+def ruled_out(rounds: int, loss: float, floor: float, norm: float) -> str:
+    """Return what an average loss that no fixed model of this norm could have come below says, beside one's own.
+
+    >>> ruled_out(10, 5.0, 0.0, 2.0)
+    'so far no average loss is ruled out for fixed models of norm at most 2; this one had 0.5000'
+    """
+    mine = loss / max(rounds, 1)
+    if floor <= 0:
+        return (
+            f"so far no average loss is ruled out for fixed models of norm at most {norm:.4g}; this one had {mine:.4f}"
+        )
+    said = f"no fixed model of norm at most {norm:.4g} could have had an average loss below {floor:.4f}"
+    return f"{said} on these rows; this one had {mine:.4f}"

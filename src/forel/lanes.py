@@ -168,6 +168,15 @@ class Lanes:
             void=self._void(),
         )
 
+    def norms(self, lanes: slice) -> tuple[float, float]:
+        """Return ‖g_{1:T}‖₂ and ‖x‖₂ of some lanes together, without a table of either."""
+        part, gradients, weights = 2 if self.recipe.parts > 2 else 0, 0.0, 0.0
+        for start, x in self.blocks(0, self.features + int(self.settings.bias)):
+            g = self.state[start : start + len(x), part, lanes].astype(np.float64)
+            gradients += float(np.vdot(g, g))
+            weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
+        return float(np.sqrt(gradients)), float(np.sqrt(weights))
+
     def _parts(self, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
         """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that stay in a cache.
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.certificate import Certificate
+from forel.certificate import Certificate, ruled_out
 from forel.checks import all_finite, refuse, whole
 from forel.lanes import Lanes
 from forel.losses import Classes
@@ -180,13 +180,32 @@ class Linear:
         ``among`` are the coordinates that models are told by, all others of which are 0; None for all. Those that were
         ``seen`` leave nothing out of what is said of balls, and are soon gone through where most were not.
         """
+        return self._lanes.certificate(self._certified(lane), among)
+
+    def words(self, lane: int = 0, more: float = 0.0) -> str:
+        """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
+
+        ``more`` is what was lost beside what the lane lost.
+
+        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
+        >>> model.words() == model.certificate().words(model.weights)
+        True
+        """
+        chosen = self._certified(lane)
+        loss, played = self._lanes.totals.reshape(4, -1)[:2, chosen].sum(axis=1).tolist()
+        gradients, norm = self._lanes.norms(chosen)
+        floor = (loss - played - norm * gradients) / max(self.rounds, 1)
+        return ruled_out(self.rounds, loss + more, floor, norm)
+
+    def _certified(self, lane: int) -> slice:
+        """Return the lanes of one model, of which something is proved."""
         if not self.certified:
             raise ValueError("certified: got False, expected a model made with certified=True")
         last = (self.settings.lanes if self.joint else self.lanes) - 1
         if not 0 <= lane <= last:
             raise refuse("lane", lane, f"0 to {last}")
-        chosen = slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
-        return self._lanes.certificate(chosen, among)
+        return slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
 
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
         labels = np.asarray(y)

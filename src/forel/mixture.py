@@ -306,12 +306,21 @@ class Mixture:
         ``among`` is as in :meth:`forel.linear.Linear.certificate`. Where rows were learned from again, it is what is
         proved of the best setting alone.
         """
-        best, count = self.best, self.settings.lanes
-        proof = self.linear.certificate(best + (0 if self.joint else lane * count), among)
-        if self.weighed < self.rounds or not (self.classes is None or self.joint):
-            return proof
-        more = self.loss - float(self.losses[best])
+        proof, more = self.linear.certificate(self._best_lane(lane), among), self._mixing()
         return replace(proof, loss=proof.loss + more, played=proof.played + more, constant=proof.constant + more)
+
+    def words(self, lane: int = 0) -> str:
+        """Return what the certificate says of all models no larger than the best setting's, without its tables."""
+        return self.linear.words(self._best_lane(lane), self._mixing())
+
+    def _best_lane(self, lane: int) -> int:
+        return self.best + (0 if self.joint else lane * self.settings.lanes)
+
+    def _mixing(self) -> float:
+        """Return what mixing cost on top of the best setting's loss; 0 where that is left out."""
+        if self.weighed < self.rounds or not (self.classes is None or self.joint):
+            return 0.0
+        return self.loss - float(self.losses[self.best])
 
     def reset(self) -> None:
         """Forget everything."""

@@ -55,7 +55,7 @@ def inspect(
 def _described(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.cli.show import certificate_of, mixture_of
+    from forel.cli.show import mixture_of
     from forel.linear import Linear
     from forel.mixture import Mixture
     from forel.scoring import settings_of
@@ -70,7 +70,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     settings = settings_of(stored)
     said = None
     if whole and model.certified and model.lanes == 1:
-        said = certificate_of(model)
+        said = model.words()
     return {
         "kind": "mixture, which can go on" if mixed else "learner, which can go on" if whole else "for predicting only",
         "mixture": mixture_of(model) if mixed else None,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from forel.cli.show import certificate_of, jsonable, mixture_of, mixture_table, print_problems, report_table
+from forel.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.formats.sources import expand
 from forel.mixture import Mixture
 from forel.store import save, serving
@@ -118,7 +118,7 @@ def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_j
             save(path, serving(model), trained.extra, trained.names)
         else:
             (trained.best() if kept.best else trained).save(path)
-    said = certificate_of(model) if certified else None
+    said = model.words() if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,

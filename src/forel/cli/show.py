@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from forel.formats import Problems
-from forel.linear import Linear
 from forel.mixture import Mixture
 from forel.progressive import Report
 
-__all__ = ["certificate_of", "jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
+__all__ = ["jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
 
 TOP = 5
 
@@ -47,12 +46,6 @@ def mixture_table(known: dict[str, Any]) -> Table:
     if more:
         table.add_row(f"{len(more)} others", f"≥ {more[0]['loss']:.6f}", f"{sum(m['posterior'] for m in more):.4f}")
     return table
-
-
-def certificate_of(model: Linear | Mixture) -> str:
-    """Return what the certificate of a model says, in words."""
-    seen = model.seen
-    return model.certificate(among=seen).words(model.weights_at(seen))
 
 
 def print_problems(problems: Problems, console: Console) -> None:

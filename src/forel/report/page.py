@@ -126,9 +126,7 @@ def _proof(trained: Trained, history: History, unit: str) -> list[Element | None
     curves, model = history.curves.get("proof"), trained.model
     if not curves:
         return []
-    seen = model.seen
-    words = model.certificate(among=seen).words(model.weights_at(seen))
-    return [plots.proof(curves, unit), plots.floor(curves, unit, words)]
+    return [plots.proof(curves, unit), plots.floor(curves, unit, model.words())]
 
 
 def _sparsity(trained: Trained) -> str:

@@ -67,7 +67,7 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
         arrays["ledger"] = learner.ledger
     for name, table in {"state": state, **beside}.items():
         rows = table.reshape(slots, *(table.shape[1:] or (table.size // slots,)))
-        arrays[name] = rows[chosen] if sparse else rows
+        arrays[name] = rows.take(chosen, axis=0) if sparse else rows
     if sparse:
         arrays["slots"] = chosen.astype(slot_type(slots))
     for name, array in arrays.items():

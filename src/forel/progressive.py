@@ -97,6 +97,7 @@ class Progressive:
     def __init__(self, loss: MarginLoss | Any, kind: str = "probability") -> None:
         self.loss, self.kind = loss, kind
         self.link = getattr(loss, "link", np.asarray) if kind != "sign" else np.asarray
+        self._measured = getattr(loss, "measured", None)  # both at once, where that is less
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
         # Weight, label, prediction: those of a bin lie together, where one row finds them.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
@@ -109,7 +110,8 @@ class Progressive:
         m, y = _doubles(margins), _doubles(labels)
         w = np.ones(y.size) if importance is None else _doubles(importance)
         _even(y.size, labels=y, margins=m, importance=w)
-        losses, predictions = _doubles(self.loss(m, y)), _doubles(self.link(m))
+        measured = self._measured(m, y) if self._measured else (self.loss(m, y), self.link(m))
+        losses, predictions = map(_doubles, measured)
         _even(y.size, loss=losses, link=predictions)  # which may be anybody's
         shares = (1 + y) / 2 if self.kind == "sign" else y
         routine("counting", "tally")(m, y, shares, w, losses, predictions, self._sums, self._bins.T, REACH)

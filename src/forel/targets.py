@@ -76,7 +76,8 @@ class Targets:
         wanted = 0.0 if self.kind == "probability" else -1.0
         if self.negative is None or self.negative == wanted:
             return labels, kept
-        return np.where(labels == self.negative, np.float32(wanted), labels), kept
+        # Of labels that fit: −1 becomes 0, or 0 becomes −1, without a look at each.
+        return np.maximum(labels, np.float32(0)) if wanted == 0 else np.float32(2) * labels - np.float32(1), kept
 
     def _expected(self) -> str:
         if self.kind == "number" and self.low == 0:

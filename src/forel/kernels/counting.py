@@ -18,17 +18,19 @@ def tally(margins, labels, shares, importance, losses, predictions, sums, bins, 
     """
     last = bins.shape[0] - 1
     per = (last + 1) / (2 * reach)
+    rows, weight, lost, ones, predicted = sums[0], sums[1], sums[2], sums[3], sums[4]
     for r in range(np.uint64(labels.size)):
         w = importance[r]
         prediction = w * predictions[r]
-        sums[0] += 1
-        sums[1] += w
-        sums[2] += w * losses[r]
-        sums[3] += w * labels[r]
-        sums[4] += prediction
+        rows += 1
+        weight += w
+        lost += w * losses[r]
+        ones += w * labels[r]
+        predicted += prediction
         if last > 0:
             at = (margins[r] + reach) * per
             place = np.uint64(min(at, float(last)) if at > 0 else 0.0)  # of NaN too, which no memory may be asked for
             bins[place, 0] += w
             bins[place, 1] += w * shares[r]
             bins[place, 2] += prediction
+    sums[0], sums[1], sums[2], sums[3], sums[4] = rows, weight, lost, ones, predicted

@@ -50,23 +50,23 @@ def lone(STATE, q, c, unit):
     for i in range(c, c + SIDE):
         desk[i + Z] = desk[i + V] = unit - unit
     desk[c + Z], desk[c + N], desk[c + V] = zn[at], zn[at + ONE], unit
+    #see desk[c + SPAN] = reach[q]
     #gradients desk[c + G] = zn[at + TWO]
     #points desk[c + MOVED] = zn[at + THREE]
 
 
-#behind @inline
-#behind def freshen(STATE, q, c):
-#behind     """Bring a record on the desk up to date, and its scale."""
-#behind     z, v = desk[c + Z], desk[c + V]
+#late @inline
+#late def freshen(STATE, q, c):
+#late     """Bring a record on the desk up to date."""
+#late     z = desk[c + Z]
 #late     p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
-#fade     s = v - v
+#fade     s = z - z
 #fade     #see s = reach[q]
 #fade     strong = strength(measure(desk[c + N]), s, row[3], p)
 #fade     z = zn.dtype.type(faded(z, strong, zn.dtype.type(t - last[q]), p))
 #drift     z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
 #replay     z = zn.dtype.type(replayed(z, last[q], t, p))
-#behind     desk[c + Z] = z
-#see     desk[c + SPAN] = max(reach[q], abs(v))
+#late     desk[c + Z] = z
 
 
 @inline
@@ -99,7 +99,7 @@ def weigh(desk, base, count, lane, now, held):
     for i in range(count):
         c = base + i
         free, s = desk[c + FREE], desk.dtype.type(0)
-        #see s = desk[c + SPAN]
+        #see s = desk[c + SPAN] = max(desk[c + SPAN], abs(desk[c + V]))
         p, root = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4]), measure(desk[c + N])
         x = weight(desk[c + Z], strength(root, s, now, p), held, p)
         desk[c + X], desk[c + ROOT] = x, root
@@ -120,16 +120,18 @@ def recall(STATE, indices, values, lo, hi, extra, held):
             for j in range(lo + b + i, lo + b + i + SIDE):
                 coming(zn, reach, indices, j + far)
             fetch(desk, base + i, APART, zn, PARTS, indices, lo + b + i, SIDE, bias)
+            #see fetch(desk, base + i + SPAN, APART, reach, 1, indices, lo + b + i, SIDE, bias)
             spread(desk, base + i + V, values, lo + b + i, SIDE, unit)
         if whole < seen:
             for j in range(lo + b + whole, lo + b + seen):
                 coming(zn, reach, indices, j + far)
             fetch(desk, base + whole, APART, zn, PARTS, indices, lo + b + whole, seen - whole, bias)
+            #see fetch(desk, base + whole + SPAN, APART, reach, 1, indices, lo + b + whole, seen - whole, bias)
             spread(desk, base + whole + V, values, lo + b + whole, seen - whole, unit)
         elif whole < here:
             lone(STATE, bias, base + whole, unit)
-        #behind for i in range(here):
-        #behind     freshen(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
+        #late for i in range(here):
+        #late     freshen(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
         row[0] += weigh(desk, base, rounded(here), lane, now, held)
     desk[cell(hi - lo, 0) + FREE] = ONE
 

@@ -39,7 +39,7 @@ def fetch(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: An
             known = context.cast(builder, q, signature.args[5].dtype, UNSIGNED)
             chosen = builder.select(_compared(builder, i, "==", count), bias, known)
             records.append(builder.gep(zn, [builder.mul(chosen, WHOLE(parts.literal_value))]))
-        kinds = _pairs(builder, records) if parts.literal_value == 2 else _quads(builder, records, parts.literal_value)
+        kinds = _kinds(builder, records, parts.literal_value)
         there = _vector(builder, [_compared(builder, i, "<=", count) for i in range(SIDE)])
         kinds[0] = builder.select(there, kinds[0], ir.Constant(kinds[0].type, None))
         for part, kind in enumerate(kinds):
@@ -103,6 +103,13 @@ def _numbers(builder: Any, array: Any, j: Any, count: Any) -> list[Any]:
     """Return eight numbers of an array from the j-th on, and that one instead of those from ``count`` on."""
     steps = [builder.select(_compared(builder, i, "<", count), WHOLE(i), WHOLE(0)) for i in range(SIDE)]
     return [builder.load(builder.gep(array, [builder.add(j, step)])) for step in steps]
+
+
+def _kinds(builder: Any, records: list[Any], parts: int) -> list[Any]:
+    """Return the first parts of all records, the second ones, and so on."""
+    if parts == 1:
+        return [_vector(builder, [builder.load(record) for record in records])]
+    return _pairs(builder, records) if parts == 2 else _quads(builder, records, parts)
 
 
 def _pairs(builder: Any, records: list[Any]) -> list[Any]:

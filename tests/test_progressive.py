@@ -82,6 +82,22 @@ def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
         np.testing.assert_array_equal(kept["bins"].T, [bins[place] for place in used])
 
 
+def test_loss_and_probability_at_once_are_those_of_each_alone():
+    ends = [0.0, -0.0, 1e-300, 40.0, 800.0, 1e30, math.inf]
+    m = np.array([*ends, *(-end for end in ends), *np.random.default_rng(0).normal(0, 5, 1000)])
+    for y in (0.0, 0.3, 1.0):
+        with np.errstate(invalid="ignore"):  # 0 · ∞
+            losses, probabilities = Logistic().measured(m, np.full(m.size, y))
+            assert np.array_equal(losses, Logistic()(m, np.full(m.size, y)), equal_nan=True)
+        assert np.array_equal(probabilities, Logistic().link(m))
+
+
+def test_signs_are_predicted_by_margins_whatever_the_loss():
+    seen = Progressive(Logistic(), "sign")
+    seen.add([2.0, 5.0], [0.0, 1.0])
+    assert seen.report().mean_prediction == 3.5
+
+
 def test_what_cannot_be_counted_harms_nothing():
     seen = Progressive(Logistic())
     for margins, importance in (([0.0, 1.0], None), ([0.0], [1.0, 1.0, 1.0]), ([[0.0]], None)):

@@ -41,7 +41,7 @@ def test_records_arrive_where_they_would_one_by_one(parts, dtype, index, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     count, before = data.draw(st.integers(1, 8)), data.draw(st.integers(0, 3))
     # The arrays end with the last index that may be looked at.
-    indices = rng.permutation(12)[: before + count].astype(index) if before + count <= 12 else None
+    indices = rng.permutation(12)[: before + count].astype(index)
     values, zn = rng.normal(size=before + count).astype(dtype), rng.normal(size=13 * parts).astype(dtype)
     state = []
     for trip in TRIPS[parts]:

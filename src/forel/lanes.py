@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.certificate import Certificate
+from forel.certificate import Certificate, ruled_out
 from forel.checks import refuse, whole
 from forel.settings import Settings
 
@@ -168,7 +168,17 @@ class Lanes:
             void=self._void(),
         )
 
-    def norms(self, lanes: slice) -> tuple[float, float]:
+    def words(self, lanes: slice, more: float = 0.0) -> str:
+        """Return what that certificate says of all models no larger than the one learned, without its tables.
+
+        ``more`` is what was lost on top of what these lanes lost.
+        """
+        loss, played = self.totals.reshape(4, self.lanes)[:2, lanes].sum(axis=1).tolist()
+        gradients, norm = self._norms(lanes)
+        floor = (loss - played - norm * gradients) / max(self.rounds, 1)
+        return ruled_out(self.rounds, loss + more, floor, norm)
+
+    def _norms(self, lanes: slice) -> tuple[float, float]:
         """Return ‖g_{1:T}‖₂ and ‖x‖₂ of some lanes together, without a table of either."""
         part, gradients, weights = 2 if self.recipe.parts > 2 else 0, 0.0, 0.0
         for start, x in self.blocks(0, self.features + int(self.settings.bias)):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.certificate import Certificate, ruled_out
+from forel.certificate import Certificate
 from forel.checks import all_finite, refuse, whole
 from forel.lanes import Lanes
 from forel.losses import Classes
@@ -182,21 +182,15 @@ class Linear:
         """
         return self._lanes.certificate(self._certified(lane), among)
 
-    def words(self, lane: int = 0, more: float = 0.0) -> str:
+    def words(self, lane: int = 0) -> str:
         """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
-
-        ``more`` is what was lost beside what the lane lost.
 
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> model.words() == model.certificate().words(model.weights)
         True
         """
-        chosen = self._certified(lane)
-        loss, played = self._lanes.totals.reshape(4, -1)[:2, chosen].sum(axis=1).tolist()
-        gradients, norm = self._lanes.norms(chosen)
-        floor = (loss - played - norm * gradients) / max(self.rounds, 1)
-        return ruled_out(self.rounds, loss + more, floor, norm)
+        return self._lanes.words(self._certified(lane))
 
     def _certified(self, lane: int) -> slice:
         """Return the lanes of one model, of which something is proved."""

@@ -311,7 +311,7 @@ class Mixture:
 
     def words(self, lane: int = 0) -> str:
         """Return what the certificate says of all models no larger than the best setting's, without its tables."""
-        return self.linear.words(self._best_lane(lane), self._mixing())
+        return self.linear._lanes.words(self.linear._certified(self._best_lane(lane)), self._mixing())
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)

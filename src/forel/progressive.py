@@ -97,7 +97,8 @@ class Progressive:
     def __init__(self, loss: MarginLoss | Any, kind: str = "probability") -> None:
         self.loss, self.kind = loss, kind
         self.link = getattr(loss, "link", np.asarray) if kind != "sign" else np.asarray
-        self._measured = getattr(loss, "measured", None)  # both at once, where that is less
+        # Loss and prediction at once, where that is less; signs are predicted by margins.
+        self._measured = getattr(loss, "measured", None) if kind != "sign" else None
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
         # Weight, label, prediction: those of a bin lie together, where one row finds them.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T

@@ -3,15 +3,14 @@
 The ``desk`` has blocks of BLOCK coordinates, the bias last, and in a block numbers of the same kind are together: Z, N,
 G and MOVED as in the state, the weight X, ROOT = √n, what is found AFTER a step, the value V, whether a penalty
 applies, FREE, and the scale SPAN. One array, and distances that are literals, tell the compiler that kinds do not
-overlap. It takes SIDE coordinates at a time, and none is left over, because the places after the last are empty, for
-which a block has room.
+overlap. It takes SIDE coordinates at a time, and none is left over, because the places after the last are empty.
 """
 
 __all__ = ["ONE_LANE"]
 
 ONE_LANE = '''\
 BLOCK, SIDE = np.uint64(64), np.uint64(8)
-APART = 64 + 8
+APART = 64
 Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64(APART * kind) for kind in range(11)]
 
 

@@ -140,6 +140,45 @@ VALID = {
 }
 
 
+@st.composite
+def framed_lines(draw):
+    """Return lines of namespaces of one letter and one name, with a few bytes that are not so."""
+    lengths = st.one_of(st.integers(1, 9), st.integers(1, 70))
+    names = st.builds(
+        lambda letter, n: b" |" + letter + b" " + b"x" * (n - 1) + letter, st.sampled_from([b"a", b"\xe4"]), lengths
+    )
+    text = bytearray(b"1" + b"".join(draw(st.lists(names, max_size=40))) + draw(st.sampled_from([b"", b"\n1 |a x"])))
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(text)))
+        text[place : place + draw(st.integers(0, 2))] = draw(
+            st.sampled_from([b"", b" ", b"|", b":", b"\t", b"|a", b":2", b"a"])
+        )
+    return bytes(text)
+
+
+@given(framed_lines())
+@settings(max_examples=300)
+def test_long_lines_of_such_namespaces_give_what_the_twin_gives(text):
+    check("vw", text)
+
+
+@pytest.fixture(scope="module")
+def marks():
+    import numba
+
+    from forel.formats.compiled.words import address, at_most, equal, lowest
+
+    return numba.njit(lambda a, c: (equal(address(a), c), at_most(address(a), c), lowest(equal(address(a), c))))
+
+
+@given(text=st.binary(min_size=64, max_size=64), wanted=st.sampled_from(b" :|\x80"))
+def test_bytes_are_compared_64_at_a_time(marks, text, wanted):
+    same, below, first = marks(np.frombuffer(text, np.uint8), np.uint8(wanted))
+    assert same == sum(1 << k for k, c in enumerate(text) if c == wanted)
+    assert below == sum(1 << k for k, c in enumerate(text) if c <= wanted)
+    assert first == (text.find(wanted) if wanted in text else 64)
+
+
 @pytest.mark.parametrize("form", TWINS)
 @given(data=st.data())
 @settings(max_examples=250)
@@ -292,6 +331,17 @@ def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
             wanted[q] = wanted.get(q, 0) + v
         part = slice(indptr[r], indptr[r + 1])
         assert list(zip(indices[part].tolist(), values[part].tolist(), strict=True)) == list(wanted.items())
+
+
+@given(st.lists(st.lists(st.integers(0, 3 * 8192), max_size=70), min_size=1, max_size=6), st.sampled_from([0, 65533]))
+def test_slots_that_are_known_to_differ_do(rows, before):
+    from forel.formats.compiled.merge import STAMPS, distinct
+
+    stamps = np.zeros(STAMPS, np.uint16)
+    for number, row in enumerate(rows, before):
+        known = distinct(np.array(row, np.int32), 0, len(row), stamps, number)
+        apart = len(row) <= 64 and len({slot % STAMPS for slot in row}) == len(row)
+        assert known == apart or (apart and number == 65535)  # whose stamp is that of no row yet
 
 
 # Long lines, blocks, sources.

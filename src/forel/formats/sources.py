@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from forel.checks import refuse
 from forel.formats.buffers import Buffers
+from forel.formats.compiled import layout
 from forel.formats.problems import Malformed, Problems
 from forel.formats.scanners import scanner
 
 __all__ = ["Chunk", "chunks", "count", "expand", "opened", "skip"]
 
-PAD = 16  # room after the text: for a line end that is missing, and for compiled code that loads eight bytes at once
+PAD = layout.PAD + 8  # room after the text, for a line end that is missing too
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
 Cut = Callable[[NDArray[np.uint8], int], tuple[int, int]]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-PAD = 8  # bytes that must follow the text, because a load may reach beyond it
+PAD = 64  # bytes that must follow the text, because a load may reach beyond it
 
 # Places in ``counts``: where reading goes on, and how much there is so far.
 AT, ROWS, ENTRIES, LINES, HARD, NAMES = range(6)

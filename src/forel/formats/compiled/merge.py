@@ -4,7 +4,26 @@ import numpy as np
 
 from forel.formats.compiled.cache import fast
 
-__all__ = ["merge_row", "merge_rows", "pack_rows"]
+__all__ = ["STAMPS", "distinct", "merge_row", "merge_rows", "pack_rows"]
+
+STAMPS, FEW = 8192, 64  # places for stamps, which the first cache has room for, and how many entries rarely meet there
+
+
+@fast
+def distinct(indices, start, stop, stamps, row):
+    """Tell whether the slots of a row are known to differ, at a glance: no two have the same place among the stamps.
+
+    There are ``STAMPS`` of them, in which each row leaves its number. One of 65,536 rows before looks like this row's,
+    which costs a longer look and nothing else.
+    """
+    if stop - start > FEW:
+        return False
+    stamp, met = np.uint16(row + 1), False
+    for j in range(np.uint64(start), np.uint64(stop)):
+        place = np.uint64(indices[j]) & np.uint64(STAMPS - 1)
+        met |= stamps[place] == stamp
+        stamps[place] = stamp
+    return not met
 
 
 @fast
@@ -62,7 +81,7 @@ def merge_rows(indptr, indices, values):
 @fast
 def pack_rows(slots, values, there, good, indptr, indices, packed):
     """Write the cells that are there, of rows that are good, as sparse rows without equal slots; return as above."""
-    table = np.full(1024, -1, np.int32)
+    table, stamps = np.full(1024, -1, np.int32), np.zeros(STAMPS, np.uint16)
     bad = np.int64(-1)
     to, row = np.int64(0), np.int64(0)
     for r in range(np.uint64(slots.shape[0])):
@@ -74,9 +93,12 @@ def pack_rows(slots, values, there, good, indptr, indices, packed):
                 indices[end] = slots[r, k]
                 packed[end] = values[r, k]
                 end += np.uint64(1)
-        to, table, finite = merge_row(indices, packed, to, np.int64(end), to, table)
-        if not finite and bad < 0:
-            bad = row
+        stop = np.int64(end)
+        if not distinct(indices, to, stop, stamps, row):
+            stop, table, finite = merge_row(indices, packed, to, stop, to, table)
+            if not finite and bad < 0:
+                bad = row
+        to = stop
         row += 1
         indptr[row] = to
     return bad

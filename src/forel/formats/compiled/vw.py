@@ -4,8 +4,9 @@ import numpy as np
 
 from forel.formats.compiled import layout
 from forel.formats.compiled.cache import fast
+from forel.formats.compiled.frames import framed
 from forel.formats.compiled.hashing import LETTERS, START, absorb, finish, only
-from forel.formats.compiled.merge import merge_row
+from forel.formats.compiled.merge import STAMPS, distinct, merge_row
 from forel.formats.compiled.numbers import HARD, LARGEST, WRONG, finished, number
 from forel.formats.compiled.recorded import settle
 from forel.formats.compiled.words import EIGHT, address, byte, load, name_end
@@ -15,8 +16,6 @@ __all__ = ["parse"]
 ZERO, ONE = np.uint64(0), np.uint64(1)
 COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
 PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
-FRAME, FRAMED = np.uint64(0xFF00FF), np.uint64(int.from_bytes(b"|\0 ", "little"))
-THREE, LETTER = np.uint64(3), np.uint64(0xFF)
 
 
 @fast
@@ -73,7 +72,7 @@ def parse(
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
     hards, names = np.int64(0), counts[layout.NAMES]
-    table = np.full(1024, -1, np.int32)
+    table, stamps = np.full(1024, -1, np.int32), np.zeros(STAMPS, np.uint16)
     status = layout.DONE
     nan, one = np.float32(np.nan), np.float32(1)
     while i < stop:
@@ -125,19 +124,9 @@ def parse(
                 i += ONE
         # From bar to bar: a namespace, and its features.
         while status == layout.DONE and byte(i) == BAR:
-            word = load(i)
-            c = np.uint8((word >> EIGHT) & LETTER)
-            if word & FRAME == FRAMED and c > SPACE and c != COLON and c != BAR and not keeping:
-                # Most often a namespace of one letter, one short name, and the next bar: these need no more looks.
-                word = load(i + THREE)
-                n = name_end(word)
-                after = i + THREE + n
-                if n > ZERO and n < EIGHT and load(after) & PAIR == NEXT:
-                    indices[entry] = np.int32(finish(absorb(LETTERS[c], only(word, n)), n) & mask)
-                    values[entry] = one
-                    entry += ONE
-                    i = after + ONE
-                    continue
+            if not keeping:
+                i, entry = framed(i, mask, indices, values, entry)
+            c = byte(i + ONE)
             i += ONE
             begin, state, scale = i, START, one
             if c > SPACE and c != COLON and c != BAR:
@@ -208,11 +197,9 @@ def parse(
                     # Where namespaces have one feature each, this is all there is between two.
                     i += ONE
                     break
-        end_entries = entries
-        if apart:
-            end_entries = np.int64(entry)
-        elif status == layout.DONE:
-            end_entries, table, finite = merge_row(indices, values, entries, np.int64(entry), entries, table)
+        end_entries = np.int64(entry)
+        if status == layout.DONE and not apart and not distinct(indices, entries, end_entries, stamps, rows):
+            end_entries, table, finite = merge_row(indices, values, entries, end_entries, entries, table)
             if not finite:
                 status = layout.SUM
         if status != layout.DONE:

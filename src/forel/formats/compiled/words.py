@@ -1,4 +1,4 @@
-"""Eight bytes at a time: loads, and where in a word the first byte of a kind is.
+"""Eight bytes at a time, or 64: loads, and where in a word the first byte of a kind is.
 
 Scanners go by addresses: an array handed from function to function would be counted as a reference each time, which
 costs more than what they do. The lowest byte comes first, whatever the machine. A comparison of all bytes at once may
@@ -6,6 +6,7 @@ mark bytes above the first match that do not match, which is why only the first 
 """
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,15 @@ __all__ = [
     "ONES",
     "TOPS",
     "address",
+    "at_most",
     "byte",
     "count",
     "digits",
+    "equal",
     "every",
     "first",
     "load",
+    "lowest",
     "name_end",
     "power_of_ten",
     "value",
@@ -80,6 +84,38 @@ def load(typing_context, place):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
         word = builder.load(pointer, align=1, typ=ir.IntType(64))
         return builder.bswap(word) if SWAPPED else word
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def equal(typing_context, place, wanted):
+    """Return which of the 64 bytes from an address on are the wanted one; the first is the lowest bit."""
+    return types.uint64(types.uint64, types.uint8), partial(_compare, "==")
+
+
+@intrinsic
+def at_most(typing_context, place, wanted):
+    """Return which of the 64 bytes from an address on are the wanted one or less."""
+    return types.uint64(types.uint64, types.uint8), partial(_compare, "<=")
+
+
+def _compare(relation, context, builder, signature, arguments):
+    held, first = ir.VectorType(ir.IntType(8), 64), ir.IntType(32)(0)
+    found = builder.load(builder.inttoptr(arguments[0], held.as_pointer()), align=1, typ=held)
+    nothing = ir.Constant(held, ir.Undefined)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    wanted = builder.shuffle_vector(builder.insert_element(nothing, arguments[1], first), nothing, everywhere)
+    marks = builder.bitcast(builder.icmp_unsigned(relation, found, wanted), ir.IntType(64))
+    return builder.bitreverse(marks) if SWAPPED else marks
+
+
+@intrinsic
+def lowest(typing_context, marks):
+    """Return the number of bits below the lowest that is set; 64 without one."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], cgutils.false_bit)
 
     return types.uint64(types.uint64), codegen
 

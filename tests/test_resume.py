@@ -278,9 +278,9 @@ while kills < 20:
 @pytest.mark.slow
 def test_killed_at_twenty_moments_a_run_gives_the_same_bytes(tmp_path):
     source = [tmp_path / "1.vw", tmp_path / "2.vw.gz"]
-    with source[0].open("wb") as file:  # blocks are of a megabyte
-        write_clicks(file, 40_000, "vw", seed=1)
-    source[1].write_bytes(gzip.compress(source[0].read_bytes()[:5_000_000].rpartition(b"\n")[0], 1))
+    with source[0].open("wb") as file:  # blocks are of two megabytes
+        write_clicks(file, 80_000, "vw", seed=1)
+    source[1].write_bytes(gzip.compress(source[0].read_bytes()[:10_000_000].rpartition(b"\n")[0], 1))
     done = subprocess.run(
         [sys.executable, "-c", KILLER, tmp_path], env=QUIET, capture_output=True, text=True, timeout=300, check=False
     )

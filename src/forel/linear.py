@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from forel.certificate import Certificate
 from forel.checks import all_finite, refuse, whole
 from forel.lanes import Lanes
-from forel.losses import Classes
+from forel.losses import Classes, Interval
 from forel.rows import Rows, rows_of
 from forel.settings import LOSSES, Settings
 
@@ -208,19 +208,33 @@ class Linear:
         if labels.dtype.kind not in "fiub":
             raise refuse("y", labels.dtype, "numbers; encode classes as numbers first")
         domain = self.settings.labels if self.classes is None else Classes(self.classes)
+        if isinstance(domain, Interval) and self._fit(labels, domain.low, domain.high):
+            return labels
         return self._narrow("y", domain.check("y", labels))
 
     def _importance(self, importance: ArrayLike | None, count: int) -> NDArray[Any]:
         if importance is None:
             ones: NDArray[Any] = np.ones(count, self.dtype)
             return ones
-        held = np.asarray(importance, dtype=np.float64)
-        if held.shape != (count,):
-            raise ValueError(f"importance: got shape {held.shape}, expected one number for each of {count} rows")
+        given = np.asarray(importance)
+        if given.shape != (count,):
+            raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
+        if self._fit(given, 0.0, np.inf):
+            return given
+        held = given.astype(np.float64)
         if not all_finite(held) or held.min(initial=0.0) < 0:
             k = int(np.argmax(~(held >= 0) | ~np.isfinite(held)))
             raise ValueError(f"importance: got {held[k]} in row {k}, expected finite numbers of at least 0")
         return self._narrow("importance", held)
+
+    def _fit(self, given: NDArray[Any], low: float, high: float) -> bool:
+        """Tell whether an array can be taken as it is, all of it finite and in [low, high]."""
+        from forel.kernels.kernel import routine
+
+        usable = given.dtype == self.dtype and given.flags.c_contiguous and given.flags.writeable
+        most = np.finfo(self.dtype).max
+        ends = self.dtype.type(max(low, -most)), self.dtype.type(min(high, most))
+        return usable and bool(routine("range", "within")(given, *ends))
 
     def _narrow(self, name: str, held: NDArray[np.float64]) -> NDArray[Any]:
         """Return the numbers in the state's type, or refuse one that it cannot hold."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.losses import MarginLoss
+from forel.losses import Logistic, MarginLoss
 
 __all__ = ["Bucket", "Progressive", "Report"]
 
@@ -97,8 +97,6 @@ class Progressive:
     def __init__(self, loss: MarginLoss | Any, kind: str = "probability") -> None:
         self.loss, self.kind = loss, kind
         self.link = getattr(loss, "link", np.asarray) if kind != "sign" else np.asarray
-        # Loss and prediction at once, where that is less; signs are predicted by margins.
-        self._measured = getattr(loss, "measured", None) if kind != "sign" else None
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
         # Weight, label, prediction: those of a bin lie together, where one row finds them.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
@@ -108,12 +106,15 @@ class Progressive:
         """Count some rows."""
         from forel.kernels.kernel import routine
 
-        m, y = _doubles(margins), _doubles(labels)
-        w = np.ones(y.size) if importance is None else _doubles(importance)
+        m, y = _floats(margins), _floats(labels)
+        w = np.ones(y.size) if importance is None else _floats(importance)
         _even(y.size, labels=y, margins=m, importance=w)
-        measured = self._measured(m, y) if self._measured else (self.loss(m, y), self.link(m))
-        losses, predictions = map(_doubles, measured)
-        _even(y.size, loss=losses, link=predictions)  # which may be anybody's
+        if isinstance(self.loss, Logistic) and self.kind != "sign":
+            losses, predictions = np.empty((2, y.size))
+            routine("counting", "log_losses")(m, y, losses, predictions)
+        else:
+            losses, predictions = (np.ascontiguousarray(a, np.float64) for a in (self.loss(m, y), self.link(m)))
+            _even(y.size, loss=losses, link=predictions)  # which may be anybody's
         shares = (1 + y) / 2 if self.kind == "sign" else y
         routine("counting", "tally")(m, y, shares, w, losses, predictions, self._sums, self._bins.T, REACH)
 
@@ -139,8 +140,10 @@ class Progressive:
         return _report(self.kind, sums, bins)
 
 
-def _doubles(values: ArrayLike) -> Sums:
-    return np.ascontiguousarray(values, np.float64)
+def _floats(values: ArrayLike) -> NDArray[Any]:
+    """Return numbers as compiled code takes them: float32 as it is, all else as doubles."""
+    array = np.ascontiguousarray(values)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
 def _even(rows: int, **columns: Sums) -> None:

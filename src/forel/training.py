@@ -252,10 +252,9 @@ class Holdout(NamedTuple):
 
     def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
         """Return which of ``count`` rows are, ``before`` which there were so many; None for none of any."""
-        number = np.arange(before + 1, before + count + 1)
         if self.after is not None:
-            return number > self.after
-        return number % self.every == 0 if self.every else None
+            return np.arange(before, before + count) >= self.after
+        return np.arange(before + 1, before + count + 1) % self.every == 0 if self.every else None
 
 
 def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, holdout: Holdout) -> Moment:

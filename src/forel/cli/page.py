@@ -10,13 +10,14 @@ import typer
 import forel
 from forel.checks import refuse
 from forel.cli.progress import size_of
+from forel.formats.reading import BLOCK_BYTES
 from forel.history import History, proofs, shares
 from forel.training import Trained
 
 __all__ = ["Page"]
 
 MOMENTS = 64  # that a small file is cut into, so that there is a course to show
-FINEST, COARSEST = 1 << 12, 1 << 20  # bytes
+FINEST = 1 << 12  # bytes
 
 
 class Page:
@@ -40,7 +41,7 @@ class Page:
     def reading(self) -> dict[str, Any]:
         """How to read for it: small files in small blocks, which changes nothing else."""
         size = size_of(self.source)
-        return {} if size is None else {"block_bytes": min(max(size // MOMENTS, FINEST), COARSEST)}
+        return {} if size is None else {"block_bytes": min(max(size // MOMENTS, FINEST), BLOCK_BYTES)}
 
     def write(self, trained: Trained, aside: bool) -> None:
         """Write the page and say where; on stderr if ``aside``."""

@@ -25,7 +25,9 @@ from forel.formats.tables import Numbered, arrow_batches, coded_batches, numbere
 from forel.formats.tasks import Task, found, ready
 from forel.formats.transforms import bucket_of
 
-__all__ = ["Reader", "open_blocks"]
+__all__ = ["BLOCK_BYTES", "Reader", "open_blocks"]
+
+BLOCK_BYTES = 1 << 21  # long enough that what is done once for each block does not count, and some fit into a cache
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Options:
     columns: Columns = field(default_factory=Columns)
     zero_based: bool | Literal["auto"] = "auto"
     tags: bool = False
-    block_bytes: int = 1 << 20
+    block_bytes: int = BLOCK_BYTES
     interactions: tuple[Any, ...] = ()
     step: Step | None = None
 
@@ -117,7 +119,7 @@ def open_blocks(
     names: bool | Names = False,
     words: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
-    block_bytes: int = 1 << 20,
+    block_bytes: int = BLOCK_BYTES,
 ) -> Reader:
     r"""Read examples in blocks, in constant memory.
 

@@ -2,11 +2,23 @@
 
 import numpy as np
 
+from forel.kernels import elementary
+from forel.kernels.elementary import decay, log1p
 from forel.native.compiling import kept
 
-__all__ = ["tally"]
+__all__ = ["log_losses", "tally"]
 
-compiled = kept("counting", __file__)
+compiled = kept("counting", __file__, elementary.__file__)
+
+
+@compiled
+def log_losses(margins, labels, losses, predictions):
+    """Write each row's log-loss and probability of a one, from one exponential."""
+    for r in range(np.uint64(labels.size)):
+        m, y = np.float64(margins[r]), np.float64(labels[r])
+        e = decay(abs(m))
+        losses[r] = y * max(-m, 0.0) + (1.0 - y) * max(m, 0.0) + log1p(e)
+        predictions[r] = (e if m < 0 else 1.0) / (1.0 + e)
 
 
 @compiled
@@ -20,7 +32,7 @@ def tally(margins, labels, shares, importance, losses, predictions, sums, bins, 
     per = (last + 1) / (2 * reach)
     rows, weight, lost, ones, predicted = sums[0], sums[1], sums[2], sums[3], sums[4]
     for r in range(np.uint64(labels.size)):
-        w = importance[r]
+        w = np.float64(importance[r])
         prediction = w * predictions[r]
         rows += 1
         weight += w

@@ -55,8 +55,7 @@ def routine(module: str, name: str) -> Native:
     >>> routine("mixing", "hedged").name
     'hedged'
     """
-    source = (pathlib.Path(__file__).parent / f"{module}.py").read_text()
-    return Native(name, source, lambda: getattr(importlib.import_module(f"forel.kernels.{module}"), name))
+    return Native(name, _sources(), lambda: getattr(importlib.import_module(f"forel.kernels.{module}"), name))
 
 
 @cache

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
 from forel.losses.margin import Array, Choice, Constants, Interval, inverse_square, reach
-from forel.losses.sigmoid import share, sigmoid
+from forel.losses.sigmoid import sigmoid
 
 __all__ = ["Hinge", "Logistic", "SquaredHinge"]
 
@@ -33,24 +33,13 @@ class Logistic:
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
-        m = np.asarray(margin, dtype=np.float64)
-        return _log_loss(m, y, np.exp(-np.abs(m)))
+        m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        return np.asarray(y * np.maximum(-m, 0.0) + (1 - y) * np.maximum(m, 0.0) + np.log1p(np.exp(-np.abs(m))))
 
     def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return p − y as (1 − y)p − y(1 − p), exact to rounding for labels 0 and 1."""
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
         return np.asarray((1 - y) * sigmoid(m) - y * sigmoid(-m))
-
-    def measured(self, margin: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
-        """Return the loss and the probability of a one, from one exponential.
-
-        >>> loss, p = Logistic().measured([2.0], [0])
-        >>> loss == Logistic()([2.0], [0]), p == Logistic().link([2.0])
-        (array([ True]), array([ True]))
-        """
-        m = np.asarray(margin, dtype=np.float64)
-        e = np.exp(-np.abs(m))
-        return _log_loss(m, y, e), np.asarray(share(m, e))
 
     def link(self, margin: ArrayLike) -> Array:
         """Return the probability of a one."""
@@ -146,8 +135,3 @@ def _shortfall(margin: ArrayLike, y: ArrayLike) -> Array:
 
 def _class(margin: ArrayLike) -> Array:
     return np.where(np.greater(margin, 0), 1.0, -1.0)
-
-
-def _log_loss(m: Array, y: ArrayLike, e: Array) -> Array:
-    y = np.asarray(y, dtype=np.float64)
-    return np.asarray(y * np.maximum(-m, 0.0) + (1 - y) * np.maximum(m, 0.0) + np.log1p(e))

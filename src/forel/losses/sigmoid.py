@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["share", "sigmoid"]
+__all__ = ["sigmoid"]
 
 
 def sigmoid(m: Any) -> Any:
@@ -13,9 +13,5 @@ def sigmoid(m: Any) -> Any:
     >>> sigmoid(np.array([-800.0, 0.0, 800.0])), float(sigmoid(-50.0))
     (array([0. , 0.5, 1. ]), 1.9287498479639178e-22)
     """
-    return share(m, np.exp(-np.abs(m)))  # at most 1, so that nothing overflows and nothing cancels
-
-
-def share(m: Any, e: Any) -> Any:
-    r"""Return the same from $e = e^{-|m|}$, which others need too."""
+    e = np.exp(-np.abs(m))  # at most 1, so that nothing overflows and nothing cancels
     return np.where(np.asarray(m) < 0, e, 1) / (1 + e)

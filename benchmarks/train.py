@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import statistics
@@ -22,6 +23,7 @@ import time
 from forel.clicks import write_clicks
 
 BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
+SHORT = 3  # times that forel is run in each turn
 # Modules come compiled, as they do where a package is installed.
 INSTALLED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 PEER = """
@@ -59,18 +61,29 @@ def loss_of(done):
 
 
 def timed(runs, repeats):
-    """Return the seconds, of the clock and of processors, and the last loss of each command, all in turns."""
+    """Return the seconds, of the clock and of processors, and the last loss of each command, all in turns.
+
+    In a turn, short commands are run a few times, and the median taken: a difference of two of them is small beside
+    what starting a process takes, which varies.
+    """
     seconds, used, losses = {name: [] for name in runs}, {name: [] for name in runs}, {}
+    order, chance = [name for name in runs for _ in range(1 if name.startswith("VW") else SHORT)], random.Random(0)
     for _ in range(repeats + 1):
-        for name, line in runs.items():
+        turn = {name: [] for name in runs}
+        # What a process leaves behind, such as memory to be given back, is not always the same one's to bear.
+        chance.shuffle(order)
+        for name in order:
             before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            done = subprocess.run(line, capture_output=True, text=True, check=False, env=INSTALLED)
-            seconds[name].append(time.perf_counter() - start)
+            done = subprocess.run(runs[name], capture_output=True, text=True, check=False, env=INSTALLED)
+            took = time.perf_counter() - start
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            used[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            turn[name].append((took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
             if done.returncode:
                 sys.exit(f"{name}: {done.stderr}")
             losses[name] = loss_of(done)
+        for name, took in turn.items():
+            for kept, one in zip((seconds, used), zip(*took, strict=True), strict=True):
+                kept[name].append(statistics.median(one))
     # The first turn compiles, and brings the file into memory.
     later = lambda each: {name: kept[1:] for name, kept in each.items()}  # noqa: E731
     return later(seconds), later(used), losses

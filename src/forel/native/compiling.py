@@ -14,11 +14,11 @@ from forel.native.keeping import home
 __all__ = ["kept"]
 
 CONFIG: Any = config
-HOW: Any = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls them from C
+HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls them from C
 
 
-def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return what compiles functions made of these files, to run without the interpreter's lock.
+def kept(kind: str, *sources: str, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
+    """Return what compiles functions made of these files, to run without the interpreter's lock unless they need it.
 
     numba itself looks only at the file a function is in, not at those it calls, so the folder's name has a hash of all.
     """
@@ -30,9 +30,9 @@ def kept(kind: str, *sources: str) -> Callable[[Callable[..., Any]], Any]:
         before = CONFIG.CACHE_DIR
         CONFIG.CACHE_DIR = str(folder)
         try:
-            return numba.njit(cache=True, **HOW)(function)
+            return numba.njit(cache=True, nogil=nogil, **HOW)(function)
         except RuntimeError:  # no folder that can be written to
-            return numba.njit(**HOW)(function)
+            return numba.njit(nogil=nogil, **HOW)(function)
         finally:
             CONFIG.CACHE_DIR = before
 

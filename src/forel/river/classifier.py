@@ -102,7 +102,7 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
         """Learn from one row; ``w`` multiplies its loss."""
-        weight = w if w == 1.0 else importance(w)
+        weight = 1.0 if w == 1.0 else importance(w)
         code = self._codes.get(y)
         if code is None:
             # Only a row that can be learned from brings a new class.

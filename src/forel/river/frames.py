@@ -10,7 +10,7 @@ from river.utils import dataframe
 
 from forel.checks import finite, refuse
 from forel.river.learner import Learner, importance
-from forel.river.slots import hashed
+from forel.river.slots import hashed, slot_of
 from forel.rows import Rows
 
 __all__ = ["importances", "rows_of_frame", "targets"]
@@ -48,7 +48,7 @@ def rows_of_frame(learner: Learner, X: Any, learning: bool) -> Rows:
     if learner.bits is not None:
         return _merged(indptr, columns, cells, names, learner.bits, dtype)
     if learning:
-        slots = np.array([learner.names[name] for name in names], np.int64)
+        slots = np.array([slot_of(learner.names, name) for name in names], np.int64)
         if len(learner.names) >= learner.lanes.features:
             learner.make_room()
     else:

@@ -4,10 +4,8 @@ A row is checked, packed into buffers that are used again and again, and given t
 :class:`forel.linear.Linear` uses; so the same rows give the same bits.
 """
 
-import struct
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, replace
-from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -16,14 +14,13 @@ from numpy.typing import NDArray
 from forel.certificate import Certificate
 from forel.checks import Unsupported, number, refuse, whole
 from forel.lanes import Lanes
-from forel.river.slots import forget, hashed, new_names, resized
+from forel.river.slots import forget, hashed, resized
 from forel.rows import Rows
 from forel.settings import Settings
 
 __all__ = ["Learner", "importance", "settings_of"]
 
 SLOTS, ENTRIES = 1024, 64  # to begin with; both double when they are not enough
-UNUSABLE = (TypeError, ValueError, OverflowError, struct.error)  # what packing says of what is not a number
 
 
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
@@ -65,16 +62,17 @@ class Learner:
         self.bits = None if bits is None else whole("bits", bits, low=1)
         if self.bits is not None and self.bits > 32:
             raise refuse("bits", bits, "at most 32, or None for a slot a name")
-        self.names = new_names()
+        self.names: dict[Hashable, int] = {}
         self.lanes = Lanes(SLOTS if self.bits is None else 1 << self.bits, settings, 1, dtype, bool(certified))
-        self._code = "f" if self.lanes.dtype == np.float32 else "d"
         self._prepare(ENTRIES)
 
     def _prepare(self, room: int) -> None:
         """Make buffers for rows of ``room`` entries, as the kernel's functions for one row take them."""
-        self._room = room
-        self._numbers, self._places = np.zeros(room + 3, self.lanes.dtype), np.zeros(room + 2, np.int64)
-        self._packs: dict[int, tuple[Any, Any]] = {}  # by how many entries a row has
+        from forel.kernels.dicts import CELLS, FRONT, read
+
+        self._room, self._read = room, read
+        self._numbers, self._places = np.zeros(room + FRONT, self.lanes.dtype), np.zeros(2 + room + CELLS, np.int64)
+        self._numbers[2] = self.lanes.shape
         self._bound = False
 
     def _bind(self) -> None:
@@ -83,17 +81,16 @@ class Learner:
         # A module, because whoever counts a model's memory goes on into functions of numba's.
         self._kernel = getattr(lanes.kernel, "module", lanes.kernel)
         self._out = np.zeros(lanes.lanes, lanes.dtype)
-        self._shape = float(lanes.shape)
         state = lanes.flat, lanes.reach, lanes.last, lanes.mark, lanes.parameters, lanes.totals
         arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, self._out)
         self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds], np.int64)
         self._slots, self._bound = lanes.features, True
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"bits": self.bits, "names": dict(self.names), "lanes": self.lanes, "_code": self._code}
+        return {"bits": self.bits, "names": self.names, "lanes": self.lanes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, names=new_names(state["names"]))
+        self.__dict__.update(state)
         self._prepare(ENTRIES)
 
     def check(self, x: Mapping[Hashable, Any]) -> None:
@@ -102,24 +99,13 @@ class Learner:
 
     def learn(self, x: Mapping[Hashable, Any], label: float, weight: float) -> None:
         """Learn from a row; one with a value that is not a finite number is refused, and nothing changes."""
-        names, count = self.names, len(x)
+        names = self.names
         known = len(names)
-        pack = self._packs.get(count)
-        if pack is None or not self._bound:
-            pack = self._ready(count)
-        if self.bits is None:
-            try:
-                # Values before names: a row of which one cannot be written leaves no names behind.
-                pack[0](self._numbers, 0, label, weight, self._shape, *x.values())
-            except UNUSABLE:
-                raise self._refusal(x) from None
-            pack[1](self._places, 0, 0, count, *map(names.__getitem__, x))
-            if len(names) >= self._slots:
-                self.make_room()
-                self._bind()
-        else:
-            self._write_hashed(x, label, weight)
-        rounds = self._kernel.learn_one(self._block)
+        good = self._write(x, label, weight, True)
+        if good and len(names) >= self._slots and self.bits is None:
+            self.make_room()
+            self._bind()
+        rounds = self._kernel.learn_one(self._block) if good else -1
         if rounds < 0:
             forget(names, known)
             raise self._refusal(x)
@@ -127,40 +113,24 @@ class Learner:
 
     def margins(self, x: Mapping[Hashable, Any]) -> NDArray[Any]:
         """Return the margin of each lane, in an array that the next call writes over; names not seen have weight 0."""
-        count = len(x)
-        pack = self._packs.get(count)
-        if pack is None or not self._bound:
-            pack = self._ready(count)
-        if self.bits is None:
-            try:
-                pack[0](self._numbers, 0, 0.0, 1.0, self._shape, *x.values())
-            except UNUSABLE:
-                raise self._refusal(x) from None
-            pack[1](self._places, 0, 0, count, *map(self.names.get, x, repeat(0)))
-        else:
-            self._write_hashed(x, 0.0, 1.0)
-        if self._kernel.predict_one(self._block) < 0:
+        if not self._write(x, 0.0, 1.0, False) or self._kernel.predict_one(self._block) < 0:
             raise self._refusal(x)
         return self._out
 
-    def _ready(self, count: int) -> tuple[Any, Any]:
-        """Return what writes so many values and slots, with room for them and everything in its place."""
-        if count > self._room:
-            self._prepare(2 * count)
+    def _write(self, x: Mapping[Hashable, Any], label: float, weight: float, adding: bool) -> bool:
+        """Write a row where the kernel looks for it, and return whether that could be done."""
+        try:
+            row: Mapping[Any, Any] = x if self.bits is None else hashed(x.items(), self.bits)
+        except TypeError:  # of values that cannot be added
+            return False
+        if type(row) is not dict:
+            row = dict(row)
+        if len(row) > self._room:
+            self._prepare(2 * len(row))
         if not self._bound:
             self._bind()
-        pack = struct.Struct(f"{count + 3}{self._code}").pack_into, struct.Struct(f"{count + 2}q").pack_into
-        self._packs[count] = pack
-        return pack
-
-    def _write_hashed(self, x: Mapping[Hashable, Any], label: float, weight: float) -> None:
-        try:
-            row = hashed(x.items(), self.bits or 0)
-            numbers, places = self._packs.get(len(row)) or self._ready(len(row))
-            numbers(self._numbers, 0, label, weight, self._shape, *row.values())
-            places(self._places, 0, 0, len(row), *row)
-        except UNUSABLE:
-            raise self._refusal(x) from None
+        names = id(self.names) if self.bits is None else 0
+        return bool(self._read(id(row), names, self._numbers, self._places, label, weight, adding))
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:
         """Learn from rows whose slots exist."""

@@ -1,5 +1,6 @@
 """Regression for river: the margin is the prediction."""
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -82,7 +83,7 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` multiplies its loss."""
-        self._learner.learn(x, self._target(y), w if w == 1.0 else importance(w))
+        self._learner.learn(x, self._target(y), 1.0 if w == 1.0 else importance(w))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Return the prediction for a row; names that were never learned from have weight 0."""
@@ -118,9 +119,9 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def _target(self, y: Any) -> float:
         try:
-            fine = -self._largest <= y <= self._largest
-        except TypeError:
-            fine = False
-        if not fine:
+            target = math.nan if isinstance(y, str) else float(y)
+        except (TypeError, ValueError, OverflowError):
+            target = math.nan
+        if not abs(target) <= self._largest:
             raise refuse("y", y, f"a finite number within the range of {self._learner.lanes.dtype}")
-        return y  # type: ignore[no-any-return]
+        return target

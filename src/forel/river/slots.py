@@ -1,33 +1,29 @@
 """Where a name's numbers are kept: in a slot of its own, in a state that grows as names and classes come."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from copy import copy
-from itertools import count
 from typing import Literal
 from zlib import crc32
 
 from forel.lanes import Lanes
 
-__all__ = ["forget", "hashed", "new_names", "resized"]
+__all__ = ["forget", "hashed", "resized", "slot_of"]
 
 
-def new_names(known: Mapping[Hashable, int] | None = None) -> defaultdict[Hashable, int]:
-    """Return a table that gives each new name the next slot, first come, first served; slot 0 stays for the unknown.
+def slot_of(names: dict[Hashable, int], name: Hashable) -> int:
+    """Return the slot of a name, a new one if need be: first come, first served; slot 0 stays for the unknown.
 
-    >>> names = new_names()
-    >>> names["b"], names["a"], names["b"], names.get("c", 0)
-    (1, 2, 1, 0)
+    >>> names = {}
+    >>> slot_of(names, "b"), slot_of(names, "a"), slot_of(names, "b"), names
+    (1, 2, 1, {'b': 1, 'a': 2})
     """
-    known = known or {}
-    return defaultdict(count(len(known) + 1).__next__, known)
+    return names.setdefault(name, len(names) + 1)
 
 
-def forget(names: defaultdict[Hashable, int], known: int) -> None:
+def forget(names: dict[Hashable, int], known: int) -> None:
     """Take back the names that came after the first ``known``."""
     while len(names) > known:
         names.popitem()
-    names.default_factory = count(known + 1).__next__
 
 
 def hashed(items: Iterable[tuple[Hashable, float]], bits: int) -> dict[int, float]:

@@ -182,8 +182,9 @@ class Lanes:
         """Return ‖g_{1:T}‖₂ and ‖x‖₂ of some lanes together, without a table of either."""
         part, gradients, weights = 2 if self.recipe.parts > 2 else 0, 0.0, 0.0
         for start, x in self.blocks(0, self.features + int(self.settings.bias)):
-            g = self.state[start : start + len(x), part, lanes].astype(np.float64)
-            gradients += float(np.vdot(g, g))
+            g = self.state[start : start + len(x), part, lanes]
+            # Not vdot, which would start threads on arrays this long.
+            gradients += float(np.sum(np.square(g, dtype=np.float64)))
             weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
         return float(np.sqrt(gradients)), float(np.sqrt(weights))
 

@@ -39,7 +39,8 @@ def touched(lanes: Lanes) -> NDArray[np.int64]:
             continue
         used = np.zeros(len(parts[0]), bool)
         for part in parts:
-            used |= part.any(axis=1)
+            for column in part.T:  # a few, one after the other: many times as fast as any(axis=1)
+                used |= column != 0
         found.append(np.flatnonzero(used) + start)
     return np.concatenate(found) if found else np.empty(0, np.int64)
 

@@ -64,21 +64,22 @@ class Learner:
             raise refuse("bits", bits, "at most 32, or None for a slot a name")
         self.names: dict[Hashable, int] = {}
         self.lanes = Lanes(SLOTS if self.bits is None else 1 << self.bits, settings, 1, dtype, bool(certified))
-        self._prepare(ENTRIES)
+        self._room, self._bound = -1, False
 
     def _prepare(self, room: int) -> None:
         """Make buffers for rows of ``room`` entries, as the kernel's functions for one row take them."""
-        from forel.kernels.dicts import CELLS, FRONT, read
+        from forel.kernels import dicts
 
-        self._room, self._read = room, read
-        self._numbers, self._places = np.zeros(room + FRONT, self.lanes.dtype), np.zeros(2 + room + CELLS, np.int64)
+        # A module, because whoever counts a model's memory goes on into functions of numba's.
+        self._room, self._dicts = room, dicts
+        self._numbers = np.zeros(room + dicts.FRONT, self.lanes.dtype)
+        self._places = np.zeros(2 + room + dicts.CELLS, np.int64)
         self._numbers[2] = self.lanes.shape
         self._bound = False
 
     def _bind(self) -> None:
         """Write down where everything lies that a kernel takes, until an array is replaced."""
         lanes = self.lanes
-        # A module, because whoever counts a model's memory goes on into functions of numba's.
         self._kernel = getattr(lanes.kernel, "module", lanes.kernel)
         self._out = np.zeros(lanes.lanes, lanes.dtype)
         state = lanes.flat, lanes.reach, lanes.last, lanes.mark, lanes.parameters, lanes.totals
@@ -90,8 +91,7 @@ class Learner:
         return {"bits": self.bits, "names": self.names, "lanes": self.lanes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._prepare(ENTRIES)
+        self.__dict__.update(state, _room=-1, _bound=False)
 
     def check(self, x: Mapping[Hashable, Any]) -> None:
         """Refuse a row that could not be learned from, and change nothing."""
@@ -126,11 +126,11 @@ class Learner:
         if type(row) is not dict:
             row = dict(row)
         if len(row) > self._room:
-            self._prepare(2 * len(row))
+            self._prepare(max(ENTRIES, 2 * len(row)))
         if not self._bound:
             self._bind()
         names = id(self.names) if self.bits is None else 0
-        return bool(self._read(id(row), names, self._numbers, self._places, label, weight, adding))
+        return bool(self._dicts.read(id(row), names, self._numbers, self._places, label, weight, adding))
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:
         """Learn from rows whose slots exist."""

@@ -94,6 +94,18 @@ def estimator(X, y):
     return lambda: FTRLClassifier(alpha=0.1, l1=1.0), lambda m: m.partial_fit(X, y, classes=[0, 1])
 
 
+def going_on(X, y, certified=False):
+    """Return a run of an estimator that has its memory, as in all calls but the first; it is emptied before."""
+    model = FTRLClassifier(alpha=0.1, l1=1.0, certified=certified).partial_fit(X[:1000], y[:1000], classes=[0, 1])
+
+    def prepare():
+        model._model._lanes.flat.fill(0)
+        model._model._lanes.rounds = 0
+        return model
+
+    return prepare, lambda m: m.partial_fit(X, y)
+
+
 def scikit(X, y):
     """Return a run of scikit-learn, which takes float64 values."""
     wide = sparse.csr_matrix((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
@@ -148,7 +160,9 @@ def main():
         "forel, one lane": learner(X, y, one),
         "forel, certified": learner(X, y, one, certified=True),
         "forel, scale-free": learner(X, y, Settings(alpha=0.1, l1=1.0, rate="scale_free")),
-        "forel, FTRLClassifier.partial_fit": estimator(X, y),
+        "forel, FTRLClassifier.partial_fit, first call": estimator(X, y),
+        "forel, FTRLClassifier.partial_fit": going_on(X, y),
+        "forel, FTRLClassifier.partial_fit, certified": going_on(X, y, certified=True),
         "scikit-learn SGDClassifier.partial_fit, L1": scikit(X, y),
         "datatable Ftrl.fit, one thread": datatable(indices, y, 1),
         "datatable Ftrl.fit, two threads": datatable(indices, y, 2),
@@ -162,8 +176,8 @@ def main():
     medians(runs, 1)  # compile, or load what was compiled, and touch the memory
     found = turns(runs, options.repeats)
     for name, seconds in found.items():
-        against = ratio(seconds, found["forel, one lane"])
-        print(f"{name:46} {statistics.median(seconds):7.3f} s   {against:6.2f} times one lane")
+        lane, door = (ratio(seconds, found[f"forel, {base}"]) for base in ("one lane", "FTRLClassifier.partial_fit"))
+        print(f"{name:46} {statistics.median(seconds):7.3f} s {lane:6.2f} times one lane {door:6.2f} times partial_fit")
     print("\ngrowth with the number of rows, one lane:")
     for part in (8, 4, 2, 1):
         rows = options.rows // part

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -69,7 +70,8 @@ def _check(batch: Any, known: dict[str, Any]) -> None:
             words.validate(full=True)
             known[name] = words
         there = codes if not column.null_count else codes[valid(column)]
-        if there.size and not 0 <= int(there.min()) <= int(there.max()) < len(words):
+        # Unsigned, what is negative is too large.
+        if there.size and int(there.view(f"u{there.itemsize}").max()) >= len(words):
             raise pa.ArrowInvalid(f"column {name} names a word that its dictionary does not have")
 
 
@@ -91,6 +93,15 @@ def _native(stream: Any) -> Any:
     return pa.OSFile(name) if os.path.samestat(os.stat(name), os.fstat(stream.fileno())) else stream
 
 
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the same, each while a thread already gets the next: pyarrow takes as long for one as all that follows."""
+    with ThreadPoolExecutor(1, "forel-batches") as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
+
+
 def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
     """Yield those columns that are used, with words as numbers into a dictionary, where the file itself has them so."""
     import pyarrow.parquet as pq
@@ -107,7 +118,7 @@ def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
         # A buffer, or all columns of a row group would be in memory at once.
         file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
         # Names are also the beginnings of others, "a" of "a.b".
-        return (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        return _ahead(batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
 
     held = batches(names)
     start = list(islice(held, 2))

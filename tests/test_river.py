@@ -185,7 +185,7 @@ def state(model):
     return pickle.dumps(model)
 
 
-@pytest.mark.parametrize("bits", [None, 5])
+@pytest.mark.parametrize("bits", [None, 5, 1])
 @pytest.mark.parametrize(
     ("x", "message"),
     [
@@ -196,6 +196,8 @@ def state(model):
         ({"new": 1.0, "city": "3"}, r"x\['city'\]: got '3'"),
         ({"new": 1.0, "age": None}, r"x\['age'\]: got None, expected a finite number"),
         ({"new": 1.0, "age": 10**400}, r"x\['age'\]: got 1000"),
+        ({"a": 10**400, "b": 1.0, "c": 1.0}, r"x\['a'\]: got 1000"),
+        ({"a": "1", "b": 1.0, "c": "1"}, r"x\['a'\]: got '1'"),
     ],
 )
 def test_what_is_not_a_finite_number_is_refused_by_name_and_changes_nothing(x, message, bits):

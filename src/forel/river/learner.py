@@ -121,7 +121,7 @@ class Learner:
         """Write a row where the kernel looks for it, and return whether that could be done."""
         try:
             row: Mapping[Any, Any] = x if self.bits is None else hashed(x.items(), self.bits)
-        except TypeError:  # of values that cannot be added
+        except (TypeError, ValueError, OverflowError):  # of values that cannot be added
             return False
         if type(row) is not dict:
             row = dict(row)

@@ -23,7 +23,7 @@ import time
 from forel.clicks import write_clicks
 
 BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
-SHORT = 3  # times that forel is run in each turn
+SHORT = 3  # times that forel's one setting is run in each turn
 # Modules come compiled, as they do where a package is installed.
 INSTALLED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 PEER = """
@@ -67,7 +67,8 @@ def timed(runs, repeats):
     what starting a process takes, which varies.
     """
     seconds, used, losses = {name: [] for name in runs}, {name: [] for name in runs}, {}
-    order, chance = [name for name in runs for _ in range(1 if name.startswith("VW") else SHORT)], random.Random(0)
+    times = {name: 1 if name.startswith("VW") or name.endswith("mixed") else SHORT for name in runs}
+    order, chance = [name for name in runs for _ in range(times[name])], random.Random(0)
     for _ in range(repeats + 1):
         turn = {name: [] for name in runs}
         # What a process leaves behind, such as memory to be given back, is not always the same one's to bear.

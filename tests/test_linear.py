@@ -302,6 +302,11 @@ def broken(**parts):
         (np.eye(3), [1, 0, 1], [1.0, -1.0, 0.0], "importance: got -1.0 in row 1"),
         (np.eye(3), [1, 0, 1], [1.0, 1.0, math.inf], "importance: got inf in row 2"),
         (np.eye(3), [1, 0, 1], [1.0, 1e39, 1.0], "importance: got 1e\\+39 in row 1, expected .*range of float32"),
+        (np.eye(3), np.float32([1, 2, 1]), None, "y: got 2.0 at index 1"),
+        (np.eye(3), np.float32([1, 0, math.nan]), None, "y: got nan at index 2"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([1, -1, 0]), "importance: got -1.0 in row 1"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([1, 1, math.inf]), "importance: got inf in row 2"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([math.nan, 1, 1]), "importance: got nan in row 0"),
         (np.eye(3) * 1e39, [1, 0, 1], None, "X: got 1e\\+39 in row 0, column 0"),
     ],
 )

@@ -2,8 +2,9 @@
 
 The ``desk`` has blocks of BLOCK coordinates, the bias last, and in a block numbers of the same kind are together: Z, N,
 G and MOVED as in the state, the weight X, ROOT = √n, what is found AFTER a step, the value V, whether a penalty
-applies, FREE, and the scale SPAN. One array, and distances that are literals, tell the compiler that kinds do not
-overlap. It takes SIDE coordinates at a time, and none is left over, because the places after the last are empty.
+applies, FREE, the scale SPAN, and SPARE room for what nobody asks for. One array, and distances that are literals, tell
+the compiler that kinds do not overlap. It takes SIDE coordinates at a time, and none is left over, because the places
+after the last are empty.
 """
 
 __all__ = ["ONE_LANE"]
@@ -11,7 +12,7 @@ __all__ = ["ONE_LANE"]
 ONE_LANE = '''\
 BLOCK, SIDE = np.uint64(64), np.uint64(8)
 APART = 64
-Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SIZE = [np.uint64(APART * kind) for kind in range(11)]
+Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SPARE, SIZE = [np.uint64(APART * kind) for kind in range(12)]
 
 
 @inline
@@ -40,18 +41,6 @@ def known(STATE, indices, values, lo, hi, i, k):
     c, s, free = cell(i, k), desk.dtype.type(0), desk.dtype.type(1 if i < hi - lo else 0)
     #see s = desk[c + SPAN]
     return desk[c + V], free, s, desk[c + N]
-
-
-@inline
-def lone(STATE, q, c, unit):
-    """Put the record of coordinate q, whose value is the unit, on the desk, and nothing at the places after it."""
-    at = q * WIDTH
-    for i in range(c, c + SIDE):
-        desk[i + Z] = desk[i + V] = unit - unit
-    desk[c + Z], desk[c + N], desk[c + V] = zn[at], zn[at + ONE], unit
-    #see desk[c + SPAN] = reach[q]
-    #gradients desk[c + G] = zn[at + TWO]
-    #points desk[c + MOVED] = zn[at + THREE]
 
 
 #late @inline
@@ -111,28 +100,28 @@ def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
     count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
     bias, unit, far = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(extra), distance(indices, hi)
-    desk[cell(hi - lo, 0) + FREE] = ONE - extra
+    rest = (hi - lo) % SIDE
+    exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit)
     for b in range(ZERO, count, BLOCK):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         whole = seen // SIDE * SIDE
         for i in range(ZERO, whole, SIDE):
             for j in range(lo + b + i, lo + b + i + SIDE):
                 coming(zn, reach, indices, j + far)
-            fetch(desk, base + i, APART, zn, PARTS, indices, lo + b + i, SIDE, bias)
-            #see fetch(desk, base + i + SPAN, APART, reach, 1, indices, lo + b + i, SIDE, bias)
-            spread(desk, base + i + V, values, lo + b + i, SIDE, unit)
-        if whole < seen:
-            for j in range(lo + b + whole, lo + b + seen):
-                coming(zn, reach, indices, j + far)
-            fetch(desk, base + whole, APART, zn, PARTS, indices, lo + b + whole, seen - whole, bias)
-            #see fetch(desk, base + whole + SPAN, APART, reach, 1, indices, lo + b + whole, seen - whole, bias)
-            spread(desk, base + whole + V, values, lo + b + whole, seen - whole, unit)
-        elif whole < here:
-            lone(STATE, bias, base + whole, unit)
+            fetch(desk, base + i, APART, zn, PARTS, indices, lo + b + i)
+            #see fetch(desk, base + i + SPAN, APART, reach, 1, indices, lo + b + i)
+            spread(desk, base + i + V, values, lo + b + i)
+        if whole < here:
+            if far > ZERO:
+                for j in range(lo + b + whole, lo + b + whole + SIDE):
+                    coming(zn, reach, indices, j + far)
+            fetch_rest(desk, base + whole, APART, zn, PARTS, indices, lo + b + whole, rest, bias)
+            #see fetch_rest(desk, base + whole + SPAN, APART, reach, 1, indices, lo + b + whole, rest, bias)
+            spread_rest(desk, base + whole + V, values, lo + b + whole, rest, unit)
         #late for i in range(here):
         #late     freshen(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
         row[0] += weigh(desk, base, rounded(here), lane, now, held)
-    desk[cell(hi - lo, 0) + FREE] = ONE
+    exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit - unit)
 
 
 @inline
@@ -177,7 +166,8 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
 def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
     count, bias = hi - lo + extra, np.uint64(zn.shape[0] // PARTS - 1)
-    desk[cell(hi - lo, 0) + FREE] = ONE - extra
+    rest, unit = (hi - lo) % SIDE, desk.dtype.type(extra)
+    exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit)
     for b in range(ZERO, count, BLOCK):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         step_all(STATE, base, rounded(here), pulled, rz, rn)
@@ -185,11 +175,10 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
         whole = seen // SIDE * SIDE
         for i in range(ZERO, whole, SIDE):
             give(desk, base + i, APART, zn, PARTS, indices, lo + b + i)
-        for i in range(whole, seen):
-            put(STATE, np.uint64(indices[lo + b + i]), base + i)
-        if seen < here:
-            put(STATE, bias, base + seen)
+        if whole < here:
+            at = lo + b + whole
+            give_rest(desk, base + whole, APART, zn, PARTS, indices, at, rest, bias, extra, base + SPARE)
         #behind for i in range(here):
         #behind     stamp(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)
-    desk[cell(hi - lo, 0) + FREE] = ONE
+    exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit - unit)
 '''

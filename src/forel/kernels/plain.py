@@ -5,7 +5,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fetch", "give", "owned", "prefetch", "release", "spread"]
+__all__ = [
+    "exempt",
+    "fetch",
+    "fetch_rest",
+    "give",
+    "give_rest",
+    "owned",
+    "prefetch",
+    "release",
+    "spread",
+    "spread_rest",
+]
 
 SIDE = 8
 Numbers = NDArray[Any]
@@ -24,26 +35,65 @@ def prefetch(array: Numbers, place: int) -> None:
     """Do nothing: a hint changes no result."""
 
 
-def fetch(
-    desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int, count: int, bias: int
-) -> None:
+def fetch(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int) -> None:
     """Put eight records on the desk, one after the other."""
     for i in range(SIDE):
+        for part in range(parts):
+            desk[int(c) + i + part * apart] = zn[int(indices[int(j) + i]) * parts + part]
+
+
+def fetch_rest(
+    desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int, count: int, bias: int
+) -> None:
+    """Put fewer than eight records on the desk, one after the other, and the bias's."""
+    for i in range(int(count) + 1):
         q = int(indices[int(j) + i] if i < count else bias)
         for part in range(parts):
             desk[int(c) + i + part * apart] = zn[q * parts + part]
-        if i > count:
-            desk[int(c) + i] = 0
+    desk[int(c) + int(count) + 1 : int(c) + SIDE] = 0
 
 
-def spread(desk: Numbers, c: int, values: Numbers, j: int, count: int, unit: float) -> None:
-    """Put eight values on the desk, one after the other."""
+def spread(desk: Numbers, c: int, values: Numbers, j: int) -> None:
+    """Put eight values on the desk."""
+    desk[int(c) : int(c) + SIDE] = values[int(j) : int(j) + SIDE]
+
+
+def spread_rest(desk: Numbers, c: int, values: Numbers, j: int, count: int, unit: float) -> None:
+    """Put fewer than eight values on the desk, one after the other, the unit, and zeros."""
     for i in range(SIDE):
         desk[int(c) + i] = values[int(j) + i] if i < count else unit if i == count else 0
+
+
+def exempt(desk: Numbers, c: int, count: int, unit: float) -> None:
+    """Put eight ones on the desk, less a unit at the place after so many."""
+    desk[int(c) : int(c) + SIDE] = 1
+    desk[int(c) + int(count)] -= unit
 
 
 def give(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int) -> None:
     """Put eight records of the desk back, one after the other."""
     for i in range(SIDE):
-        for part in range(parts):
-            zn[int(indices[int(j) + i]) * parts + part] = desk[int(c) + i + part * apart]
+        _put(desk, int(c) + i, apart, zn, parts, int(indices[int(j) + i]))
+
+
+def give_rest(
+    desk: Numbers,
+    c: int,
+    apart: int,
+    zn: Numbers,
+    parts: int,
+    indices: Numbers,
+    j: int,
+    count: int,
+    bias: int,
+    extra: int,
+    spare: int,
+) -> None:
+    """Put fewer than eight records of the desk back, one after the other, and the bias's if one is extra."""
+    for i in range(int(count) + int(extra)):
+        _put(desk, int(c) + i, apart, zn, parts, int(indices[int(j) + i] if i < count else bias))
+
+
+def _put(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, q: int) -> None:
+    for part in range(parts):
+        zn[q * parts + part] = desk[c + part * apart]

@@ -18,6 +18,7 @@ __all__ = ["FLAGS", "Recipe"]
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
 LINE = 64  # bytes of a cache line
 AHEAD, WIDE_AHEAD = 100, 32  # how many non-zeros ahead a coordinate is asked for, and one that is longer than a line
+RECORDS = ("exempt", "fetch", "fetch_rest", "give", "give_rest", "spread", "spread_rest")
 MARK = re.compile(r" *#([a-z]+) ")
 LABELS = {
     "shared": "labels[r]",
@@ -96,7 +97,7 @@ class Recipe:
         found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
         found |= {"carray": "address.carray", "pointer": "address.pointer"}
         found |= {"owned": "scratch.owned", "release": "scratch.release"}
-        found |= {name: f"records.{name}" for name in ("fetch", "spread", "give")}
+        found |= {name: f"records.{name}" for name in RECORDS}
         if isinstance(self.loss, str) and self.loss != "softmax":
             found["loss"] = f"losses.{self.loss}"
         return found

@@ -12,7 +12,7 @@ from numba import extending, types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
-__all__ = ["fetch", "give", "spread"]
+__all__ = ["exempt", "fetch", "fetch_rest", "give", "give_rest", "spread", "spread_rest"]
 
 SIDE, WHOLE, PLACE = 8, ir.IntType(64), ir.IntType(32)
 # Which records share a register, such that one more step has their numbers in order; and that step, and its inverse.
@@ -25,45 +25,78 @@ UNSIGNED = types.uint64
 
 
 @intrinsic
-def fetch(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any, indices: Any, j: Any, count: Any,
-          bias: Any) -> Any:  # fmt: skip
-    """Put eight records on the desk from place c on, with their parts so far apart: those of indices from the j-th on.
+def fetch(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any, indices: Any, j: Any) -> Any:
+    """Put the records of eight indices from the j-th on on the desk, from place c on, with their parts so far apart."""
 
-    So many indices are looked at, at least one. The record after them is the bias's, and z is 0 in those after it.
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        desk, c, _, zn, _, indices, j = _opened(context, builder, signature, arguments)
+        known = [_unsigned(builder, q, signature.args[5].dtype) for q in _eight(builder, indices, j)]
+        records = [builder.gep(zn, [builder.mul(q, WHOLE(parts.literal_value))]) for q in known]
+        _lay(builder, _kinds(builder, records, parts.literal_value), desk, c, apart.literal_value)
+        return context.get_dummy_value()
+
+    return types.void(desk, UNSIGNED, apart, zn, parts, indices, UNSIGNED), codegen
+
+
+@intrinsic
+def fetch_rest(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any, indices: Any, j: Any,
+               count: Any, bias: Any) -> Any:  # fmt: skip
+    """Put fewer than eight records on the desk, the bias's after them, and z = 0 at the places after it.
+
+    Nothing of the indices after them is looked at. There is no branch in this, which would be guessed wrong.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j, count, bias = _opened(context, builder, signature, arguments)
-        records = []
-        for i, q in enumerate(_numbers(builder, indices, j, count)):
-            known = context.cast(builder, q, signature.args[5].dtype, UNSIGNED)
-            chosen = builder.select(_compared(builder, i, "==", count), bias, known)
-            records.append(builder.gep(zn, [builder.mul(chosen, WHOLE(parts.literal_value))]))
+        chosen = _rest(builder, indices, signature.args[5].dtype, j, count, bias)
+        starts = builder.mul(chosen, _same(builder, WHOLE(parts.literal_value)))
+        records = [builder.gep(zn, [builder.extract_element(starts, PLACE(i))]) for i in range(SIDE)]
         kinds = _kinds(builder, records, parts.literal_value)
-        there = _vector(builder, [_compared(builder, i, "<=", count) for i in range(SIDE)])
-        kinds[0] = builder.select(there, kinds[0], ir.Constant(kinds[0].type, None))
-        for part, kind in enumerate(kinds):
-            place = builder.gep(desk, [builder.add(c, WHOLE(part * apart.literal_value))])
-            builder.store(kind, _vector_at(builder, place, SIDE), align=1)
+        kinds[0] = builder.select(_places(builder, "<=", count), kinds[0], ir.Constant(kinds[0].type, None))
+        _lay(builder, kinds, desk, c, apart.literal_value)
         return context.get_dummy_value()
 
     return types.void(desk, UNSIGNED, apart, zn, parts, indices, UNSIGNED, UNSIGNED, UNSIGNED), codegen
 
 
 @intrinsic
-def spread(typing_context: Any, desk: Any, c: Any, values: Any, j: Any, count: Any, unit: Any) -> Any:
-    """Put eight values on the desk from place c on: so many from the j-th on, at least one, the unit, and zeros."""
+def spread(typing_context: Any, desk: Any, c: Any, values: Any, j: Any) -> Any:
+    """Put eight values on the desk from place c on, those from the j-th on."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        desk, c, values, j = _opened(context, builder, signature, arguments)
+        _lay(builder, [_loaded(builder, builder.gep(values, [j]), SIDE)], desk, c, 0)
+        return context.get_dummy_value()
+
+    return types.void(desk, UNSIGNED, values, UNSIGNED), codegen
+
+
+@intrinsic
+def spread_rest(typing_context: Any, desk: Any, c: Any, values: Any, j: Any, count: Any, unit: Any) -> Any:
+    """Put fewer than eight values on the desk, the unit after them, and zeros."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, values, j, count, unit = _opened(context, builder, signature, arguments)
-        chosen = []
-        for i, v in enumerate(_numbers(builder, values, j, count)):
-            rest = builder.select(_compared(builder, i, "==", count), unit, v.type(0.0))
-            chosen.append(builder.select(_compared(builder, i, "<", count), v, rest))
-        builder.store(_vector(builder, chosen), _vector_at(builder, builder.gep(desk, [c]), SIDE), align=1)
+        known = _masked(builder, builder.gep(values, [j]), _places(builder, "<", count))
+        chosen = builder.select(_places(builder, "==", count), _same(builder, unit), known)
+        _lay(builder, [chosen], desk, c, 0)
         return context.get_dummy_value()
 
     return types.void(desk, UNSIGNED, values, UNSIGNED, UNSIGNED, desk.dtype), codegen
+
+
+@intrinsic
+def exempt(typing_context: Any, desk: Any, c: Any, count: Any, unit: Any) -> Any:
+    """Put eight ones on the desk from place c on, less a unit at the place after so many."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        desk, c, count, unit = _opened(context, builder, signature, arguments)
+        one = ir.Constant(unit.type, 1.0)
+        less = _same(builder, builder.fsub(one, unit))
+        _lay(builder, [builder.select(_places(builder, "==", count), less, _same(builder, one))], desk, c, 0)
+        return context.get_dummy_value()
+
+    return types.void(desk, UNSIGNED, UNSIGNED, desk.dtype), codegen
 
 
 @intrinsic
@@ -72,21 +105,32 @@ def give(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j = _opened(context, builder, signature, arguments)
-        starts = [builder.add(c, WHOLE(part * apart.literal_value)) for part in range(parts.literal_value)]
-        places = [builder.gep(desk, [start]) for start in starts]
-        z, n = (builder.load(_vector_at(builder, place, SIDE), align=1) for place in places[:2])
-        both = [_mixed(builder, z, n, order) for order in PAIRED]
-        for i, q in enumerate(_numbers(builder, indices, j, WHOLE(SIDE))):
-            known = context.cast(builder, q, signature.args[5].dtype, UNSIGNED)
-            record = builder.gep(zn, [builder.mul(known, WHOLE(parts.literal_value))])
-            register, first = both[i in HIGH], 2 * (LOW if i in LOW else HIGH).index(i)
-            pair = _mixed(builder, register, register, (first, first + 1))
-            builder.store(pair, _vector_at(builder, record, 2), align=1)
-            for part, place in enumerate(places[2:], start=2):
-                builder.store(builder.load(builder.gep(place, [WHOLE(i)])), builder.gep(record, [WHOLE(part)]))
+        known = [_unsigned(builder, q, signature.args[5].dtype) for q in _eight(builder, indices, j)]
+        records = [builder.gep(zn, [builder.mul(q, WHOLE(parts.literal_value))]) for q in known]
+        _put(builder, desk, c, apart.literal_value, parts.literal_value, records)
         return context.get_dummy_value()
 
     return types.void(desk, UNSIGNED, apart, zn, parts, indices, UNSIGNED), codegen
+
+
+@intrinsic
+def give_rest(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any, indices: Any, j: Any,
+              count: Any, bias: Any, extra: Any, spare: Any) -> Any:  # fmt: skip
+    """Put fewer than eight records of the desk back, the bias's after them if one is extra, and the others aside."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        desk, c, _, zn, _, indices, j, count, bias, extra, spare = _opened(context, builder, signature, arguments)
+        chosen = _rest(builder, indices, signature.args[5].dtype, j, count, bias)
+        size = WHOLE(parts.literal_value * context.get_abi_sizeof(zn.type.pointee))
+        starts = builder.add(builder.mul(chosen, _same(builder, size)), _same(builder, builder.ptrtoint(zn, WHOLE)))
+        nowhere = _same(builder, builder.ptrtoint(builder.gep(desk, [spare]), WHOLE))
+        wanted = builder.select(_places(builder, "<", builder.add(count, extra)), starts, nowhere)
+        records = [builder.inttoptr(builder.extract_element(wanted, PLACE(i)), zn.type) for i in range(SIDE)]
+        _put(builder, desk, c, apart.literal_value, parts.literal_value, records)
+        return context.get_dummy_value()
+
+    numbers = UNSIGNED, UNSIGNED, UNSIGNED, UNSIGNED, UNSIGNED
+    return types.void(desk, UNSIGNED, apart, zn, parts, indices, *numbers), codegen
 
 
 def _opened(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
@@ -95,14 +139,47 @@ def _opened(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
     return [make_array(k)(context, builder, a).data if isinstance(k, types.Array) else a for k, a in kinds]
 
 
-def _compared(builder: Any, i: int, how: str, count: Any) -> Any:
-    return builder.icmp_unsigned(how, WHOLE(i), count)
+def _places(builder: Any, how: str, count: Any) -> Any:
+    """Return for each of eight places whether it is before, at, or up to the one after so many."""
+    here = ir.Constant(ir.VectorType(PLACE, SIDE), [ir.Constant(PLACE, i) for i in range(SIDE)])
+    return builder.icmp_unsigned(how, here, _same(builder, builder.trunc(count, PLACE)))
 
 
-def _numbers(builder: Any, array: Any, j: Any, count: Any) -> list[Any]:
-    """Return eight numbers of an array from the j-th on, and that one instead of those from ``count`` on."""
-    steps = [builder.select(_compared(builder, i, "<", count), WHOLE(i), WHOLE(0)) for i in range(SIDE)]
-    return [builder.load(builder.gep(array, [builder.add(j, step)])) for step in steps]
+def _unsigned(builder: Any, whole: Any, kind: Any) -> Any:
+    """Return whole numbers, or a vector of them, with 64 bits."""
+    wide = ir.VectorType(WHOLE, SIDE) if isinstance(whole.type, ir.VectorType) else WHOLE
+    return whole if whole.type == wide else (builder.sext if kind.signed else builder.zext)(whole, wide)
+
+
+def _eight(builder: Any, array: Any, j: Any) -> list[Any]:
+    """Return eight numbers of an array from the j-th on."""
+    return [builder.load(builder.gep(array, [builder.add(j, WHOLE(i))])) for i in range(SIDE)]
+
+
+def _rest(builder: Any, indices: Any, kind: Any, j: Any, count: Any, bias: Any) -> Any:
+    """Return so many indices from the j-th on and the bias after them, as a vector, with zeros at its end."""
+    known = _unsigned(builder, _masked(builder, builder.gep(indices, [j]), _places(builder, "<", count)), kind)
+    return builder.select(_places(builder, "==", count), _same(builder, bias), known)
+
+
+def _lay(builder: Any, kinds: list[Any], desk: Any, c: Any, apart: int) -> None:
+    """Put vectors on the desk, from place c on and so far apart."""
+    for part, kind in enumerate(kinds):
+        place = builder.gep(desk, [builder.add(c, WHOLE(part * apart))])
+        builder.store(kind, _vector_at(builder, place, SIDE), align=1)
+
+
+def _put(builder: Any, desk: Any, c: Any, apart: int, parts: int, records: list[Any]) -> None:
+    """Store what is on the desk as records."""
+    places = [builder.gep(desk, [builder.add(c, WHOLE(part * apart))]) for part in range(parts)]
+    z, n = (_loaded(builder, place, SIDE) for place in places[:2])
+    both = [_mixed(builder, z, n, order) for order in PAIRED]
+    for i, record in enumerate(records):
+        register, first = both[i in HIGH], 2 * (LOW if i in LOW else HIGH).index(i)
+        pair = _mixed(builder, register, register, (first, first + 1))
+        builder.store(pair, _vector_at(builder, record, 2), align=1)
+        for part, place in enumerate(places[2:], start=2):
+            builder.store(builder.load(builder.gep(place, [WHOLE(i)])), builder.gep(record, [WHOLE(part)]))
 
 
 def _kinds(builder: Any, records: list[Any], parts: int) -> list[Any]:
@@ -114,14 +191,15 @@ def _kinds(builder: Any, records: list[Any], parts: int) -> list[Any]:
 
 def _pairs(builder: Any, records: list[Any]) -> list[Any]:
     """Return the first parts of records of two, and the second."""
-    loaded = [builder.load(_vector_at(builder, record, 2), align=1) for record in records]
+    loaded = [_loaded(builder, record, 2) for record in records]
     low, high = (_joined(builder, [loaded[i] for i in group]) for group in (LOW, HIGH))
     return [_mixed(builder, low, high, order) for order in SORTED]
 
 
 def _quads(builder: Any, records: list[Any], parts: int) -> list[Any]:
     """Return the parts of records of three or four, one after the other."""
-    loaded = [_part_of_four(builder, record, parts) for record in records]
+    first = ir.Constant(ir.VectorType(ir.IntType(1), 4), [ir.Constant(ir.IntType(1), i < parts) for i in range(4)])
+    loaded = [_masked(builder, record, first) for record in records]
     sides = [_joined(builder, [loaded[i], loaded[i + 4]]) for i in range(4)]
     found = []
     for order in PAIRED:
@@ -130,21 +208,28 @@ def _quads(builder: Any, records: list[Any], parts: int) -> list[Any]:
     return found[:parts]
 
 
-def _part_of_four(builder: Any, record: Any, parts: int) -> Any:
-    """Return the first numbers of a record as four, without a look at those after them."""
-    real = record.type.pointee
-    kind, flag = ir.VectorType(real, 4), ir.VectorType(ir.IntType(1), 4)
-    pointer = _vector_at(builder, record, 4)
-    name = f"llvm.masked.load.v4f{64 if isinstance(real, ir.DoubleType) else 32}.p0"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [pointer.type, PLACE, flag, kind]), name
-    )
-    mask = ir.Constant(flag, [ir.Constant(ir.IntType(1), i < parts) for i in range(4)])
+def _masked(builder: Any, place: Any, mask: Any) -> Any:
+    """Return the numbers of a vector that a mask has, and zeros; the others are not looked at."""
+    kind = ir.VectorType(place.type.pointee, mask.type.count)
+    pointer = builder.bitcast(place, kind.as_pointer())
+    letter = "i" if isinstance(kind.element, ir.IntType) else "f"
+    bits = kind.element.width if letter == "i" else 64 if isinstance(kind.element, ir.DoubleType) else 32
+    shape = ir.FunctionType(kind, [pointer.type, PLACE, mask.type, kind])
+    name = f"llvm.masked.load.v{kind.count}{letter}{bits}.p0"
+    function = cgutils.get_or_insert_function(builder.module, shape, name)
     return builder.call(function, [pointer, PLACE(1), mask, ir.Constant(kind, None)])
+
+
+def _loaded(builder: Any, place: Any, size: int) -> Any:
+    return builder.load(_vector_at(builder, place, size), align=1)
 
 
 def _vector_at(builder: Any, pointer: Any, size: int) -> Any:
     return builder.bitcast(pointer, ir.VectorType(pointer.type.pointee, size).as_pointer())
+
+
+def _same(builder: Any, number: Any) -> Any:
+    return _vector(builder, [number] * SIDE)
 
 
 def _vector(builder: Any, numbers: list[Any]) -> Any:

@@ -47,8 +47,8 @@ BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
 
 @inline
 def distance(indices, hi):
-    """Return how far ahead of a row's coordinates others are asked for; none where so many do not follow."""
-    return AHEAD if hi + AHEAD <= np.uint64(indices.shape[0]) else ZERO
+    """Return how far ahead of a row's coordinates, eight at a time, others are asked for; 0 where too few follow."""
+    return AHEAD if hi + AHEAD + np.uint64(8) <= np.uint64(indices.shape[0]) else ZERO
 
 
 @inline

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.kernels import plain, records
+from forel.kernels.recipe import room
 
 APART, SPARE = 9, 50
 
@@ -62,10 +63,11 @@ def test_records_arrive_where_they_would_one_by_one(parts, dtype, index, data):
     count, before, extra = (data.draw(st.integers(low, high)) for low, high in ((0, 8), (0, 3), (0, 1)))
     # The arrays end with the last index that may be looked at.
     indices = rng.permutation(12)[: before + count].astype(index)
-    values, zn = rng.normal(size=before + count).astype(dtype), rng.normal(size=13 * parts).astype(dtype)
+    values, zn = rng.normal(size=before + count).astype(dtype), np.zeros((13, room(parts)), dtype)
+    zn[:, :parts] = rng.normal(size=(13, parts))
     state = []
     for trip in (WHOLE if count == 8 else REST)[parts]:
-        desk, records_of = np.full(6 * APART, 7, dtype), zn.copy()
+        desk, records_of = np.full(6 * APART, 7, dtype), zn.ravel().copy()
         numbers = np.uint64(before), np.uint64(count), np.uint64(12), dtype(extra), np.uint64(extra)
         trip(desk, records_of, indices, values, *numbers)
         # Other parts than z are anybody's after the bias, and the spare place is anybody's.

@@ -58,7 +58,7 @@ class Lanes:
         """Forget everything; memory that is not touched again is not used."""
         recipe = self.recipe
         slots = self.features + 1
-        self.flat = _zeros(slots * recipe.parts * self.lanes, self.dtype)
+        self.flat = _zeros(slots * recipe.width, self.dtype)
         self.reach = np.zeros(slots if recipe.rate == "scale_free" else 1, self.dtype)
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
@@ -86,7 +86,7 @@ class Lanes:
     @property
     def state(self) -> NDArray[Any]:
         """The record of every coordinate, the bias last: (z, n) and what a certificate needs, for each lane."""
-        return self.flat.reshape(self.features + 1, -1, self.lanes)
+        return self.flat.reshape(self.features + 1, -1, self.lanes)[:, : self.recipe.parts]
 
     @property
     def arrays(self) -> tuple[Any, ...]:

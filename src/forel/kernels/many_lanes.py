@@ -31,7 +31,7 @@ def cell(i, k):
 def known(STATE, indices, values, lo, hi, i, k):
     """Return value, freedom, scale and n of the i-th coordinate and a lane."""
     inside, unit = i < hi - lo, desk.dtype.type(1)
-    q = np.uint64(indices[lo + i]) if inside else np.uint64(zn.shape[0] // (L * PARTS) - 1)
+    q = np.uint64(indices[lo + i]) if inside else final(zn)
     v, free, s = (values[lo + i], unit, unit - unit) if inside else (unit, unit - unit, unit - unit)
     #see s = max(reach[q], abs(v))
     return v, free, s, zn[q * WIDTH + np.uint64(L + k)]
@@ -69,7 +69,7 @@ def recall(STATE, indices, values, lo, hi, extra, held):
         #see s = SEEN
         recall_one(STATE, q, j - lo, s, v, held, unit)
     if extra > ZERO:
-        recall_one(STATE, np.uint64(zn.shape[0] // (L * PARTS) - 1), hi - lo, unit, unit, held, unit - unit)
+        recall_one(STATE, final(zn), hi - lo, unit, unit, held, unit - unit)
 
 
 @pasted
@@ -101,6 +101,6 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
         #see s = reach[q] = max(reach[q], abs(values[j]))
         absorb_one(STATE, q, j - lo, s, values[j], unit, pulled, rz, rn)
     if extra > ZERO:
-        bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
+        bias = final(zn)
         absorb_one(STATE, bias, hi - lo, unit, unit, unit - unit, pulled, rz, rn)
 '''

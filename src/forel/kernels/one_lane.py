@@ -99,7 +99,7 @@ def weigh(desk, base, count, lane, now, held):
 def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the row's coordinates and weights on the desk, the bias too if one is extra, and their margin in the row."""
     count, lane, now = hi - lo + extra, (params[0], params[1], params[2], params[3], params[4]), row[3]
-    bias, unit, far = np.uint64(zn.shape[0] // PARTS - 1), desk.dtype.type(extra), distance(indices, hi)
+    bias, unit, far = final(zn), desk.dtype.type(extra), distance(indices, hi)
     rest = (hi - lo) % SIDE
     exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit)
     for b in range(ZERO, count, BLOCK):
@@ -165,7 +165,7 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
 @inline
 def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
-    count, bias = hi - lo + extra, np.uint64(zn.shape[0] // PARTS - 1)
+    count, bias = hi - lo + extra, final(zn)
     rest, unit = (hi - lo) % SIDE, desk.dtype.type(extra)
     exempt(desk, cell(hi - lo - rest, 0) + FREE, rest, unit)
     for b in range(ZERO, count, BLOCK):

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.kernels.recipe import room
+
 __all__ = [
     "exempt",
     "fetch",
@@ -39,7 +41,7 @@ def fetch(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: N
     """Put eight records on the desk, one after the other."""
     for i in range(SIDE):
         for part in range(parts):
-            desk[int(c) + i + part * apart] = zn[int(indices[int(j) + i]) * parts + part]
+            desk[int(c) + i + part * apart] = zn[int(indices[int(j) + i]) * room(parts) + part]
 
 
 def fetch_rest(
@@ -49,7 +51,7 @@ def fetch_rest(
     for i in range(int(count) + 1):
         q = int(indices[int(j) + i] if i < count else bias)
         for part in range(parts):
-            desk[int(c) + i + part * apart] = zn[q * parts + part]
+            desk[int(c) + i + part * apart] = zn[q * room(parts) + part]
     desk[int(c) + int(count) + 1 : int(c) + SIDE] = 0
 
 
@@ -96,4 +98,4 @@ def give_rest(
 
 def _put(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, q: int) -> None:
     for part in range(parts):
-        zn[q * parts + part] = desk[c + part * apart]
+        zn[q * room(parts) + part] = desk[c + part * apart]

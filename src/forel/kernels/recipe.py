@@ -12,7 +12,7 @@ from forel.kernels.one_lane import ONE_LANE
 from forel.kernels.slopes import IMPLICIT, MARGINAL, SOFTMAX
 from forel.kernels.template import TEMPLATE
 
-__all__ = ["FLAGS", "Recipe"]
+__all__ = ["FLAGS", "Recipe", "room"]
 
 # Sums keep their order, because dithered sums mean it, and infinities are looked for.
 FLAGS = frozenset({"nsz", "arcp", "contract", "afn"})
@@ -25,6 +25,17 @@ LABELS = {
     "classes": "(one if labels[r] == CLASS else zero)",
     "signs": "(one if labels[r] == CLASS else -one)",
 }
+
+
+def room(numbers: int) -> int:
+    """Return how far apart records of so many numbers are: three take the room of four.
+
+    None of them reaches into a second cache line then, and they are loaded and stored as one.
+
+    >>> room(2), room(3), room(4), room(32)
+    (2, 4, 4, 32)
+    """
+    return 4 if numbers == 3 else numbers
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,11 @@ class Recipe:
         if not self.certified:
             return 2
         return 4 if self.primal else 3 if self.rule == "proximal" else 2
+
+    @property
+    def width(self) -> int:
+        """How far it is from one coordinate's record to the next one's."""
+        return room(self.lanes * self.parts)
 
     @property
     def catches_up(self) -> Literal["no", "fade", "drift", "replay"]:
@@ -104,10 +120,9 @@ class Recipe:
 
     def _lines(self) -> list[int]:
         """Return the numbers of a coordinate's record whose cache lines are asked for."""
-        record, line = self.lanes * self.parts, LINE // (8 if self.double else 4)
-        # A record that does not divide a line, or lines, may reach into one more; three numbers are read as four.
-        last = record if record == 3 else record - 1
-        return [*range(0, record, line), *([last] if max(record, line) % min(record, line) else [])]
+        record, line = self.width, LINE // (8 if self.double else 4)
+        # A record that does not divide a line, or lines, may reach into one more.
+        return [*range(0, record, line), *([record - 1] if max(record, line) % min(record, line) else [])]
 
     def source(self, imports: str) -> str:
         """Return the template with this recipe's lines and literals."""
@@ -140,6 +155,7 @@ class Recipe:
             "lanes": self.lanes,
             "groups": self.groups,
             "parts": self.parts,
+            "width": self.width,
             "ahead": AHEAD if self.lanes <= 8 else WIDE_AHEAD,
             "kinds": 3 if self.rule == "implicit" else 2,
             "bias": int(self.bias),

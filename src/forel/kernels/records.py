@@ -12,6 +12,8 @@ from numba import extending, types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array
 
+from forel.kernels.recipe import room
+
 __all__ = ["exempt", "fetch", "fetch_rest", "give", "give_rest", "spread", "spread_rest"]
 
 SIDE, WHOLE, PLACE = 8, ir.IntType(64), ir.IntType(32)
@@ -19,6 +21,7 @@ SIDE, WHOLE, PLACE = 8, ir.IntType(64), ir.IntType(32)
 LOW, HIGH = (0, 1, 4, 5), (2, 3, 6, 7)
 SORTED = [(k, 2 + k, 8 + k, 10 + k, 4 + k, 6 + k, 12 + k, 14 + k) for k in (0, 1)]
 PAIRED = [(k, 8 + k, 1 + k, 9 + k, 4 + k, 12 + k, 5 + k, 13 + k) for k in (0, 2)]
+QUARTERS = [(k, k + 1, 8 + k, 9 + k, 4 + k, 5 + k, 12 + k, 13 + k) for k in (0, 2)]  # the same with pairs as numbers
 
 intrinsic: Any = extending.intrinsic(prefer_literal=True)
 UNSIGNED = types.uint64
@@ -31,7 +34,7 @@ def fetch(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: An
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j = _opened(context, builder, signature, arguments)
         known = [_unsigned(builder, q, signature.args[5].dtype) for q in _eight(builder, indices, j)]
-        records = [builder.gep(zn, [builder.mul(q, WHOLE(parts.literal_value))]) for q in known]
+        records = [builder.gep(zn, [builder.mul(q, WHOLE(room(parts.literal_value)))]) for q in known]
         _lay(builder, _kinds(builder, records, parts.literal_value), desk, c, apart.literal_value)
         return context.get_dummy_value()
 
@@ -49,7 +52,7 @@ def fetch_rest(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, part
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j, count, bias = _opened(context, builder, signature, arguments)
         chosen = _rest(builder, indices, signature.args[5].dtype, j, count, bias)
-        starts = builder.mul(chosen, _same(builder, WHOLE(parts.literal_value)))
+        starts = builder.mul(chosen, _same(builder, WHOLE(room(parts.literal_value))))
         records = [builder.gep(zn, [builder.extract_element(starts, PLACE(i))]) for i in range(SIDE)]
         kinds = _kinds(builder, records, parts.literal_value)
         kinds[0] = builder.select(_places(builder, "<=", count), kinds[0], ir.Constant(kinds[0].type, None))
@@ -106,7 +109,7 @@ def give(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts: Any
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j = _opened(context, builder, signature, arguments)
         known = [_unsigned(builder, q, signature.args[5].dtype) for q in _eight(builder, indices, j)]
-        records = [builder.gep(zn, [builder.mul(q, WHOLE(parts.literal_value))]) for q in known]
+        records = [builder.gep(zn, [builder.mul(q, WHOLE(room(parts.literal_value)))]) for q in known]
         _put(builder, desk, c, apart.literal_value, parts.literal_value, records)
         return context.get_dummy_value()
 
@@ -121,7 +124,7 @@ def give_rest(typing_context: Any, desk: Any, c: Any, apart: Any, zn: Any, parts
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         desk, c, _, zn, _, indices, j, count, bias, extra, spare = _opened(context, builder, signature, arguments)
         chosen = _rest(builder, indices, signature.args[5].dtype, j, count, bias)
-        size = WHOLE(parts.literal_value * context.get_abi_sizeof(zn.type.pointee))
+        size = WHOLE(room(parts.literal_value) * context.get_abi_sizeof(zn.type.pointee))
         starts = builder.add(builder.mul(chosen, _same(builder, size)), _same(builder, builder.ptrtoint(zn, WHOLE)))
         nowhere = _same(builder, builder.ptrtoint(builder.gep(desk, [spare]), WHOLE))
         wanted = builder.select(_places(builder, "<", builder.add(count, extra)), starts, nowhere)
@@ -170,16 +173,21 @@ def _lay(builder: Any, kinds: list[Any], desk: Any, c: Any, apart: int) -> None:
 
 
 def _put(builder: Any, desk: Any, c: Any, apart: int, parts: int, records: list[Any]) -> None:
-    """Store what is on the desk as records."""
+    """Store what is on the desk as records, each at once; a fourth number that is room only is 0."""
     places = [builder.gep(desk, [builder.add(c, WHOLE(part * apart))]) for part in range(parts)]
-    z, n = (_loaded(builder, place, SIDE) for place in places[:2])
-    both = [_mixed(builder, z, n, order) for order in PAIRED]
-    for i, record in enumerate(records):
-        register, first = both[i in HIGH], 2 * (LOW if i in LOW else HIGH).index(i)
-        pair = _mixed(builder, register, register, (first, first + 1))
-        builder.store(pair, _vector_at(builder, record, 2), align=1)
-        for part, place in enumerate(places[2:], start=2):
-            builder.store(builder.load(builder.gep(place, [WHOLE(i)])), builder.gep(record, [WHOLE(part)]))
+    kinds = [_loaded(builder, place, SIDE) for place in places]
+    registers = [_mixed(builder, kinds[0], kinds[1], order) for order in PAIRED]
+    owners = [(int(i in HIGH), (HIGH if i in HIGH else LOW).index(i)) for i in range(SIDE)]
+    if parts > 2:
+        fourth = kinds[3] if parts == 4 else ir.Constant(kinds[0].type, None)
+        others = [_mixed(builder, kinds[2], fourth, order) for order in PAIRED]
+        halves = zip(registers, others, strict=True)
+        registers = [_mixed(builder, one, other, order) for one, other in halves for order in QUARTERS]
+        owners = [(i % 4, i // 4) for i in range(SIDE)]
+    size = room(parts)
+    for record, (owner, nth) in zip(records, owners, strict=True):
+        numbers = _mixed(builder, registers[owner], registers[owner], range(size * nth, size * nth + size))
+        builder.store(numbers, _vector_at(builder, record, size), align=1)
 
 
 def _kinds(builder: Any, records: list[Any], parts: int) -> list[Any]:
@@ -198,13 +206,12 @@ def _pairs(builder: Any, records: list[Any]) -> list[Any]:
 
 def _quads(builder: Any, records: list[Any], parts: int) -> list[Any]:
     """Return the parts of records of three or four, one after the other."""
-    first = ir.Constant(ir.VectorType(ir.IntType(1), 4), [ir.Constant(ir.IntType(1), i < parts) for i in range(4)])
-    loaded = [_masked(builder, record, first) for record in records]
+    loaded = [_loaded(builder, record, 4) for record in records]
     sides = [_joined(builder, [loaded[i], loaded[i + 4]]) for i in range(4)]
     found = []
     for order in PAIRED:
         low, high = (_mixed(builder, sides[k], sides[k + 1], order) for k in (0, 2))
-        found += [_mixed(builder, low, high, (k, k + 1, 8 + k, 9 + k, 4 + k, 5 + k, 12 + k, 13 + k)) for k in (0, 2)]
+        found += [_mixed(builder, low, high, quarters) for quarters in QUARTERS]
     return found[:parts]
 
 

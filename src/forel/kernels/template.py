@@ -6,10 +6,10 @@ in ``one_lane`` or in ``many_lanes``. Arrays are flat and the number of lanes is
 which parts of an array cannot overlap.
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
-point. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has six numbers a lane:
-margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The ``totals`` are
-doubles, four a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks. Lanes of several settings and
-classes have the settings of one class next to each other.
+point; records are WIDTH numbers apart. The ``desk`` is what the coordinates of the present row are worked on with. The
+``row`` has six numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z
+is a point. The ``totals`` are four doubles a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
+Lanes of several settings and classes have the settings of one class next to each other.
 """
 
 __all__ = ["TEMPLATE"]
@@ -29,7 +29,7 @@ loose = njit(fastmath=FLAGS | {"reassoc"}, forceinline=True, no_cpython_wrapper=
 pasted = njit(fastmath=FLAGS, inline="always", **HOW)  # as if written there
 L, GROUPS, PARTS = {lanes}, {groups}, {parts}
 ZERO, ONE, TWO, THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
-WIDTH, EXTRA, AHEAD = np.uint64({lanes} * {parts}), np.uint64({bias}), np.uint64({ahead})
+WIDTH, EXTRA, AHEAD = np.uint64({width}), np.uint64({bias}), np.uint64({ahead})
 BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
 
 
@@ -43,6 +43,12 @@ BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
 #replay             break
 #replay         z -= (clock(s + 1, p) - now) * x
 #replay     return z
+
+
+@inline
+def final(zn):
+    """Return the last coordinate, which is the bias."""
+    return np.uint64(zn.shape[0]) // WIDTH - ONE
 
 
 @inline
@@ -219,7 +225,7 @@ def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, ou
 @entry
 def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
     """Write the weights of the chosen coordinates in every lane."""
-    bias = np.uint64(zn.shape[0] // (L * PARTS) - 1)
+    bias = final(zn)
     held, real = zn.dtype.type(total(t)), zn.dtype.type
     nothing = np.zeros(64, lanes.dtype)
     params, row, desk = scratch(lanes, 65)

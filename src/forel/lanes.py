@@ -59,7 +59,7 @@ class Lanes:
         recipe = self.recipe
         slots = self.features + 1
         self.flat = _zeros(slots * recipe.width, self.dtype)
-        self.reach = np.zeros(slots if recipe.rate == "scale_free" else 1, self.dtype)
+        self._scales = np.zeros(slots if recipe.rate == "scale_free" and not recipe.within else 1, self.dtype)
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
@@ -89,9 +89,14 @@ class Lanes:
         return self.flat.reshape(self.features + 1, -1, self.lanes)[:, : self.recipe.parts]
 
     @property
+    def reach(self) -> NDArray[Any]:
+        """The scale of every coordinate, where rates are scale-free; one number elsewhere."""
+        return self.flat.reshape(-1, self.recipe.width)[:, -1] if self.recipe.within else self._scales
+
+    @property
     def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes: state, what some rules keep beside it, rounds, and parameters."""
-        return self.flat, self.reach, self.last, self.mark, self.rounds, self.parameters
+        return self.flat, self._scales, self.last, self.mark, self.rounds, self.parameters
 
     def take(self, other: "Lanes", lanes: slice) -> None:
         """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""

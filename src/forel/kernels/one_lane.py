@@ -2,9 +2,9 @@
 
 The ``desk`` has blocks of BLOCK coordinates, the bias last, and in a block numbers of the same kind are together: Z, N,
 G and MOVED as in the state, the weight X, ROOT = √n, what is found AFTER a step, the value V, whether a penalty
-applies, FREE, the scale SPAN, and SPARE room for what nobody asks for. One array, and distances that are literals, tell
-the compiler that kinds do not overlap. It takes SIDE coordinates at a time, and none is left over, because the places
-after the last are empty.
+applies, FREE, the scale SPAN, which may be a record's fourth number, and SPARE room for what nobody asks for. One
+array, and distances that are literals, tell the compiler that kinds do not overlap. It takes SIDE coordinates at a
+time, and none is left over, because the places after the last are empty.
 """
 
 __all__ = ["ONE_LANE"]
@@ -13,6 +13,7 @@ ONE_LANE = '''\
 BLOCK, SIDE = np.uint64(64), np.uint64(8)
 APART = 64
 Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SPARE, SIZE = [np.uint64(APART * kind) for kind in range(12)]
+#within SPAN = MOVED
 
 
 @inline
@@ -49,7 +50,7 @@ def known(STATE, indices, values, lo, hi, i, k):
 #late     z = desk[c + Z]
 #late     p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
 #fade     s = z - z
-#fade     #see s = reach[q]
+#fade     #see s = desk[c + SPAN]
 #fade     strong = strength(measure(desk[c + N]), s, row[3], p)
 #fade     z = zn.dtype.type(faded(z, strong, zn.dtype.type(t - last[q]), p))
 #drift     z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
@@ -71,7 +72,7 @@ def put(STATE, q, c):
 #behind     """Say up to when a coordinate is up to date, and its scale."""
 #drift     mark[q] = totals[3]
 #since     last[q] = t + 1
-#see     reach[q] = desk[c + SPAN]
+#apart     reach[q] = desk[c + SPAN]
 
 
 @inline
@@ -109,14 +110,14 @@ def recall(STATE, indices, values, lo, hi, extra, held):
             for j in range(lo + b + i, lo + b + i + SIDE):
                 coming(zn, reach, indices, j + far)
             fetch(desk, base + i, APART, zn, PARTS, indices, lo + b + i)
-            #see fetch(desk, base + i + SPAN, APART, reach, 1, indices, lo + b + i)
+            #apart fetch(desk, base + i + SPAN, APART, reach, 1, indices, lo + b + i)
             spread(desk, base + i + V, values, lo + b + i)
         if whole < here:
             if far > ZERO:
                 for j in range(lo + b + whole, lo + b + whole + SIDE):
                     coming(zn, reach, indices, j + far)
             fetch_rest(desk, base + whole, APART, zn, PARTS, indices, lo + b + whole, rest, bias)
-            #see fetch_rest(desk, base + whole + SPAN, APART, reach, 1, indices, lo + b + whole, rest, bias)
+            #apart fetch_rest(desk, base + whole + SPAN, APART, reach, 1, indices, lo + b + whole, rest, bias)
             spread_rest(desk, base + whole + V, values, lo + b + whole, rest, unit)
         #late for i in range(here):
         #late     freshen(STATE, np.uint64(indices[lo + b + i]) if i < seen else bias, base + i)

@@ -70,9 +70,14 @@ class Recipe:
         return 4 if self.primal else 3 if self.rule == "proximal" else 2
 
     @property
+    def within(self) -> bool:
+        """Whether the scale of a scale-free rate is a record's fourth number, instead of in an array of its own."""
+        return self.rate == "scale_free" and self.lanes == 1 and self.parts < 4
+
+    @property
     def width(self) -> int:
         """How far it is from one coordinate's record to the next one's."""
-        return room(self.lanes * self.parts)
+        return 4 if self.within else room(self.lanes * self.parts)
 
     @property
     def catches_up(self) -> Literal["no", "fade", "drift", "replay"]:
@@ -128,6 +133,8 @@ class Recipe:
         """Return the template with this recipe's lines and literals."""
         wanted = {
             "see": self.rate == "scale_free",
+            "within": self.within,
+            "apart": self.rate == "scale_free" and not self.within,
             "timed": self.rate in ("constant", "root"),
             "bias": self.bias,
             "dither": not self.double,
@@ -135,7 +142,7 @@ class Recipe:
             "explicit": self.rule != "implicit",
             "since": self.counts,
             "late": self.catches_up != "no",
-            "behind": self.catches_up != "no" or self.rate == "scale_free",
+            "behind": self.catches_up != "no" or (self.rate == "scale_free" and not self.within),
             **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
             "proof": self.certified,
             "gradients": self.parts >= 3,
@@ -154,7 +161,7 @@ class Recipe:
             "real": "np.float64" if self.double else "np.float32",
             "lanes": self.lanes,
             "groups": self.groups,
-            "parts": self.parts,
+            "parts": 4 if self.within else self.parts,
             "width": self.width,
             "ahead": AHEAD if self.lanes <= 8 else WIDE_AHEAD,
             "kinds": 3 if self.rule == "implicit" else 2,

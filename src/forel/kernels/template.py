@@ -6,10 +6,11 @@ in ``one_lane`` or in ``many_lanes``. Arrays are flat and the number of lanes is
 which parts of an array cannot overlap.
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
-point; records are WIDTH numbers apart. The ``desk`` is what the coordinates of the present row are worked on with. The
-``row`` has six numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z
-is a point. The ``totals`` are four doubles a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks.
-Lanes of several settings and classes have the settings of one class next to each other.
+point. Records are WIDTH numbers apart; in one lane the fourth number may be the scale of a scale-free rate, which is in
+``reach`` otherwise. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has six
+numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The
+``totals`` are four doubles a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks. Lanes of
+several settings and classes have the settings of one class next to each other.
 """
 
 __all__ = ["TEMPLATE"]
@@ -63,7 +64,7 @@ def coming(zn, reach, indices, j):
     q = np.uint64(indices[j])
     ahead = q * WIDTH
     {prefetch}
-    #see prefetch(reach, q)
+    #apart prefetch(reach, q)
 
 
 @pasted

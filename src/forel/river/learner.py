@@ -82,8 +82,8 @@ class Learner:
         lanes = self.lanes
         self._kernel = getattr(lanes.kernel, "module", lanes.kernel)
         self._out = np.zeros(lanes.lanes, lanes.dtype)
-        state = lanes.flat, lanes.reach, lanes.last, lanes.mark, lanes.parameters, lanes.totals
-        arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, self._out)
+        *state, _, parameters = lanes.arrays
+        arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, parameters, lanes.totals, self._out)
         self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds], np.int64)
         self._slots, self._bound = lanes.features, True
 

@@ -1,7 +1,9 @@
 """The fast learner against the reference engine, and what it does with bad input."""
 
+import copy
 import itertools
 import math
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -624,6 +626,26 @@ def test_progress_is_what_was_predicted_before_learning():
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
+@pytest.mark.parametrize("certified", [False, True])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_copies_go_on_as_the_model_itself_scales_and_all(algorithm, certified, lanes):
+    dense, labels = stream("logistic")
+    half, settings = ROUNDS // 2, Settings(rate="scale_free", algorithm=algorithm, alpha=(0.5, 0.2)[:lanes], l1=0.02)
+    model = Linear(N, settings, dtype=np.float64, certified=certified)
+    model.learn(dense[:half], labels[:half])
+    assert model._lanes.reach[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
+    assert model._lanes.reach[-1] == 1
+    twins = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.only(0)]
+    for one in (model, *twins):
+        one.learn(dense[half:], labels[half:])
+    for twin in twins:
+        assert np.array_equal(twin.state[:, :, 0], model.state[:, :, 0])
+        assert np.array_equal(twin._lanes.reach, model._lanes.reach)
+        assert np.array_equal(twin.weights[:, 0], model.weights[:, 0])
+
+
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("rate", ["adagrad", "scale_free", "root"])
 @pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
 @pytest.mark.parametrize("penalty_weight", ["once", "every"])
@@ -635,6 +657,7 @@ def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algo
     margins = whole.progress(dense, labels, held=held)
     without.learn(dense[~held], labels[~held])
     assert whole.state.tobytes() == without.state.tobytes()
+    assert whole._lanes.reach.tobytes() == without._lanes.reach.tobytes()
     assert (whole.rounds, whole.loss.tolist()) == (without.rounds, without.loss.tolist())
     last = np.flatnonzero(held)[-1]
     before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])

@@ -59,7 +59,7 @@ class Lanes:
         recipe = self.recipe
         slots = self.features + 1
         self.flat = _zeros(slots * recipe.width, self.dtype)
-        self._scales = np.zeros(slots if recipe.rate == "scale_free" and not recipe.within else 1, self.dtype)
+        self._scales = np.zeros(slots if recipe.apart else 1, self.dtype)
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)

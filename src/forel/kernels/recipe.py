@@ -71,8 +71,13 @@ class Recipe:
 
     @property
     def within(self) -> bool:
-        """Whether the scale of a scale-free rate is a record's fourth number, instead of in an array of its own."""
+        """Whether the scale of a scale-free rate is a record's fourth number."""
         return self.rate == "scale_free" and self.lanes == 1 and self.parts < 4
+
+    @property
+    def apart(self) -> bool:
+        """Whether scales have an array of their own, where records have no room for them."""
+        return self.rate == "scale_free" and not self.within
 
     @property
     def width(self) -> int:
@@ -134,7 +139,7 @@ class Recipe:
         wanted = {
             "see": self.rate == "scale_free",
             "within": self.within,
-            "apart": self.rate == "scale_free" and not self.within,
+            "apart": self.apart,
             "timed": self.rate in ("constant", "root"),
             "bias": self.bias,
             "dither": not self.double,
@@ -142,7 +147,7 @@ class Recipe:
             "explicit": self.rule != "implicit",
             "since": self.counts,
             "late": self.catches_up != "no",
-            "behind": self.catches_up != "no" or (self.rate == "scale_free" and not self.within),
+            "behind": self.catches_up != "no" or self.apart,
             **{name: self.catches_up == name for name in ("fade", "drift", "replay")},
             "proof": self.certified,
             "gradients": self.parts >= 3,

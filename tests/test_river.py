@@ -82,7 +82,7 @@ def test_weights_are_those_of_the_fast_learner_to_the_bit(options, dtype, monkey
     assert np.array_equal(found, linear.margins(rows)[:, 0])
     mine, its = model.certificate(), linear.certificate()
     used = [*range(len(names)), *([len(names)] if options.get("bias", True) else [])]
-    assert (mine.loss, mine.played, mine.constant) == pytest.approx((its.loss, its.played, its.constant))
+    assert (mine.loss, mine.lower, mine.constant) == pytest.approx((its.loss, its.lower, its.constant))
     assert np.array_equal(mine.gradients, its.gradients[used])
     assert np.array_equal(mine.strength, its.strength[used])
     weights = [*model.weights.values(), *([model.intercept] if options.get("bias", True) else [])]
@@ -147,7 +147,7 @@ def test_classes_come_as_they_come_and_each_is_the_model_of_its_own():
             assert model.weights[label][name] == pytest.approx(weight, rel=1e-9, abs=1e-12)
         assert model.intercept[label] == pytest.approx(each.intercept, rel=1e-9)
         mine, its = model.certificate(label), each.certificate()
-        assert (mine.rounds, mine.loss, mine.played) == pytest.approx((its.rounds, its.loss, its.played))
+        assert (mine.rounds, mine.loss, mine.lower) == pytest.approx((its.rounds, its.loss, its.lower))
     for x, y in data[-50:]:
         found = model.predict_proba_one(x)
         each = {label: m.predict_proba_one(x)[True] for label, m in alone.items()}

@@ -19,7 +19,7 @@ from forel.store.files import Path, sweep
 
 __all__ = ["Standing", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
 
-NUMBERS = ("turn", "rows", "entries", "bytes", "negative", "seconds")
+NUMBERS = ("turn", "rows", "entries", "bytes", "negative", "seconds", "certificate")
 
 
 @dataclass
@@ -37,6 +37,7 @@ class Standing:
     first : rows and entries of the first pass, once it is over
     finished : what measured the rows that passes before this learned from
     seconds : spent so far
+    certificate : what is proved of the rows of the first pass, once it is over
     """
 
     seen: Progressive
@@ -52,6 +53,7 @@ class Standing:
     first: tuple[int, int] = (0, 0)
     finished: list[Progressive] = field(default_factory=list)
     seconds: float = 0.0
+    certificate: str | None = None
 
     @property
     def measures(self) -> list[Progressive]:

@@ -1,12 +1,14 @@
 """The learner for people with their own models: sparse gradients in, weights out."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate
-from forel.checks import all_finite, refuse, whole
+from forel.checks import all_finite, number, refuse, whole
 from forel.lanes import Lanes
 from forel.settings import Settings
 
@@ -53,6 +55,7 @@ class GradientLearner:
         fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__} | plain
         self._lanes = Lanes(features, Settings(**fields), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
+        self._loss = 0.0  # NaN once it was not given
 
     @property
     def rounds(self) -> int:
@@ -62,9 +65,15 @@ class GradientLearner:
     def reset(self) -> None:
         """Forget everything."""
         self._lanes.reset()
+        self._loss = 0.0
 
-    def feed(self, indices: ArrayLike, gradient: ArrayLike) -> None:
-        """Take one round: the gradient at these indices, zero elsewhere, a row an index and a column a lane."""
+    def feed(self, indices: ArrayLike, gradient: ArrayLike, loss: float | None = None) -> None:
+        """Take one round: the gradient at these indices, zero elsewhere, a row an index and a column a lane.
+
+        ``loss`` is what the weights lost in this round. Regret and its bound do not need it; what a certificate says
+        of losses does, in every round.
+        """
+        value = math.nan if loss is None else number("loss", loss, "a finite number, or None")
         held = self._indices(indices)
         lanes = self._lanes
         with np.errstate(over="ignore"):
@@ -77,6 +86,8 @@ class GradientLearner:
             raise ValueError("indices: got one of them twice, expected each once, with its gradients added up")
         ends = np.array([0, held.size], np.int64)
         lanes.rounds = int(lanes.kernel.feed(ends, held, rows.ravel(), *lanes.arrays, held.size + 1, lanes.totals))
+        lanes.weight += 1.0
+        self._loss += value
 
     def weights(self, indices: ArrayLike | None = None) -> NDArray[Any]:
         """Return the weights at these indices, or at all, a row an index and a column a lane."""
@@ -89,7 +100,10 @@ class GradientLearner:
         """Return what is proved of the gradients so far; weights count index by index within a lane."""
         if not self._lanes.certified:
             raise ValueError("certified: got False, expected a learner made with certified=True")
-        return self._lanes.certificate(slice(None))
+        proof = self._lanes.certificate(slice(None))
+        void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
+        played = proof.loss - proof.lower
+        return replace(proof, loss=self._loss, lower=self._loss - played, least=-math.inf, floor_void=void)
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         held = np.asarray(indices)

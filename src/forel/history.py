@@ -150,4 +150,4 @@ def proofs(moment: Moment) -> dict[str, float]:
     best = proof.gradients * (-norm / pull if pull else 0.0)
     if not proof.void and (proof.radius is None or LINF(best) <= proof.radius):
         said["bound"] = proof.bound(best)
-    return {name: value / proof.rounds for name, value in said.items()}
+    return {name: value / (proof.weight or 1.0) for name, value in said.items()}

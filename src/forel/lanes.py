@@ -6,14 +6,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.certificate import Certificate, ruled_out
+from forel.certificate import Certificate, LossFloor, Snapshot
 from forel.checks import refuse, whole
 from forel.settings import Settings
 
-__all__ = ["Lanes"]
+__all__ = ["TOTALS", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
+TOTALS = 5  # sums of each lane
 
 
 class Lanes:
@@ -63,8 +64,9 @@ class Lanes:
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
-        self.totals = np.zeros(4 * self.lanes)
+        self.totals = np.zeros(TOTALS * self.lanes)
         self.rounds = 0
+        self.weight = 0.0
 
     @property
     def recipe(self) -> Any:
@@ -109,8 +111,8 @@ class Lanes:
                 part = given[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))) if part.ndim > 1 else part)
                 mine[start + used] = part[used]
-        self.totals.reshape(4, -1)[:] = other.totals.reshape(4, -1)[:, lanes]
-        self.rounds = other.rounds
+        self.totals.reshape(TOTALS, -1)[:] = other.totals.reshape(TOTALS, -1)[:, lanes]
+        self.rounds, self.weight = other.rounds, other.weight
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""
@@ -146,7 +148,7 @@ class Lanes:
         """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
         settings, primal = self.settings, self.recipe.primal
         some = np.arange(self.features + int(settings.bias)) if among is None else among
-        totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
+        totals = self.totals.reshape(TOTALS, self.lanes)[:, lanes].sum(axis=1)
         columns, spent = np.empty((5, len(range(self.lanes)[lanes]), some.size)), 0.0
         for start, found, paid in self._parts(lanes, some):
             for column, block in zip(columns, found, strict=True):
@@ -159,8 +161,9 @@ class Lanes:
             spent += sum(paid for _, _, paid in self._parts(lanes, others))
         return Certificate(
             rounds=self.rounds,
+            weight=self.weight,
             loss=float(totals[0]),
-            played=float(totals[1]),
+            lower=float(totals[0]) - float(totals[1]),
             gradients=gradients,
             strength=strength,
             linear=linear,
@@ -171,25 +174,73 @@ class Lanes:
             radius=None if settings.radius is None else float(self.parameters.reshape(5, -1)[4, lanes].min()),
             result="Theorem 12" if primal else "Lemma 5",
             void=self._void(),
+            rounding=self._rounding(lanes),
+            slack=self._slack(lanes, float(totals[0]), float(totals[1]), self.weight),
+            least=settings.least,
+            bias=settings.bias,
         )
 
-    def words(self, lanes: slice, more: float = 0.0) -> str:
-        """Return what that certificate says of all models no larger than the one learned, without its tables.
+    def snapshot(self) -> Snapshot:
+        """Return where the sums of certificates stand."""
+        if not self.certified:
+            return Snapshot(self.rounds, self.weight)
+        slots = self.seen
+        gradients = self.state[:, self._gradient_part][slots].astype(np.float64)
+        return Snapshot(self.rounds, self.weight, self.totals.copy(), slots, gradients)
 
-        ``more`` is what was lost on top of what these lanes lost.
+    def words(self, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
+        """Return what a certificate of all rows, or of those since a snapshot, says of models no larger than the learned.
+
+        ``suffered`` is what was lost on them, where that is not what these lanes lost.
         """
-        loss, played = self.totals.reshape(4, self.lanes)[:2, lanes].sum(axis=1).tolist()
-        gradients, norm = self._norms(lanes)
-        floor = (loss - played - norm * gradients) / max(self.rounds, 1)
-        return ruled_out(self.rounds, loss + more, floor, norm)
+        before = Snapshot() if since is None else since
+        loss, played = self._sums(lanes, since)
+        gradients, norm = self._norms(lanes, before)
+        rows, weight = self.rounds - before.rounds, self.weight - before.weight
+        lower = loss - played - self._slack(lanes, loss, played, weight)
+        rounding, least, bias = self._rounding(lanes), self.settings.least, self.settings.bias
+        own = loss if suffered is None else suffered
+        return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias).words(norm)
 
-    def _norms(self, lanes: slice) -> tuple[float, float]:
-        """Return ‖g_{1:T}‖₂ and ‖x‖₂ of some lanes together, without a table of either."""
-        part, gradients, weights = 2 if self.recipe.parts > 2 else 0, 0.0, 0.0
+    def _sums(self, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
+        """Return the loss of some lanes together, and Σ g·x."""
+        totals = self.totals if since is None or since.totals is None else self.totals - since.totals
+        loss, played = totals.reshape(TOTALS, self.lanes)[:2, lanes].sum(axis=1).tolist()
+        return loss, played
+
+    def _rounding(self, lanes: slice) -> float:
+        """Return how far ‖g_{1:T}‖ as it is kept may be from that of exact sums.
+
+        Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
+        their squares is what all of them come to, and a few times that is not exceeded.
+        """
+        squares = float(self.totals.reshape(TOTALS, self.lanes)[4, lanes].sum())
+        return 4 * float(np.finfo(self.dtype).eps) * float(np.sqrt(squares))
+
+    def _slack(self, lanes: slice, loss: float, played: float, weight: float) -> float:
+        """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
+
+        Each loss and slope is right to a few last places, and each addition to the last place of a double.
+        """
+        sums = float(np.abs(self.totals.reshape(TOTALS, self.lanes)[:2, lanes]).sum())
+        added = 2 * float(np.finfo(np.float64).eps) * self.rounds * sums
+        return 8 * float(np.finfo(self.dtype).eps) * (abs(loss) + abs(played) + weight) + added
+
+    @property
+    def _gradient_part(self) -> int:
+        """Which number of a record is g_{1:t}; without one, z is."""
+        return 2 if self.recipe.parts > 2 else 0
+
+    def _norms(self, lanes: slice, since: Snapshot) -> tuple[float, float]:
+        """Return ‖g_{1:T}‖₂ since a snapshot and ‖x‖₂ of some lanes together, without a table of either."""
+        part, gradients, weights = self._gradient_part, 0.0, 0.0
         for start, x in self.blocks(0, self.features + int(self.settings.bias)):
-            g = self.state[start : start + len(x), part, lanes]
+            g = self.state[start : start + len(x), part, lanes].astype(np.float64)
+            if since.slots is not None and since.gradients is not None:
+                low, high = np.searchsorted(since.slots, (start, start + len(x)))
+                g[since.slots[low:high] - start] -= since.gradients[low:high, lanes]
             # Not vdot, which would start threads on arrays this long.
-            gradients += float(np.sum(np.square(g, dtype=np.float64)))
+            gradients += float(np.sum(np.square(g)))
             weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
         return float(np.sqrt(gradients)), float(np.sqrt(weights))
 
@@ -254,3 +305,12 @@ def _zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     raw = np.zeros(count + room, dtype)
     start = (-raw.ctypes.data % LINE) // dtype.itemsize
     return raw[start : start + count]
+
+
+def summed(start: float, terms: NDArray[Any]) -> float:
+    """Return a sum continued one term after the other, so that it does not depend on how rows come in blocks.
+
+    >>> summed(0.5, np.float32([1, 2]))
+    3.5
+    """
+    return float(np.add.accumulate(np.concatenate(([start], terms)))[-1])

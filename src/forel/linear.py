@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.certificate import Certificate
+from forel.certificate import Certificate, Snapshot
 from forel.checks import all_finite, refuse, whole
-from forel.lanes import Lanes
+from forel.lanes import Lanes, summed
 from forel.losses import Classes, Interval
 from forel.rows import Rows, rows_of
 from forel.settings import LOSSES, Settings
@@ -55,7 +55,7 @@ class Linear:
         self.joint = settings.loss == "softmax"
         labels: Literal["shared", "classes", "signs"] = "shared"
         if self.classes is not None and not self.joint:
-            labels = "signs" if "hinge" in str(settings.piece) else "classes"
+            labels = "signs" if settings.signed else "classes"
         lanes = (self.classes or 1) * settings.lanes
         self._lanes = Lanes(features, settings, lanes, dtype, certified, labels)
         self.settings, self.features, self.lanes = settings, self._lanes.features, self._lanes.lanes
@@ -74,6 +74,11 @@ class Linear:
     def rounds(self) -> int:
         """How many rows were learned from."""
         return self._lanes.rounds
+
+    @property
+    def weight(self) -> float:
+        """The sum of the importances of all rows that were learned from."""
+        return self._lanes.weight
 
     @property
     def loss(self) -> NDArray[np.float64]:
@@ -114,6 +119,7 @@ class Linear:
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
         lanes.rounds = int(lanes.kernel.learn(*arguments))
+        lanes.weight = summed(lanes.weight, scale[scale >= 0])
         return out
 
     def margins(self, X: Any) -> NDArray[Any]:
@@ -182,15 +188,21 @@ class Linear:
         """
         return self._lanes.certificate(self._certified(lane), among)
 
-    def words(self, lane: int = 0) -> str:
+    def snapshot(self) -> Snapshot:
+        """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
+        return self._lanes.snapshot()
+
+    def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
         """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
+
+        It speaks of all rows, or of those ``since`` a snapshot; ``suffered`` is what was lost on them, if it was summed.
 
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> model.words() == model.certificate().words(model.weights)
         True
         """
-        return self._lanes.words(self._certified(lane))
+        return self._lanes.words(self._certified(lane), since, suffered)
 
     def _certified(self, lane: int) -> slice:
         """Return the lanes of one model, of which something is proved."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.certificate import Certificate
+from forel.certificate import Certificate, Snapshot
 from forel.checks import number, refuse
+from forel.lanes import summed
 from forel.linear import Linear
 from forel.settings import Settings
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Mixture"]
 
-HEAD = 6  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
+HEAD = 7  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
+LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
+EPS = float(np.finfo(np.float64).eps)
 
 # Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
 WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
@@ -44,7 +47,7 @@ class Mixture:
     >>> model.best, model.posterior.round(3)
     (1, array([0., 1.]))
     >>> print(model.guarantee())
-    within 0.014 per example of the best of 2 settings, which is alpha=1 (0.13... per example)
+    within 0.014 per example of the best of 2 settings over 50 rows, which is alpha=1 (0.13... per example)
 
     Survey: section 3.6
     """
@@ -104,6 +107,11 @@ class Mixture:
         return int(self.ledger[5])
 
     @property
+    def weight(self) -> float:
+        """The sum of the importances of all rows that were learned from, passes included."""
+        return self.linear.weight
+
+    @property
     def lanes(self) -> int:
         """How many margins a prediction has: one, or one a class."""
         return self.linear.classes or 1
@@ -120,8 +128,13 @@ class Mixture:
 
     @property
     def losses(self) -> NDArray[np.float64]:
-        """What each setting lost in all."""
+        """What each setting lost in all, its predictions clipped as the mixture clips them."""
         return self._lost.copy()
+
+    @property
+    def averages(self) -> NDArray[np.float64]:
+        """What each setting lost per unit of importance, likewise."""
+        return self._lost / max(float(self.ledger[6]), EPS)
 
     @property
     def _lost(self) -> NDArray[np.float64]:
@@ -183,7 +196,9 @@ class Mixture:
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
         if held is not None:
             scale[held] = -1.0
-        self.ledger[5] += np.count_nonzero(scale >= 0)
+        learned = scale[scale >= 0]
+        self.ledger[5] += learned.size
+        self.ledger[6] = summed(self.ledger[6], learned)
         return self._mixed(found, np.asarray(y, np.float64), scale, self.ledger)
 
     def again(
@@ -236,8 +251,7 @@ class Mixture:
                 return out
         routine("mixing", "hedged")(each, self._values(each, labels), scale, ledger, out)
         suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
-        # One after the other, so that sums do not depend on how rows come in blocks.
-        ledger[0] = np.add.accumulate(np.concatenate(([ledger[0]], suffered)))[-1]
+        ledger[0] = summed(ledger[0], suffered)
         return out
 
     def _range(
@@ -270,7 +284,7 @@ class Mixture:
         """Return how much more than the best setting the mixture lost, and the most that it can have lost."""
         from forel.experts import FixedShare, Guarantee
 
-        count, best, void = self.settings.lanes, self.best, ""
+        count, best, rows, void = self.settings.lanes, self.best, self.weighed, ""
         if self.share is not None:
             rule = FixedShare(share=self.share)
             result, limit = rule.result, rule.cost(count, self.weighed, 0)
@@ -282,8 +296,14 @@ class Mixture:
             limit = (np.log(count) / self._rate if self._rate else 0.0) + self.ledger[2]
         else:
             result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
-        against = f"the best of {count} settings, which is {self.names[best]}"
-        return Guarantee(result, against, self.weighed, self.loss, float(self.losses[best]), float(limit), void)
+        if max(abs(self.loss), self._lost.max(), limit) >= LARGEST:
+            void = "a loss left the range of double precision; scale the features"
+        other = float(self._lost[best])
+        # What adding up so many numbers may have rounded away.
+        limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))
+        clipped = ", predictions clipped to the labels seen before," if self.settings.piece in WITHIN else ""
+        against = f"the best of {count} settings{clipped} over {rows:,} rows, which is {self.names[best]}"
+        return Guarantee(result, against, rows, self.loss, other, float(limit), void, float(self.ledger[6]))
 
     @property
     def seen(self) -> NDArray[np.int64]:
@@ -306,21 +326,32 @@ class Mixture:
         ``among`` is as in :meth:`forel.linear.Linear.certificate`. Where rows were learned from again, it is what is
         proved of the best setting alone.
         """
-        proof, more = self.linear.certificate(self._best_lane(lane), among), self._mixing()
-        return replace(proof, loss=proof.loss + more, played=proof.played + more, constant=proof.constant + more)
+        proof, suffered = self.linear.certificate(self._best_lane(lane), among), self._suffered()
+        if suffered is None:
+            return proof
+        return replace(proof, loss=suffered, constant=proof.constant + suffered - proof.loss)
 
-    def words(self, lane: int = 0) -> str:
-        """Return what the certificate says of all models no larger than the best setting's, without its tables."""
-        return self.linear._lanes.words(self.linear._certified(self._best_lane(lane)), self._mixing())
+    def snapshot(self) -> Snapshot:
+        """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
+        return replace(self.linear.snapshot(), suffered=self.loss, weighed=self.weighed)
+
+    def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
+        """Return what the certificate says of all models no larger than the best setting's, without its tables.
+
+        It speaks of all rows, or of those ``since`` a snapshot; ``suffered`` is what was lost on them, if it was summed.
+        """
+        lanes = self.linear._certified(self._best_lane(lane))
+        return self.linear._lanes.words(lanes, since, self._suffered(since) if suffered is None else suffered)
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)
 
-    def _mixing(self) -> float:
-        """Return what mixing cost on top of the best setting's loss; 0 where that is left out."""
-        if self.weighed < self.rounds or not (self.classes is None or self.joint):
-            return 0.0
-        return self.loss - float(self.losses[self.best])
+    def _suffered(self, since: Snapshot | None = None) -> float | None:
+        """Return what the mixture lost; None where a setting speaks for itself: rows learned again, a class of several."""
+        before = Snapshot() if since is None else since
+        if self.weighed - before.weighed < self.rounds - before.rounds or not (self.classes is None or self.joint):
+            return None
+        return self.loss - before.suffered
 
     def reset(self) -> None:
         """Forget everything."""
@@ -341,6 +372,7 @@ class Mixture:
         loss, targets = self.settings.value, labels[:, None, None]
         if self.classes is not None:
             hit = targets == np.arange(self.classes)[None, :, None]
-            targets = np.where(hit, 1.0, -1.0 if "hinge" in str(self.settings.piece) else 0.0)
-        values: NDArray[np.float64] = np.asarray(loss(each.astype(np.float64), targets), np.float64)
-        return np.ascontiguousarray(values.sum(axis=1))
+            targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
+        with np.errstate(over="ignore"):
+            values: NDArray[np.float64] = np.asarray(loss(each.astype(np.float64), targets), np.float64)
+        return np.ascontiguousarray(np.minimum(values.sum(axis=1), LARGEST))

@@ -3,7 +3,8 @@ r"""Progressive validation: how good predictions were before each row was learne
 Losses are summed row by row, so that sums do not depend on how rows come in blocks. Margins are counted in a histogram
 of 65,536 equal bins over [−16, 16], with all beyond in the outermost. From it come the area under the ROC curve and the
 calibration table. Pairs of rows that share a bin count half in the area, which is then wrong by at most half of their
-share of all pairs; that bound is computed and told as ``auc_error``, usually about 0.0001.
+share of all pairs; that bound is computed as ``auc_error``, usually about 0.0001, and only digits that it leaves right to
+two units are shown. It is no standard error: how far another sample's area may be is another question.
 """
 
 import math
@@ -59,17 +60,25 @@ class Report:
     table: tuple[Bucket, ...] = ()
 
     def lines(self, loss: str) -> list[tuple[str, str, str]]:
-        """Return what is known in words: a field, its name and its value; ``loss`` is the name of the loss."""
-        name = "log-loss" if loss == "logistic" else f"{loss} loss"
-        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", name, f"{self.loss:.6f}")]
+        """Return what is known in words: a field, its name and its value; ``loss`` is the name of an average loss."""
+        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss, f"{self.loss:.6f}")]
         if self.entropy is not None:
             lines.append(("entropy", "normalised entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
-            lines.append(("auc", "AUC", f"{self.auc:.4f} ± {self.auc_error:.1g}"))
+            lines.append(("auc", "AUC", self._area()))
         if self.calibration is not None:
             lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
         return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in means)]
+
+    def _area(self) -> str:
+        """Return the area with those digits that are right to two units, whatever bins leave open."""
+        assert self.auc is not None
+        assert self.auc_error is not None
+        digits = 4
+        while digits > 1 and self.auc_error > 1.5 * 10.0**-digits:
+            digits -= 1
+        return f"{self.auc:.{digits}f}"
 
 
 class Progressive:

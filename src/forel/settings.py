@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from forel.checks import all_finite, constants, refuse
 from forel.losses import (
     Absolute,
+    Choice,
     EpsilonInsensitive,
     Hinge,
     Huber,
@@ -54,7 +55,8 @@ class Settings:
     loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", "absolute", "huber",
         "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
         ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
-        returns value and slope and is convex in the margin
+        returns value and slope and is convex in the margin; its attribute ``labels``, if it has one, is the domain of
+        its labels, such as ``Choice((-1, 1))``: two classes are coded so then, and 0 and 1 otherwise
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
     rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
     alpha, beta : of the rate
@@ -160,10 +162,40 @@ class Settings:
         return self.loss if isinstance(self.loss, str) else NAMES.get(type(self.loss), self.loss)
 
     @property
+    def _definition(self) -> Any:
+        """The loss as an object, or the user's own function; None for "softmax", which has several margins."""
+        return LOSSES.get(self.loss) if isinstance(self.loss, str) else getattr(self.loss, "py_func", self.loss)
+
+    @property
     def labels(self) -> Any:
-        """The domain of the labels of one lane; any finite number for a loss of your own."""
-        known = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        return getattr(known, "labels", Interval())
+        """The domain of the labels of one lane; any finite number for a loss of your own that does not say."""
+        return getattr(self.loss, "labels", getattr(self._definition, "labels", Interval()))
+
+    @property
+    def signed(self) -> bool:
+        """Whether two classes are coded −1 and 1 rather than 0 and 1, as the domain of the loss's labels says.
+
+        >>> Settings("hinge").signed, Settings("logistic").signed
+        (True, False)
+        """
+        domain = self.labels
+        return isinstance(domain, Choice) and sorted(domain.values) == [-1, 1]
+
+    @property
+    def title(self) -> str:
+        """The name of the average loss in tables.
+
+        >>> Settings("squared").title, Settings("softmax").title
+        ('mean squared error / 2', 'log-loss')
+        """
+        known = self._definition
+        return "log-loss" if known is None else getattr(known, "title", f"{getattr(known, '__name__', 'own')} loss")
+
+    @property
+    def least(self) -> float:
+        """A lower bound on the loss of any prediction; minus infinity for a loss of your own that does not say."""
+        known = self._definition
+        return 0.0 if known is None else float(getattr(known, "least", -np.inf))
 
     @property
     def value(self) -> Callable[[Any, Any], Any]:
@@ -172,7 +204,7 @@ class Settings:
         >>> Settings("absolute").value(np.array([1.0, 2.0]), 0.0)
         array([1., 2.])
         """
-        known: Any = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        known = self._definition
         return known if type(known) in NAMES else np.vectorize(lambda m, y: known(m, y)[0], otypes=[float])
 
     def shape(self, dtype: DTypeLike) -> Any:
@@ -181,8 +213,10 @@ class Settings:
             return np.dtype(dtype).type(0)
         known: Any = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
         value = getattr(known, SHAPES[self.piece])
-        # Beyond a margin of 80 an exponential leaves the range of float32.
-        return np.dtype(dtype).type(min(value, 80.0) if self.piece == "poisson" and dtype == np.float32 else value)
+        if self.piece == "poisson" and dtype == np.float32 and value > 80:
+            # Beyond it an exponential leaves the range of float32.
+            raise refuse("cap", value, "at most 80 for a model in float32")
+        return np.dtype(dtype).type(value)
 
     def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
         """Return the lanes' parameters as the kernels take them, a row each: 1/α, β, λ1, λ2, R."""

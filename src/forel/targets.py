@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from forel.checks import refuse
 from forel.formats import Block, Malformed, Problems
-from forel.losses import MarginLoss
+from forel.losses import Logistic
 from forel.progressive import Progressive
-from forel.settings import LOSSES, Settings
+from forel.settings import Settings
 
 __all__ = ["Targets", "measure_of"]
 
@@ -30,11 +30,8 @@ def measure_of(settings: Settings) -> Progressive:
         raise refuse(
             "settings", "softmax", "a loss of one margin; forel.linear.Linear learns several classes from blocks"
         )
-    loss: MarginLoss | Any = LOSSES[settings.loss] if isinstance(settings.loss, str) else settings.loss
-    if not hasattr(loss, "link"):
-        own = loss
-        loss = np.vectorize(lambda m, y: own(m, y)[0], otypes=[float])
-    kind = {"logistic": "probability", "hinge": "sign", "squared_hinge": "sign"}.get(settings.piece, "number")
+    loss = settings.value
+    kind = "sign" if settings.signed else "probability" if isinstance(loss, Logistic) else "number"
     return Progressive(loss, kind)
 
 

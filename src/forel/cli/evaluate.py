@@ -39,7 +39,7 @@ def evaluate(
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return
         console = Console()
-        console.print(report_table({"evaluated": found.report}, str(settings_of(stored).piece)))
+        console.print(report_table({"evaluated": found.report}, settings_of(stored).title))
         if found.report.table:
             table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
             for bucket in found.report.table:

@@ -80,7 +80,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
         "features": model.features,
         "non-zeros": int(np.count_nonzero(kept)),
         "bias": float(model.bias[0]),
-        "norm": float(np.sqrt((kept.astype(float) ** 2).sum())),
+        "norm, bias included": float(np.sqrt((kept.astype(float) ** 2).sum() + (model.bias.astype(float) ** 2).sum())),
         "report": stored.extra.get("report"),
         "holdout": stored.extra.get("holdout"),
         "names": None if names is None else len(names),

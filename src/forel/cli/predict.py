@@ -67,7 +67,7 @@ def link_of(name: str, settings: Any) -> Any:
         raise refuse("--link", name, f"one of {', '.join(LINKS)}")
     loss = LOSSES.get(settings.piece)
     if name == "auto":
-        return np.asarray if "hinge" in str(settings.piece) else getattr(loss, "link", np.asarray)
+        return np.asarray if settings.signed else getattr(loss, "link", np.asarray)
     return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
 
 

@@ -118,7 +118,7 @@ def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_j
             save(path, serving(model), trained.extra, trained.names)
         else:
             (trained.best() if kept.best else trained).save(path)
-    said = model.words() if certified else None
+    said = trained.certificate if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
@@ -145,7 +145,7 @@ def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_j
         columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
     if trained.holdout is not None:
         columns["held out"] = trained.holdout
-    console.print(report_table(columns, str(model.settings.piece)))
+    console.print(report_table(columns, model.settings.title))
     console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
     if mixed is not None:
         console.print(mixture_table(mixed))

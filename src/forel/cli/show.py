@@ -29,8 +29,7 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
 
 def mixture_of(model: Mixture) -> dict[str, Any]:
     """Return what is known of a mixture's settings, as JSON holds it, the best first."""
-    rows = max(model.weighed, 1)
-    columns = zip(model.names, model.losses / rows, model.posterior, strict=True)
+    columns = zip(model.names, model.averages, model.posterior, strict=True)
     settings = [{"setting": name, "loss": float(loss), "posterior": float(share)} for name, loss, share in columns]
     return {"guarantee": str(model.guarantee()), "settings": sorted(settings, key=lambda one: one["loss"])}
 

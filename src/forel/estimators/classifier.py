@@ -136,7 +136,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = _encode(y, classes)
         several = classes.size if classes.size > 2 or self.loss == "softmax" else None
         model = shared.begin(self, LOSSES, continues, X.shape[1], several)
-        if several is None and "hinge" in str(model.settings.piece):
+        if several is None and model.settings.signed:
             labels = 2 * labels - 1
         shared.train(self, model, X, labels, sample_weight, passes)
         self.classes_ = classes

@@ -64,7 +64,7 @@ def estimator_of(stored: Stored) -> Any:
 
 def _classes(model: Linear | Mixture, packed: Any) -> NDArray[Any]:
     if packed is None:
-        if model.classes is None and "hinge" in str(model.settings.piece):
+        if model.classes is None and model.settings.signed:
             return np.array([-1, 1])
         return np.arange(model.classes or 2)
     if np.dtype(packed["dtype"]).kind not in "biufUO":

@@ -18,6 +18,7 @@ class Guarantee:
     loss, other : what the mixture and the comparator lost in all
     limit : the bound on the difference, as ``bound`` unless void
     void : why there is no bound, if so
+    weight : what averages are taken over, the sum of the rows' importances; the rounds where None
 
     >>> print(Guarantee("log K", "the best of 16 experts, which is b", 92000, 25000.9, 25000.0, 2.77))
     within 0.000031 per example of the best of 16 experts, which is b (0.27174 per example)
@@ -32,6 +33,7 @@ class Guarantee:
     other: float
     limit: float
     void: str = ""
+    weight: float | None = None
 
     @property
     def measured(self) -> float:
@@ -53,8 +55,9 @@ class Guarantee:
     def __str__(self) -> str:
         if self.void:
             return f"nothing is proved against {self.against}, because {self.void}"
-        T = max(self.rounds, 1)
-        return f"within {_plain(self.bound / T)} per example of {self.against} ({self.other / T:.5g} per example)"
+        weight = float(self.rounds) if self.weight is None else self.weight
+        over, each = weight or 1.0, "per example" if weight == self.rounds else "per unit of importance"
+        return f"within {_plain(self.bound / over)} {each} of {self.against} ({self.other / over:.5g} {each})"
 
 
 def _plain(value: float) -> str:
@@ -63,5 +66,5 @@ def _plain(value: float) -> str:
         return f"{value + 0.0:g}"
     places = max(0, 1 - math.floor(math.log10(value)))
     scale = 10.0**places
-    up = math.ceil(value * scale - 1e-9) / scale
+    up = math.ceil(value * scale) / scale
     return f"{up:.{places}f}"

@@ -1,8 +1,11 @@
 r"""Weighing experts by what they lost, row after row: exponential weights, and AdaHedge.
 
 The ``ledger`` has what the mixture lost, the largest importance of a row, what weighing cost beyond what is free, the
-smallest and the largest label, how many rows there were, and then what each expert lost. Nothing else is remembered.
-Rows of negative importance are only predicted.
+smallest and the largest label, how many rows there were, the sum of their importances, and then what each expert lost.
+Nothing else is remembered. Rows of negative importance are only predicted.
+
+Weights are kept as logarithms: an expert that is hopelessly behind may be the only one that gets the next row right,
+and the bound counts on its weight however small it is. Weights as numbers are what is left of that in a double.
 """
 
 import numpy as np
@@ -10,22 +13,24 @@ from numba import njit
 
 from forel.native.compiling import kept
 
-__all__ = ["HEAD", "hedged", "log_mixed", "probability", "shifting", "squared"]
+__all__ = ["HEAD", "LARGEST", "hedged", "log_mixed", "probability", "shifting", "squared"]
 
-HEAD = 6  # numbers of the ledger before those of the experts
+HEAD = 7  # numbers of the ledger before those of the experts
 compiled = kept("mixing", __file__)
-FAR = 45.0  # nats behind the best: e^−45 of a weight is below the last place of a double
+SMALLEST = -690.0  # logarithm of a weight that is still a normal double
+RARE = 1e-280  # a sum below which weights that left a double's range could matter
+LARGEST = 1e290  # a loss beyond which sums could leave a double's range; a bound that has met one is void
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
-def weigh(lost, eta, weights):
-    """Write weights in proportion to e^{−ηL}, and return their sum; the best expert has weight 1."""
+def weigh(lost, eta, logs, weights):
+    """Write weights in proportion to e^{−ηL} and their logarithms, and return their sum; the best has weight 1."""
     least, total = lost[0], 0.0
     for k in range(lost.size):
         least = min(least, lost[k])
     for k in range(lost.size):
-        behind = eta * (lost[k] - least)
-        weights[k] = np.exp(-behind) if behind < FAR else 0.0
+        logs[k] = -eta * (lost[k] - least)
+        weights[k] = np.exp(logs[k]) if logs[k] > SMALLEST else 0.0
         total += weights[k]
     return total
 
@@ -37,18 +42,29 @@ def rate(ledger, importance):
 
 
 @njit(nogil=True, error_model="numpy")
-def log_sum(weights, logs):
-    """Return log Σ w e^a, of whatever size."""
+def log_sum(logs, terms):
+    """Return log Σ w e^a, of whatever size, from log w and a."""
     top, mixed = -np.inf, 0.0
-    for k in range(weights.size):
-        top = max(top, logs[k] if weights[k] > 0 else -np.inf)
-    for k in range(weights.size):
-        mixed += weights[k] * np.exp(logs[k] - top) if weights[k] > 0 else 0.0
+    for k in range(logs.size):
+        top = max(top, logs[k] + terms[k])
+    for k in range(logs.size):
+        mixed += np.exp(logs[k] + terms[k] - top)
     return top + np.log(mixed)
 
 
 @njit(nogil=True, error_model="numpy")
-def pooled(margins, weights, total, ends):
+def mix_loss(logs, weights, total, above, eta):
+    """Return −(1/η) log Σ w e^{−ηa} for weights w and losses a, of which the least is 0."""
+    soft = 0.0
+    for k in range(weights.size):
+        soft += weights[k] * np.exp(-eta * above[k])
+    if soft > RARE:
+        return -np.log(soft / total) / eta
+    return (np.log(total) - log_sum(logs, -eta * above)) / eta
+
+
+@njit(nogil=True, error_model="numpy")
+def pooled(margins, logs, weights, total, ends):
     """Return log p and log(1 − p) of the mixed probability, and write log(1 + e^m) of each expert."""
     p, q = 0.0, 0.0
     for k in range(margins.size):
@@ -59,10 +75,9 @@ def pooled(margins, weights, total, ends):
         high, low = weights[k] * s, weights[k] * e * s
         p += high if m > 0 else low
         q += low if m > 0 else high
-    if min(p, q) > 1e-290:
+    if min(p, q) > RARE:
         return np.log(p / total), np.log(q / total)
-    # Beyond what a double holds.
-    return log_sum(weights, margins - ends) - np.log(total), log_sum(weights, -ends) - np.log(total)
+    return log_sum(logs, margins - ends) - np.log(total), log_sum(logs, -ends) - np.log(total)
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
@@ -75,11 +90,11 @@ def log_loss(y, yes, no):
 def probability(margins, labels, importance, ledger, out):
     """Mix probabilities, from margins with a column an expert, by exponential weights; ``out`` has log p/(1 − p)."""
     rows, count = margins.shape
-    lost, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count)
+    lost, logs, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         c, y = np.float64(importance[r]), np.float64(labels[r])
-        total = weigh(lost, rate(ledger, c), weights)
-        yes, no = pooled(margins[r], weights, total, ends)
+        total = weigh(lost, rate(ledger, c), logs, weights)
+        yes, no = pooled(margins[r], logs, weights, total, ends)
         out[r] = yes - no
         if c < 0:
             continue
@@ -97,10 +112,12 @@ def shifting(margins, labels, importance, share, ledger, out):
     """
     rows, count = margins.shape
     lost, weights = ledger[HEAD : HEAD + count], ledger[HEAD + count :]
-    ends, even = np.empty(count), share * count / (count - 1)
+    logs, ends, even = np.empty(count), np.empty(count), share * count / (count - 1)
     for r in range(rows):
         c, y = np.float64(importance[r]), np.float64(labels[r])
-        yes, no = pooled(margins[r], weights, 1.0, ends)
+        for k in range(count):
+            logs[k] = np.log(weights[k])
+        yes, no = pooled(margins[r], logs, weights, 1.0, ends)
         out[r] = yes - no
         if c < 0:
             continue
@@ -120,12 +137,12 @@ def shifting(margins, labels, importance, share, ledger, out):
 def log_mixed(logs, labels, importance, ledger, out):
     """Mix the probabilities of several classes, as logarithms by row, class and expert; so are those of ``out``."""
     rows, classes, count = logs.shape
-    lost, weights = ledger[HEAD:], np.empty(count)
+    lost, weighed, weights = ledger[HEAD:], np.empty(count), np.empty(count)
     for r in range(rows):
         c = np.float64(importance[r])
-        total = np.log(weigh(lost, rate(ledger, c), weights))
+        total = np.log(weigh(lost, rate(ledger, c), weighed, weights))
         for i in range(classes):
-            out[r, i] = log_sum(weights, logs[r, i]) - total
+            out[r, i] = log_sum(weighed, logs[r, i]) - total
         if c < 0:
             continue
         y = np.intp(labels[r])
@@ -139,12 +156,13 @@ def log_mixed(logs, labels, importance, ledger, out):
 def hedged(margins, losses, importance, ledger, out):
     """Mix margins, by row, class and expert, by AdaHedge, which needs only that losses are convex in all margins."""
     rows, classes, count = margins.shape
-    lost, weights, log = ledger[HEAD:], np.empty(count), np.log(margins.shape[2])
+    lost, log = ledger[HEAD:], np.log(margins.shape[2])
+    logs, weights, above = np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         c = np.float64(importance[r])
         # Before anything was lost by weighing, all have lost the same.
         eta = log / ledger[2] if ledger[2] > 0 else 0.0
-        total = weigh(lost, eta, weights)
+        total = weigh(lost, eta, logs, weights)
         for i in range(classes):
             mixed = 0.0
             for k in range(count):
@@ -152,13 +170,19 @@ def hedged(margins, losses, importance, ledger, out):
             out[r, i] = mixed
         if c < 0:
             continue
-        least, expected, soft = np.min(losses[r]), 0.0, 0.0
+        least, expected = np.min(losses[r]), 0.0
         for k in range(count):
-            above = c * (losses[r, k] - least)
-            expected += weights[k] / total * above
-            soft += weights[k] / total * np.exp(-eta * above)
+            above[k] = c * (losses[r, k] - least)
+            expected += weights[k] / total * above[k]
             lost[k] += c * losses[r, k]
-        ledger[2] += max(0.0, expected + (np.log(soft) / eta if eta > 0 else 0.0))
+        # Before anything was lost by weighing, what is left to the best expert of the row is all that may be lost.
+        ledger[2] += max(0.0, expected - (mix_loss(logs, weights, total, above, eta) if eta > 0 else 0.0))
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def half_square(distance):
+    """Return ½d², within what a double holds."""
+    return min(distance * distance / 2, LARGEST)
 
 
 @compiled
@@ -168,27 +192,27 @@ def squared(margins, labels, importance, spans, ledger, out):
     A label outside of what was seen before may cost more than mixing is allowed to; how much is kept in the ledger.
     """
     rows, count = margins.shape
-    lost, weights = ledger[HEAD:], np.empty(count)
+    lost, logs, weights, above = ledger[HEAD:], np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         c, y = np.float64(importance[r]), labels[r]
         eta = rate(ledger, c) / (spans[r] * spans[r]) if spans[r] > 0 else 0.0
-        total = weigh(lost, eta, weights)
+        total = weigh(lost, eta, logs, weights)
         mixed = 0.0
         for k in range(count):
             mixed += weights[k] / total * margins[r, k]
         out[r] = mixed
         if c < 0:
             continue
-        soft, mean, least = 0.0, 0.0, np.inf
+        mean, least = 0.0, np.inf
         for k in range(count):
-            least = min(least, (margins[r, k] - y) ** 2 / 2)
+            least = min(least, half_square(margins[r, k] - y))
         for k in range(count):
-            above = (margins[r, k] - y) ** 2 / 2 - least
-            soft += weights[k] / total * np.exp(-eta * c * above)
-            mean += weights[k] / total * c * above
-            lost[k] += c * (above + least)
-        allowed = c * least + (-np.log(soft) / eta if eta > 0 else mean)
-        suffered = c * (mixed - y) ** 2 / 2
+            loss = half_square(margins[r, k] - y)
+            above[k] = c * (loss - least)
+            mean += weights[k] / total * above[k]
+            lost[k] += c * loss
+        allowed = c * least + (mix_loss(logs, weights, total, above, eta) if eta > 0 else mean)
+        suffered = c * half_square(mixed - y)
         ledger[0] += suffered
         ledger[1] = max(ledger[1], c)
         ledger[2] += max(0.0, suffered - allowed)

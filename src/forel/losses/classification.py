@@ -30,6 +30,8 @@ class Logistic:
 
     labels: ClassVar[Interval] = Interval(0, 1)
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "log-loss"
+    least: ClassVar[float] = 0.0
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
@@ -69,6 +71,8 @@ class Hinge:
 
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "hinge loss"
+    least: ClassVar[float] = 0.0
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return max(0, 1 − ym)."""
@@ -104,6 +108,8 @@ class SquaredHinge:
 
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "squared hinge loss / 2"
+    least: ClassVar[float] = 0.0
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ½ max(0, 1 − ym)²."""

@@ -23,17 +23,20 @@ class Poisson:
 
     Parameters
     ----------
-    cap : the margin c where the tangent takes over, from 50 to 500; far beyond any mean worth predicting
+    cap : the margin c where the tangent takes over, from 50 to 500, and at most 80 for models in float32; far beyond
+        any mean worth predicting
 
-    >>> Poisson()([0.0, 1.0], 2), float(Poisson().slope(1e80, 2)) == math.exp(500.0)
+    >>> Poisson()([0.0, 1.0], 2), float(Poisson().slope(1e80, 2)) == math.exp(80.0)
     (array([1.        , 0.71828183]), True)
 
     Survey: section 1
     """
 
-    cap: float = 500.0
+    cap: float = 80.0
     labels: ClassVar[Interval] = Interval(0)
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "Poisson loss"
+    least: ClassVar[float] = -math.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))

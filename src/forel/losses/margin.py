@@ -81,6 +81,16 @@ class MarginLoss(Protocol):
         """Whether ℓ has a derivative at every margin."""
         ...
 
+    @property
+    def title(self) -> str:
+        """The name of an average of ℓ in tables."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """A lower bound on ℓ over all margins and labels, minus infinity where there is none."""
+        ...
+
 
 @dataclass(frozen=True)
 class Interval:

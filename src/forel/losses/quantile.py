@@ -26,6 +26,8 @@ class Absolute:
 
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "mean absolute error"
+    least: ClassVar[float] = 0.0
     link = staticmethod(identity)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -62,6 +64,8 @@ class Quantile:
     q: float
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "quantile loss"
+    least: ClassVar[float] = 0.0
     link = staticmethod(identity)
 
     def __post_init__(self) -> None:

@@ -26,6 +26,8 @@ class Squared:
 
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "mean squared error / 2"
+    least: ClassVar[float] = 0.0
     link = staticmethod(identity)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -63,6 +65,8 @@ class EpsilonInsensitive:
     epsilon: float
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
+    title: ClassVar[str] = "ε-insensitive loss"
+    least: ClassVar[float] = 0.0
     link = staticmethod(identity)
 
     def __post_init__(self) -> None:
@@ -103,6 +107,8 @@ class Huber:
     delta: float
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "Huber loss"
+    least: ClassVar[float] = 0.0
     link = staticmethod(identity)
 
     def __post_init__(self) -> None:

@@ -53,13 +53,12 @@ def page(
     (True, False, False)
     """
     settings = trained.model.settings
-    name = _loss_name(settings)
     columns = {"progressive": trained.report}
     if len(trained.passes) > 1:
         columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
     if trained.holdout is not None:
         columns["held out"] = trained.holdout
-    unit = "log-loss (nats)" if name == "logistic" else f"{name} loss"
+    unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
         plots.losses(history.curves["loss"], unit),
         plots.calibration(trained.report),
@@ -70,7 +69,7 @@ def page(
         "main",
         tag("h1", "Training report"),
         tag("p", _lead(trained, source)),
-        _measures(columns, name),
+        _measures(columns, settings.title),
         tag("div", *figures, class_="figures"),
         tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
         _problems(trained),
@@ -126,7 +125,7 @@ def _proof(trained: Trained, history: History, unit: str) -> list[Element | None
     curves, model = history.curves.get("proof"), trained.model
     if not curves:
         return []
-    return [plots.proof(curves, unit), plots.floor(curves, unit, model.words())]
+    return [plots.proof(curves, unit), plots.floor(curves, unit, trained.certificate or "")]
 
 
 def _sparsity(trained: Trained) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from forel.certificate import Certificate
 from forel.checks import Unsupported, number, refuse, whole
-from forel.lanes import Lanes
+from forel.lanes import Lanes, summed
 from forel.river.slots import forget, hashed, resized
 from forel.rows import Rows
 from forel.settings import Settings
@@ -110,6 +110,7 @@ class Learner:
             forget(names, known)
             raise self._refusal(x)
         self.lanes.rounds = rounds
+        self.lanes.weight += weight
 
     def margins(self, x: Mapping[Hashable, Any]) -> NDArray[Any]:
         """Return the margin of each lane, in an array that the next call writes over; names not seen have weight 0."""
@@ -137,6 +138,7 @@ class Learner:
         lanes, longest = self.lanes, rows.longest + 1
         arguments = *rows, labels, weight, *lanes.arrays, lanes.shape, longest, lanes.totals, labels[:0]
         lanes.rounds = lanes.kernel.learn(*arguments)
+        lanes.weight = summed(lanes.weight, weight)
         self._bound = False
 
     def row_margins(self, rows: Rows) -> NDArray[Any]:

@@ -17,7 +17,6 @@ from forel.losses import Softmax
 from forel.losses.sigmoid import sigmoid
 from forel.mixture import Mixture
 from forel.rows import rows_of
-from forel.settings import LOSSES
 from forel.store.files import File, Unreadable
 from forel.store.header import count_of, pack_settings
 from forel.store.trainer import slot_type, touched
@@ -180,8 +179,6 @@ def _link(model: Linear, lane: int | None) -> str:
 
 def _mean_loss(model: Linear, margins: NDArray[Any], y: NDArray[Any], lane: int | None) -> float:
     """Return the mean loss over rows, and over lanes that are not one model."""
-    loss: Any = model.settings.loss
-    loss = LOSSES.get(loss) if isinstance(loss, str) and loss in LOSSES else loss
     if y.shape != (len(margins),):
         raise ValueError(f"y: got shape {y.shape}, expected one label for each of {len(margins)} rows")
     if model.joint:
@@ -189,11 +186,8 @@ def _mean_loss(model: Linear, margins: NDArray[Any], y: NDArray[Any], lane: int 
     labels = y[:, None]
     if model.classes is not None:
         hit = labels == (np.arange(model.classes) if lane is None else lane)
-        labels = np.where(hit, 1.0, -1.0 if "hinge" in str(model.settings.piece) else 0.0)
-    if type(loss) not in {type(known) for known in LOSSES.values()}:
-        values = np.vectorize(lambda m, label: loss(m, label)[0], otypes=[float])
-        return float(np.mean(values(margins, labels)))
-    return float(np.mean(loss(margins, labels)))
+        labels = np.where(hit, 1.0, -1.0 if model.settings.signed else 0.0)
+    return float(np.mean(model.settings.value(margins, labels)))
 
 
 def pack_serving(small: Serving) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

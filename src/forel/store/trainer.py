@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import all_finite
-from forel.lanes import Lanes
+from forel.lanes import TOTALS, Lanes
 from forel.linear import Linear
 from forel.mixture import HEAD, Mixture
 from forel.store.files import File, Unreadable
@@ -82,6 +82,7 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
         "classes": model.classes,
         "certified": bool(model.certified),
         "rounds": model.rounds,
+        "weight": model.weight,
         **({"share": learner.share} if isinstance(learner, Mixture) else {}),
     }
     return header, arrays
@@ -92,11 +93,13 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     header = file.header
     settings, classes = unpack_settings(header["settings"], loss), header["classes"]
     features, rounds = count_of("features", header["features"], low=1), count_of("rounds", header["rounds"])
+    weight = header["weight"]
     count, slots = settings.lanes * (1 if classes is None else count_of("classes", classes, low=2)), features + 1
-    if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or rounds >= 1 << 62:
+    sensible = isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0 and rounds < 1 << 62
+    if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or not sensible:
         raise Unreadable("the header says what no learner says; take another copy, or train again")
     # What the file really holds is looked at before memory is asked for.
-    totals = file.array("totals", np.float64, (4 * count,))
+    totals = file.array("totals", np.float64, (TOTALS * count,))
     held = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != held:
         raise Unreadable("there are not as many records as the header says; take another copy, or train again")
@@ -117,7 +120,7 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
             rows[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
     _sensible("totals", totals, rounds)
     _sensible("ledger", ledger, rounds)
-    lanes.totals[:], lanes.rounds = totals, rounds
+    lanes.totals[:], lanes.rounds, lanes.weight = totals, rounds, float(weight)
     if isinstance(learner, Mixture):
         learner.ledger[:] = ledger
     return learner

@@ -1,0 +1,174 @@
+"""An oracle for printed sentences: it knows nothing of forel, only raw rows, predictions and the words themselves.
+
+A sentence is refuted by a counterexample: a fixed model that is small enough and lost less than the sentence allows, or
+an average that is not the one of the rows. Losses are written here once more, from their definitions.
+"""
+
+import re
+import warnings
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+NUMBER = r"-?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
+CERTIFICATE = re.compile(
+    rf"no fixed model of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? could have had an average loss below "
+    rf"(?P<floor>{NUMBER}) on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
+)
+NOTHING = re.compile(
+    rf"no average loss is ruled out for fixed models of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? "
+    rf"on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
+)
+VOID = re.compile(
+    rf"nothing is proved of the losses of fixed models of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? "
+    rf"on these (?P<rows>[0-9,]+) rows, because .+"
+)
+MIXTURE = re.compile(
+    rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) settings"
+    rf"(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, which is (?P<name>.+) "
+    rf"\((?P<other>{NUMBER}) per (example|unit of importance)\)"
+)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss by its definition: on arrays, and for the solver; ``sign`` losses take labels −1 and 1."""
+
+    value: object
+    expression: object
+    sign: bool = False
+    clips: bool = True  # whether a mixture clips predictions to the labels seen before
+
+
+def _logistic(m, y):
+    return np.logaddexp(0, m) - y * m
+
+
+def _huber(m, y):
+    d = np.abs(m - y)
+    return np.where(d <= 1, d * d / 2, d - 0.5)
+
+
+def _poisson(m, y):
+    cap = 80.0  # beyond which the exponential goes on as its tangent
+    return np.exp(np.minimum(m, cap)) * (1 + np.maximum(m - cap, 0)) - y * m
+
+
+LOSSES = {
+    "logistic": Loss(_logistic, lambda m, y: cp.logistic(m) - cp.multiply(y, m), clips=False),
+    "hinge": Loss(
+        lambda m, y: np.maximum(0, 1 - y * m), lambda m, y: cp.pos(1 - cp.multiply(y, m)), sign=True, clips=False
+    ),
+    "squared_hinge": Loss(
+        lambda m, y: np.maximum(0, 1 - y * m) ** 2 / 2,
+        lambda m, y: cp.square(cp.pos(1 - cp.multiply(y, m))) / 2,
+        sign=True,
+        clips=False,
+    ),
+    "squared": Loss(lambda m, y: (m - y) ** 2 / 2, lambda m, y: cp.square(m - y) / 2),
+    "absolute": Loss(lambda m, y: np.abs(m - y), lambda m, y: cp.abs(m - y)),
+    "huber": Loss(_huber, lambda m, y: cp.huber(m - y, 1.0) / 2),
+    "quantile": Loss(
+        lambda m, y: np.maximum((y - m) / 2, (m - y) / 2), lambda m, y: cp.maximum((y - m) / 2, (m - y) / 2)
+    ),
+    "epsilon_insensitive": Loss(
+        lambda m, y: np.maximum(0, np.abs(m - y) - 0.1), lambda m, y: cp.pos(cp.abs(m - y) - 0.1)
+    ),
+    "poisson": Loss(_poisson, lambda m, y: cp.exp(m) - cp.multiply(y, m)),
+}
+
+
+def number(text):
+    return float(text.replace(",", ""))
+
+
+def half_unit(text):
+    """Half a unit in the last digit of a number as it is written."""
+    digits, _, exponent = text.partition("E")
+    return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def average(loss, margins, labels, importance):
+    weight = importance.sum()
+    return float((importance * LOSSES[loss].value(margins, labels)).sum() / weight) if weight else 0.0
+
+
+def least_average(loss, features, labels, importance, norm):
+    """The smallest average loss found among models of at most this norm, by a convex solver and a few obvious ones.
+
+    What is returned is the loss of a model that exists: a solver's mistake can only hide a violation, never make one.
+    """
+    x = cp.Variable(features.shape[1])
+    rows = importance > 0
+    tried = [np.zeros(features.shape[1])]
+    scale = float(np.abs(features).max(initial=0.0)) or 1.0  # in units in which the solver's numbers are near 1
+    objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
+    problem = cp.Problem(cp.Minimize(objective / importance.sum()), [cp.norm(x) <= norm * scale])
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of solutions that may be inaccurate, which are looked at anyway
+            problem.solve(solver=cp.CLARABEL)
+        found = x.value
+    except cp.SolverError:
+        found = None
+    if found is not None and np.isfinite(found).all():
+        found = found / scale
+        tried.append(found * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found), 1e-300)))
+    with np.errstate(over="ignore"):
+        return min(average(loss, features @ one, labels, importance) for one in tried)
+
+
+def certificate_violation(words, loss, features, labels, importance, own):
+    """Why a certificate's sentence is false about these rows, of which the learner lost ``own`` on average; or None.
+
+    The last column of the features is the constant, if there is one.
+    """
+    if VOID.fullmatch(words):
+        return None
+    found = CERTIFICATE.fullmatch(words) or NOTHING.fullmatch(words)
+    if found is None:
+        return "it is not one of the sentences"
+    if "floor" not in found.groupdict():
+        if loss == "poisson":
+            return "a loss that can be negative has a floor, whatever its sign"
+    elif least_average(loss, features, labels, importance, number(found["norm"])) < number(found["floor"]):
+        return f"a model of that norm has {least_average(loss, features, labels, importance, number(found['norm'])):.9g}"
+    if number(found["rows"]) != len(labels):
+        return f"there were {len(labels)} rows"
+    if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
+        return f"the learner had {own:.9g}"
+    return None
+
+
+def clipped_margins(loss, margins, labels):
+    """The settings' predictions as a mixture uses them: within the labels seen before, 0 among them."""
+    if not LOSSES[loss].clips:
+        return margins
+    seen = np.concatenate(([0.0], labels[:-1]))
+    if loss == "poisson":
+        seen = np.log(np.maximum(seen, 1.0))
+        return np.minimum(margins, np.maximum.accumulate(seen)[:, None])
+    return np.clip(margins, np.minimum.accumulate(seen)[:, None], np.maximum.accumulate(seen)[:, None])
+
+
+def mixture_violation(words, loss, mixed, settings, names, labels, importance):
+    """Why a mixture's sentence is false, given its margins and those of every setting, a column each; or None."""
+    found = MIXTURE.fullmatch(words)
+    if found is None:
+        return None if words.startswith("nothing is proved against") else "it is not one of the sentences"
+    each = clipped_margins(loss, settings, labels)
+    lost = np.array([average(loss, each[:, k], labels, importance) for k in range(each.shape[1])])
+    own, best = average(loss, mixed, labels, importance), float(lost.min())
+    if number(found["rows"]) != len(labels) or int(found["count"]) != len(lost):
+        return f"there were {len(labels)} rows and {len(lost)} settings"
+    if bool(found["clipped"]) != LOSSES[loss].clips:
+        return "it does not say whether predictions were clipped"
+    if own > best + number(found["bound"]):
+        return f"the mixture had {own:.9g}, the best setting {best:.9g}"
+    if abs(number(found["other"]) - best) > 1e-4 * abs(best) + 1e-6:
+        return f"the best setting had {best:.9g}"
+    if abs(lost[names.index(found["name"])] - best) > 1e-6 * (1 + abs(best)):
+        return f"another setting is the best: {names[int(lost.argmin())]}"
+    if (found["unit"] == "example") != bool(importance.sum() == len(labels)):
+        return "averages are per unit of importance"
+    return None

@@ -10,10 +10,11 @@ from forel.certificate import Certificate, ruled_out
 from forel.checks import refuse, whole
 from forel.settings import Settings
 
-__all__ = ["Lanes"]
+__all__ = ["SUMS", "Lanes"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
+SUMS = 6  # doubles a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows, as in forel.kernels.template
 
 
 class Lanes:
@@ -63,7 +64,7 @@ class Lanes:
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
-        self.totals = np.zeros(4 * self.lanes)
+        self.totals = np.zeros(SUMS * self.lanes)
         self.rounds = 0
 
     @property
@@ -95,8 +96,19 @@ class Lanes:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What every kernel takes: state, what some rules keep beside it, rounds, and parameters."""
-        return self.flat, self._scales, self.last, self.mark, self.rounds, self.parameters
+        """What every kernel takes: state, what some rules keep beside it, rounds, noise key, and parameters."""
+        return self.flat, self._scales, self.last, self.mark, self.rounds, self.settings.noise_key, self.parameters
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """The running sums, a row each and a column a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows."""
+        return self.totals.reshape(SUMS, self.lanes)
+
+    @property
+    def clipped(self) -> NDArray[np.float64]:
+        """How many rows of each lane were not learned from as they are, for numbers out of range; 0 uncertified."""
+        rows: NDArray[np.float64] = self.sums[5]
+        return rows
 
     def take(self, other: "Lanes", lanes: slice) -> None:
         """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""
@@ -109,7 +121,7 @@ class Lanes:
                 part = given[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))) if part.ndim > 1 else part)
                 mine[start + used] = part[used]
-        self.totals.reshape(4, -1)[:] = other.totals.reshape(4, -1)[:, lanes]
+        self.sums[:] = other.sums[:, lanes]
         self.rounds = other.rounds
 
     def read(self, first: int, count: int) -> NDArray[Any]:
@@ -146,7 +158,7 @@ class Lanes:
         """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
         settings, primal = self.settings, self.recipe.primal
         some = np.arange(self.features + int(settings.bias)) if among is None else among
-        totals = self.totals.reshape(4, self.lanes)[:, lanes].sum(axis=1)
+        totals = self.sums[:, lanes].sum(axis=1)
         columns, spent = np.empty((5, len(range(self.lanes)[lanes]), some.size)), 0.0
         for start, found, paid in self._parts(lanes, some):
             for column, block in zip(columns, found, strict=True):
@@ -178,7 +190,7 @@ class Lanes:
 
         ``more`` is what was lost on top of what these lanes lost.
         """
-        loss, played = self.totals.reshape(4, self.lanes)[:2, lanes].sum(axis=1).tolist()
+        loss, played = self.sums[:2, lanes].sum(axis=1).tolist()
         gradients, norm = self._norms(lanes)
         floor = (loss - played - norm * gradients) / max(self.rounds, 1)
         return ruled_out(self.rounds, loss + more, floor, norm)

@@ -56,6 +56,6 @@ def resized(old: Lanes, features: int, lanes: int, labels: Literal["shared", "cl
     if old.mark.size > 1:
         before, after = old.mark.reshape(-1, k), new.mark.reshape(-1, lanes)
         after[:n, :k], after[-1, :k] = before[:-1], before[-1]
-    new.totals.reshape(4, lanes)[:, :k] = old.totals.reshape(4, k)
+    new.sums[:, :k] = old.sums
     new.rounds = old.rounds
     return new

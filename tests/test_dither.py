@@ -11,13 +11,14 @@ from forel.kernels.dither import add, binade, noise
 from forel.linear import Linear, Settings
 
 pytestmark = pytest.mark.slow
+BEFORE = [[-0.05111771821975708, 0.2005106806755066], [0.21220248937606812, -0.974699079990387]]  # rounds 7 and 8
 
 
 @njit
 def grow(start, step, first, rounds, dithered):
     total = start
     for t in range(first, first + rounds):
-        r = noise(t)[1] if dithered else np.float32(0)
+        r = noise(t, 0)[1] if dithered else np.float32(0)
         total = add(total, step, r)
     return total
 
@@ -28,10 +29,10 @@ def two(x):
 
 
 @njit
-def noises(first, count):
+def noises(first, count, key=0):
     out = np.empty((count, 2), np.float32)
     for t in range(count):
-        out[t] = noise(first + t)
+        out[t] = noise(first + t, key)
     return out
 
 
@@ -50,6 +51,15 @@ def test_noise_is_uniform_within_half_a_unit_and_its_parts_do_not_go_together(fi
     assert abs(np.corrcoef(found.T)[0, 1]) < 0.015
     for lag in (1, 2, 7):
         assert np.abs([np.corrcoef(c[lag:], c[:-lag])[0, 1] for c in found.T]).max() < 0.015
+
+
+def test_seeds_give_other_noise_and_seed_zero_that_of_before():
+    keys = [Settings(seed=seed).noise_key for seed in (0, 1, 2, 2**53 - 1)]
+    assert keys[0] == 0
+    assert len(set(keys)) == 4
+    found = [noises(0, 50_000, key)[:, 1].astype(np.float64) for key in keys]
+    assert np.abs(np.corrcoef(found) - np.eye(4)).max() < 0.02
+    assert (np.round(noises(7, 2) * 2.0**48) / 2.0**24).tolist() == BEFORE
 
 
 @pytest.mark.parametrize("step", [0.25, 0.1, 1e-3, 1e-5])

@@ -368,7 +368,9 @@ def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
     found = json.loads(run("train", clicks, "-b", 14, "--model", tmp_path / "m.forel", "--quiet", "--json"))
     assert len(found["settings"]) == 16
     assert sum(one["posterior"] for one in found["settings"]) == pytest.approx(1)
-    assert found["guarantee"].startswith("within 0.00093 per example of the best of 16 settings over 3,000 rows, which is ")
+    assert found["guarantee"].startswith(
+        "within 0.00093 per example of the best of 16 settings over 3,000 rows, which is "
+    )
     assert found["report"]["loss"] <= found["settings"][0]["loss"] + np.log(16) / 3000 + 1e-9
     page = tmp_path / "r.html"
     said = run("train", clicks, "-b", 14, "--lanes", 4, "--best", "--model", tmp_path / "b.forel", "--report", page)

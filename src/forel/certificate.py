@@ -122,7 +122,7 @@ class Certificate:
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> model.certificate().words(model.weights)
-        'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; this one ...'
+        'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; ...'
         """
         lower, pull = self.lower - self.slack, L2(self.gradients)
         floor = LossFloor(
@@ -141,14 +141,14 @@ class Snapshot:
     Parameters
     ----------
     rounds, weight : rows learned from until then, and the sum of their importances
-    totals : the sums of each lane
+    sums : those of each lane, a column each
     slots, gradients : coordinates that rows had, and g_{1:t} there, a column a lane
     suffered, weighed : of a mixture, what it lost on how many rows
     """
 
     rounds: int = 0
     weight: float = 0.0
-    totals: NDArray[np.float64] | None = None
+    sums: NDArray[np.float64] | None = None
     slots: NDArray[np.int64] | None = None
     gradients: NDArray[np.float64] | None = None
     suffered: float = 0.0

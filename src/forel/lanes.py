@@ -10,11 +10,11 @@ from forel.certificate import Certificate, LossFloor, Snapshot
 from forel.checks import refuse, whole
 from forel.settings import Settings
 
-__all__ = ["TOTALS", "Lanes", "summed"]
+__all__ = ["SUMS", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
-TOTALS = 5  # sums of each lane
+SUMS = 6  # doubles a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows, as in forel.kernels.template
 
 
 class Lanes:
@@ -64,7 +64,7 @@ class Lanes:
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
-        self.totals = np.zeros(TOTALS * self.lanes)
+        self.totals = np.zeros(SUMS * self.lanes)
         self.rounds = 0
         self.weight = 0.0
 
@@ -97,8 +97,19 @@ class Lanes:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What every kernel takes: state, what some rules keep beside it, rounds, and parameters."""
-        return self.flat, self._scales, self.last, self.mark, self.rounds, self.parameters
+        """What every kernel takes: state, what some rules keep beside it, rounds, noise key, and parameters."""
+        return self.flat, self._scales, self.last, self.mark, self.rounds, self.settings.noise_key, self.parameters
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """The running sums, a row each and a column a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows."""
+        return self.totals.reshape(SUMS, self.lanes)
+
+    @property
+    def clipped(self) -> NDArray[np.float64]:
+        """How many rows of each lane were not learned from as they are, for numbers out of range; 0 uncertified."""
+        rows: NDArray[np.float64] = self.sums[5]
+        return rows
 
     def take(self, other: "Lanes", lanes: slice) -> None:
         """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""
@@ -111,7 +122,7 @@ class Lanes:
                 part = given[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))) if part.ndim > 1 else part)
                 mine[start + used] = part[used]
-        self.totals.reshape(TOTALS, -1)[:] = other.totals.reshape(TOTALS, -1)[:, lanes]
+        self.sums[:] = other.sums[:, lanes]
         self.rounds, self.weight = other.rounds, other.weight
 
     def read(self, first: int, count: int) -> NDArray[Any]:
@@ -148,7 +159,7 @@ class Lanes:
         """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
         settings, primal = self.settings, self.recipe.primal
         some = np.arange(self.features + int(settings.bias)) if among is None else among
-        totals = self.totals.reshape(TOTALS, self.lanes)[:, lanes].sum(axis=1)
+        totals = self.sums[:, lanes].sum(axis=1)
         columns, spent = np.empty((5, len(range(self.lanes)[lanes]), some.size)), 0.0
         for start, found, paid in self._parts(lanes, some):
             for column, block in zip(columns, found, strict=True):
@@ -186,10 +197,10 @@ class Lanes:
             return Snapshot(self.rounds, self.weight)
         slots = self.seen
         gradients = self.state[:, self._gradient_part][slots].astype(np.float64)
-        return Snapshot(self.rounds, self.weight, self.totals.copy(), slots, gradients)
+        return Snapshot(self.rounds, self.weight, self.sums.copy(), slots, gradients)
 
     def words(self, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
-        """Return what a certificate of all rows, or of those since a snapshot, says of models no larger than the learned.
+        """Return what the certificate of all rows, or of those since a snapshot, says of models no larger than this one.
 
         ``suffered`` is what was lost on them, where that is not what these lanes lost.
         """
@@ -204,8 +215,8 @@ class Lanes:
 
     def _sums(self, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
         """Return the loss of some lanes together, and Σ g·x."""
-        totals = self.totals if since is None or since.totals is None else self.totals - since.totals
-        loss, played = totals.reshape(TOTALS, self.lanes)[:2, lanes].sum(axis=1).tolist()
+        sums = self.sums if since is None or since.sums is None else self.sums - since.sums
+        loss, played = sums[:2, lanes].sum(axis=1).tolist()
         return loss, played
 
     def _rounding(self, lanes: slice) -> float:
@@ -214,7 +225,7 @@ class Lanes:
         Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
         their squares is what all of them come to, and a few times that is not exceeded.
         """
-        squares = float(self.totals.reshape(TOTALS, self.lanes)[4, lanes].sum())
+        squares = float(self.sums[4, lanes].sum())
         return 4 * float(np.finfo(self.dtype).eps) * float(np.sqrt(squares))
 
     def _slack(self, lanes: slice, loss: float, played: float, weight: float) -> float:
@@ -222,7 +233,7 @@ class Lanes:
 
         Each loss and slope is right to a few last places, and each addition to the last place of a double.
         """
-        sums = float(np.abs(self.totals.reshape(TOTALS, self.lanes)[:2, lanes]).sum())
+        sums = float(np.abs(self.sums[:2, lanes]).sum())
         added = 2 * float(np.finfo(np.float64).eps) * self.rounds * sums
         return 8 * float(np.finfo(self.dtype).eps) * (abs(loss) + abs(played) + weight) + added
 

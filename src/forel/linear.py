@@ -195,7 +195,7 @@ class Linear:
     def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
         """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
 
-        It speaks of all rows, or of those ``since`` a snapshot; ``suffered`` is what was lost on them, if it was summed.
+        It speaks of all rows, or of those ``since`` a snapshot, on which ``suffered`` was lost if that is known.
 
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)

@@ -338,7 +338,7 @@ class Mixture:
     def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
         """Return what the certificate says of all models no larger than the best setting's, without its tables.
 
-        It speaks of all rows, or of those ``since`` a snapshot; ``suffered`` is what was lost on them, if it was summed.
+        It speaks of all rows, or of those ``since`` a snapshot, on which ``suffered`` was lost if that is known.
         """
         lanes = self.linear._certified(self._best_lane(lane))
         return self.linear._lanes.words(lanes, since, self._suffered(since) if suffered is None else suffered)
@@ -347,7 +347,7 @@ class Mixture:
         return self.best + (0 if self.joint else lane * self.settings.lanes)
 
     def _suffered(self, since: Snapshot | None = None) -> float | None:
-        """Return what the mixture lost; None where a setting speaks for itself: rows learned again, a class of several."""
+        """Return what the mixture lost; None where a setting speaks for itself: rows learned again, one class."""
         before = Snapshot() if since is None else since
         if self.weighed - before.weighed < self.rounds - before.rounds or not (self.classes is None or self.joint):
             return None

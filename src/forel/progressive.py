@@ -3,8 +3,8 @@ r"""Progressive validation: how good predictions were before each row was learne
 Losses are summed row by row, so that sums do not depend on how rows come in blocks. Margins are counted in a histogram
 of 65,536 equal bins over [−16, 16], with all beyond in the outermost. From it come the area under the ROC curve and the
 calibration table. Pairs of rows that share a bin count half in the area, which is then wrong by at most half of their
-share of all pairs; that bound is computed as ``auc_error``, usually about 0.0001, and only digits that it leaves right to
-two units are shown. It is no standard error: how far another sample's area may be is another question.
+share of all pairs; that bound is computed as ``auc_error``, usually about 0.0001, and only digits that it leaves right
+to two units are shown. It is no standard error: how far another sample's area may be is another question.
 """
 
 import math

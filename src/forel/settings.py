@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.checks import all_finite, constants, refuse
+from forel.checks import all_finite, constants, refuse, whole
 from forel.losses import (
     Absolute,
     Choice,
@@ -64,6 +64,7 @@ class Settings:
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether there is a constant feature, which is not penalised
+    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
 
     alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
 
@@ -83,6 +84,7 @@ class Settings:
     penalty_weight: Literal["once", "every"] = "once"
     radius: float | tuple[float, ...] | None = None
     bias: bool = True
+    seed: int = 0
 
     def __post_init__(self) -> None:
         self._check_loss()
@@ -97,6 +99,9 @@ class Settings:
             expected = "positive numbers" if strict else "numbers of at least 0"
             held = constants(name, given, expected, low=np.finfo(np.float64).tiny if strict else 0.0)
             object.__setattr__(self, name, tuple(held.tolist()) if isinstance(held, np.ndarray) else held)
+        if whole("seed", self.seed) >= 1 << 53:
+            raise refuse("seed", self.seed, "a whole number below 2⁵³")
+        object.__setattr__(self, "seed", int(self.seed))
         lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
         if len(lengths) > 1:
             raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
@@ -206,6 +211,19 @@ class Settings:
         """
         known = self._definition
         return known if type(known) in NAMES else np.vectorize(lambda m, y: known(m, y)[0], otypes=[float])
+
+    @property
+    def noise_key(self) -> int:
+        """Where in its generator's period the noise of rounding begins, as a signed number of 64 bits; 0 for seed 0.
+
+        >>> Settings().noise_key, Settings(seed=1).noise_key
+        (0, -5451962507482445012)
+        """
+        key = self.seed
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):  # a bijection; every bit depends on all bits
+            key = (key ^ (key >> 33)) * factor % (1 << 64)
+        key ^= key >> 33
+        return key - (1 << 64) if key >> 63 else key
 
     def shape(self, dtype: DTypeLike) -> Any:
         """Return the loss's own parameter, 0 where it has none."""

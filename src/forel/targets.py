@@ -1,7 +1,5 @@
 """Labels of files as losses take them: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinges."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -166,7 +166,7 @@ def train(
     >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
     >>> print(train(clicks, label="click", bits=10).model.guarantee())
-    within 0.028 per example of the best of 16 settings over 100 rows, which is alpha=3.61, l1=0.1 (0.053... per example)
+    within 0.028 per example of the best of 16 settings over 100 rows, which is alpha=3.61, l1=0.1 (0.053...)
     """
     turns, out = whole("passes", passes, low=1), Holdout(whole("holdout", holdout), holdout_after)
     if out.every == 1:

@@ -13,8 +13,8 @@ import numpy as np
 
 NUMBER = r"-?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
 CERTIFICATE = re.compile(
-    rf"no fixed model of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? could have had an average loss below "
-    rf"(?P<floor>{NUMBER}) on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
+    rf"no fixed model of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? could have had an average loss "
+    rf"below (?P<floor>{NUMBER}) on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
 )
 NOTHING = re.compile(
     rf"no average loss is ruled out for fixed models of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? "
@@ -26,8 +26,8 @@ VOID = re.compile(
 )
 MIXTURE = re.compile(
     rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) settings"
-    rf"(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, which is (?P<name>.+) "
-    rf"\((?P<other>{NUMBER}) per (example|unit of importance)\)"
+    rf"(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, "
+    rf"which is (?P<name>.+) \((?P<other>{NUMBER}) per (example|unit of importance)\)"
 )
 
 
@@ -106,7 +106,9 @@ def least_average(loss, features, labels, importance, norm):
     objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
     problem = cp.Problem(cp.Minimize(objective / importance.sum()), [cp.norm(x) <= norm * scale])
     try:
-        with warnings.catch_warnings(action="ignore"):  # of solutions that may be inaccurate, which are looked at anyway
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # of solutions that may be inaccurate, which are looked at anyway
             problem.solve(solver=cp.CLARABEL)
         found = x.value
     except cp.SolverError:
@@ -132,7 +134,9 @@ def certificate_violation(words, loss, features, labels, importance, own):
         if loss == "poisson":
             return "a loss that can be negative has a floor, whatever its sign"
     elif least_average(loss, features, labels, importance, number(found["norm"])) < number(found["floor"]):
-        return f"a model of that norm has {least_average(loss, features, labels, importance, number(found['norm'])):.9g}"
+        return (
+            f"a model of that norm has {least_average(loss, features, labels, importance, number(found['norm'])):.9g}"
+        )
     if number(found["rows"]) != len(labels):
         return f"there were {len(labels)} rows"
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):

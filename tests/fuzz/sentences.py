@@ -1,7 +1,7 @@
 """Random and adversarial streams through the learner, and every sentence that it prints through the oracle.
 
-``python -m tests.fuzz.sentences --streams 10000`` plays many; the tests play a few. Kernels run uncompiled, from the same
-source as compiled ones, because each combination of settings would be compiled anew; ``--compiled`` compiles them.
+``python -m tests.fuzz.sentences --streams 10000`` plays many; the tests play a few. Kernels run uncompiled, from the
+same source as compiled ones, because each combination of settings would be compiled anew; ``--compiled`` compiles them.
 """
 
 import argparse
@@ -76,7 +76,11 @@ def stream(rng, loss, kind):
             y[t] = float(X[t] @ w <= 0) if binary else (4.0 if loss == "poisson" else 5.0) * float(X[t] @ w <= 0)
             w += 0.3 * (2 * float(y[t] > 0) - 1) * X[t]
     weight = (np.ones(rows), np.full(rows, 10.0), rng.exponential(size=rows) * 3)[int(rng.choice(3, p=(0.5, 0.2, 0.3)))]
-    return X.astype(np.float32).astype(float), y.astype(np.float32).astype(float), weight.astype(np.float32).astype(float)
+    return (
+        X.astype(np.float32).astype(float),
+        y.astype(np.float32).astype(float),
+        weight.astype(np.float32).astype(float),
+    )
 
 
 def settings_for(rng, loss):
@@ -214,7 +218,9 @@ def main():
     options, begun = parser.parse_args(), time.perf_counter()
 
     def say(done, count, found):
-        print(*found, f"{done:,} streams, {count} violations, {time.perf_counter() - begun:.0f} s", sep="\n", flush=True)
+        print(
+            *found, f"{done:,} streams, {count} violations, {time.perf_counter() - begun:.0f} s", sep="\n", flush=True
+        )
 
     played, violations = run(options.streams, options.seed, options.compiled, say)
     print(*violations, sep="\n")

@@ -36,6 +36,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` goes on with the model it has
+    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
     certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
     lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
         best of them, whose weights are ``coef_``
@@ -68,6 +69,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         warm_start: bool = False,
         certified: bool = False,
         lanes: int = 16,
+        seed: int = 0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -86,6 +88,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.warm_start = warm_start
         self.certified = certified
         self.lanes = lanes
+        self.seed = seed
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""

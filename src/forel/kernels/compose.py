@@ -142,5 +142,5 @@ def _interpreted() -> dict[str, dict[str, Any]]:
         space["binade"] = lambda x: abs(x) and 2.0 ** math.floor(math.log2(abs(x)))
         spaces[name] = space
         shared["add"] = spaces["dither"]["add"]
-    spaces["dither"]["noise"] = lambda t: (0.0, 0.0)  # plain rounding
+    spaces["dither"]["noise"] = lambda t, key: (0.0, 0.0)  # plain rounding
     return spaces

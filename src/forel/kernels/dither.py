@@ -2,7 +2,8 @@ r"""Rounding that does not stagnate: a little noise, so that small steps count o
 
 A float32 sum of 10⁷ stops growing by steps of 0.4. Before a + b is rounded, b gets a random part of the distance from a
 to its neighbours, uniform and zero in the mean, so that the sum is right in expectation however small b is. The noise
-comes from the number of the round: the same rows give the same bits, in whatever pieces they come.
+comes from a key and the number of the round: the same rows give the same bits, in whatever pieces they come. A stream
+that knows the key can choose rows that are always rounded to the same side.
 """
 
 from typing import Any
@@ -43,9 +44,9 @@ def add(a, b, r):
 
 
 @fast
-def noise(t):
+def noise(t, key):
     """Return two random numbers for round t, each less than half the distance of a number in [1, 2) to the next."""
-    state = (np.uint64(t) * GOLDEN + ADDEND) * FACTOR + ADDEND
+    state = (np.uint64(t) * GOLDEN + np.uint64(key) + ADDEND) * FACTOR + ADDEND
     state = (state ^ (state >> HALFWAY)) * FACTOR
     return unit(state >> HIGH), unit((state >> MIDDLE) & LOW)
 

@@ -8,6 +8,8 @@ __all__ = ["MANY_LANES"]
 MANY_LANES = '''\
 DESK = np.uint64({kinds} * L)
 X, ROOT, AFTER = np.uint64(0), np.uint64(L), np.uint64(2 * L)
+KEPT = 0
+#gradients KEPT = 2 * L  # where g_{1:t} is
 
 
 @inline
@@ -85,6 +87,8 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
         z, n, h, uz, un, added, spent = stepped(z, n, x, root, way * v, slope * v, s, now, next, pulled, p, rz, rn)
         zn[at + np.uint64(k)], zn[at + np.uint64(L + k)] = z, n
         #gradients zn[at + np.uint64(2 * L + k)] = add(zn[at + np.uint64(2 * L + k)], h, -uz)
+        #proof total = np.float64(zn[at + np.uint64(KEPT + k)])
+        #proof squares[k] += total * total
         #points zn[at + np.uint64(3 * L + k)] = add(zn[at + np.uint64(3 * L + k)], added * x, -un)
         #points row[5 * L + k] += spent
         #drift mark[q * np.uint64(L) + np.uint64(k)] = totals[3 * L + k]

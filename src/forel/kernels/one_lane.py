@@ -14,6 +14,8 @@ BLOCK, SIDE = np.uint64(64), np.uint64(8)
 APART = 64
 Z, N, G, MOVED, X, ROOT, AFTER, V, FREE, SPAN, SPARE, SIZE = [np.uint64(APART * kind) for kind in range(12)]
 #within SPAN = MOVED
+KEPT = Z
+#gradients KEPT = G  # where g_{1:t} is
 
 
 @inline
@@ -144,6 +146,16 @@ def step_all(STATE, base, count, pulled, rz, rn):
         #points desk[c + AFTER] = spent
 
 
+#proof @loose
+#proof def squared(desk, base, count, here):
+#proof     """Return Σ g_{1:t}² of the first ``here`` of some places; those after belong to no coordinate."""
+#proof     total = 0.0
+#proof     for i in range(count):
+#proof         g = np.float64(desk[base + i + KEPT])
+#proof         total += g * g if i < here else 0.0
+#proof     return total
+
+
 #points @loose
 #points def spent_by(desk, base, count):
 #points     """Return the sum of what the steps of some places spent."""
@@ -159,6 +171,7 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
     c = cell(i, 0)
     step_all(STATE, c, ONE, pulled, rz, rn)
     #points row[5] += desk[c + AFTER]
+    #proof squares[0] += squared(desk, c, ONE, ONE)
     put(STATE, q, c)
     #behind stamp(STATE, q, c)
 
@@ -173,6 +186,7 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         step_all(STATE, base, rounded(here), pulled, rz, rn)
         #points row[5] += spent_by(desk, base, rounded(here))
+        #proof squares[0] += squared(desk, base, rounded(here), here)
         whole = seen // SIDE * SIDE
         for i in range(ZERO, whole, SIDE):
             give(desk, base + i, APART, zn, PARTS, indices, lo + b + i)

@@ -176,7 +176,7 @@ class Recipe:
         }
         for name, literal in literals.items():
             text = text.replace(f"{{{name}}}", str(literal))
-        text = text.replace("STATE", "zn, reach, last, mark, t, totals, params, row, desk")
+        text = text.replace("STATE", "zn, reach, last, mark, t, totals, params, row, desk, squares")
         # Lanes that do not fill registers would be unrolled before they are put side by side: their number is not told.
         text = text.replace("TURNS", "L" if self.lanes < 4 or self.lanes % 8 == 0 else "params.shape[0] // 5")
         text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")

@@ -9,8 +9,10 @@ The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certif
 point. Records are WIDTH numbers apart; in one lane the fourth number may be the scale of a scale-free rate, which is in
 ``reach`` otherwise. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has six
 numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The
-``totals`` are four doubles a lane: loss, Σ g·x, half of the former over all rows, and the sum of ticks. Lanes of
-several settings and classes have the settings of one class next to each other.
+``squares`` are a double a lane, the row's Σ G² with G = g_{1:t} after the step. The ``totals`` are six doubles a lane:
+loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all rows, and how many rows were clipped.
+Lanes of several settings and classes have the settings of one class next to each other. The ``key`` is what the noise
+of rounding depends on besides the round.
 """
 
 __all__ = ["TEMPLATE"]
@@ -90,31 +92,33 @@ def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
 
 
 @pasted
-def scratch(lanes, longest):
-    """Return the lanes' parameters, a row and a desk as memory of one's own, to be released."""
+def scratch(lanes, totals, longest):
+    """Return the lanes' parameters, a row, its squares and a desk as memory of one's own, to be released."""
     params, row = owned(lanes, np.uint64(lanes.shape[0])), owned(lanes, np.uint64(6 * L))
-    desk = owned(lanes, sized(longest))
+    desk, squares = owned(lanes, sized(longest)), owned(totals, np.uint64(L))
     for k in range(5 * L):
         params[k] = lanes[k]
     furnish(desk)
-    return params, row, desk
+    return params, row, desk, squares
 
 
 @pasted
-def cleared(params, row, desk):
+def cleared(params, row, desk, squares):
     """Give what ``scratch`` took back."""
     release(params)
     release(row)
     release(desk)
+    release(squares)
 
 
 @inline
-def begin(row, params, t, real):
+def begin(row, squares, params, t, real):
     """Clear the row, and say how strong this round is where that depends on nothing else."""
     for k in range(L):
         p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
         row[k] = real(0)
         row[5 * L + k] = real(0)
+        squares[k] = 0.0
         #timed row[3 * L + k] = real(clock(t, p))
         #timed row[4 * L + k] = real(clock(t + 1, p))
 
@@ -138,7 +142,7 @@ def bounded(row, real):
 
 @entry
 def learn(
-    indptr, indices, values, labels, importance, zn, reach, last, mark, t, lanes, shape, longest, totals, out
+    indptr, indices, values, labels, importance, zn, reach, last, mark, t, key, lanes, shape, longest, totals, out
 ):
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far.
 
@@ -148,12 +152,12 @@ def learn(
     rows = labels.shape[0]
     real = zn.dtype.type
     zero, one = real(0), real(1)
-    params, row, desk = scratch(lanes, longest)
+    params, row, desk, squares = scratch(lanes, totals, longest)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
         scale = importance[r]
-        begin(row, params, t, real)
+        begin(row, squares, params, t, real)
         recall(STATE, indices, values, lo, hi, EXTRA, held)
         bounded(row, real)
         if out.shape[0] > 0:
@@ -164,73 +168,76 @@ def learn(
         #drift tock(row, totals, params)
         {loss}
         rz, rn = zero, zero
-        #dither rz, rn = noise(t)
+        #dither rz, rn = noise(t, key)
         absorb(STATE, indices, values, lo, hi, EXTRA, pulled, rz, rn)
         #proof for k in range(L):
         #proof     totals[L + k] += np.float64(row[2 * L + k]) * np.float64(row[k])
+        #proof     totals[4 * L + k] += squares[k]
         #points for k in range(L):
         #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
-    cleared(params, row, desk)
+    cleared(params, row, desk, squares)
     return t
 
 
 @entry
-def feed(indptr, indices, gradients, zn, reach, last, mark, t, lanes, longest, totals):
+def feed(indptr, indices, gradients, zn, reach, last, mark, t, key, lanes, longest, totals):
     """Learn from gradients as they are, a round a row; ``gradients`` has L numbers for each index."""
     rows = indptr.shape[0] - 1
     real = zn.dtype.type
     zero, one = real(0), real(1)
-    params, row, desk = scratch(lanes, longest)
+    params, row, desk, squares = scratch(lanes, totals, longest)
     values = np.ones(indices.shape[0], lanes.dtype)
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         held, pulled = real(total(t)), real(now_weight(t + 1))
-        begin(row, params, t, real)
+        begin(row, squares, params, t, real)
         recall(STATE, indices, values, lo, hi, ZERO, held)
         #drift tock(row, totals, params)
         rz, rn = zero, zero
-        #dither rz, rn = noise(t)
+        #dither rz, rn = noise(t, key)
         for i in range(hi - lo):
             for k in range(L):
                 row[L + k] = row[2 * L + k] = gradients[(lo + i) * np.uint64(L) + np.uint64(k)]
                 #proof totals[L + k] += np.float64(row[L + k]) * np.float64(desk[cell(i, k) + X])
             absorb_one(STATE, np.uint64(indices[lo + i]), i, one, one, one, pulled, rz, rn)
+        #proof for k in range(L):
+        #proof     totals[4 * L + k] += squares[k]
         #points for k in range(L):
         #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
         t += 1
-    cleared(params, row, desk)
+    cleared(params, row, desk, squares)
     return t
 
 
 @entry
-def predict(indptr, indices, values, zn, reach, last, mark, t, lanes, totals, out):
+def predict(indptr, indices, values, zn, reach, last, mark, t, key, lanes, totals, out):
     """Write the margins of every row and lane, learning nothing."""
     rows = indptr.shape[0] - 1
     real = zn.dtype.type
     longest = 0
     for r in range(rows):
         longest = max(longest, indptr[r + 1] - indptr[r])
-    params, row, desk = scratch(lanes, longest + 1)
+    params, row, desk, squares = scratch(lanes, totals, longest + 1)
     held = real(total(t))
     for r in range(rows):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        begin(row, params, t, real)
+        begin(row, squares, params, t, real)
         recall(STATE, indices, values, lo, hi, EXTRA, held)
         bounded(row, real)
         for k in range(L):
             out[r * L + k] = row[k]
-    cleared(params, row, desk)
+    cleared(params, row, desk, squares)
 
 
 @entry
-def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
+def gather(chosen, zn, reach, last, mark, t, key, lanes, totals, out):
     """Write the weights of the chosen coordinates in every lane."""
     bias = final(zn)
     held, real = zn.dtype.type(total(t)), zn.dtype.type
     nothing = np.zeros(64, lanes.dtype)
-    params, row, desk = scratch(lanes, 65)
-    begin(row, params, t, real)
+    params, row, desk, squares = scratch(lanes, totals, 65)
+    begin(row, squares, params, t, real)
     for start in range(0, chosen.shape[0], 64):
         part = chosen[start : start + 64]
         size = np.uint64(part.shape[0])
@@ -239,7 +246,7 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
             place = size if EXTRA > ZERO and np.uint64(part[i]) == bias else i  # the bias comes last, free of penalties
             for k in range(L):
                 out[(start + np.int64(i)) * L + k] = desk[cell(place, k) + X]
-    cleared(params, row, desk)
+    cleared(params, row, desk, squares)
 
 
 @inline
@@ -255,8 +262,8 @@ def usable(numbers, count):
 def predict_one(block):
     """Write the margins of one row, all of whose arrays lie where the block says: address and length of each.
 
-    Ends and indices are in the places; label, importance, shape and values in the numbers. Return the number of rounds
-    so far, or −1 for a row that is not finite.
+    Ends and indices are in the places; label, importance, shape and values in the numbers. Rounds and key come last in
+    the block. Return the number of rounds so far, or −1 for a row that is not finite.
     """
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
     if not usable(numbers, places[1]):
@@ -266,7 +273,7 @@ def predict_one(block):
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     out = carray(pointer(block[16]), (block[17],), {real})
-    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, block[18], lanes, totals, out)
+    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, block[18], block[19], lanes, totals, out)
     return block[18]
 
 
@@ -281,9 +288,10 @@ def learn_one(block):
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     ends, indices, label, importance, values = places[:2], places[2:], numbers[:1], numbers[1:2], numbers[3:]
-    t, shape, longest = block[18], numbers[2], places[1] + 1
+    nothing = values[:0]
+    t, key, shape, longest = block[18], block[19], numbers[2], places[1] + 1
     block[18] = learn(
-        ends, indices, values, label, importance, zn, reach, last, mark, t, lanes, shape, longest, totals, values[:0]
+        ends, indices, values, label, importance, zn, reach, last, mark, t, key, lanes, shape, longest, totals, nothing
     )
     return block[18]
 '''

@@ -122,7 +122,7 @@ def _mixture(trained: Trained, history: History) -> Element | None:
 
 
 def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:
-    curves, model = history.curves.get("proof"), trained.model
+    curves = history.curves.get("proof")
     if not curves:
         return []
     return [plots.proof(curves, unit), plots.floor(curves, unit, trained.certificate or "")]

@@ -212,8 +212,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             state[:, :, 1] = state[:, :, 0]
             state[:, 0, 0] = 0 - state[:, 0, 0]
             state[:, 2:, 0] = 0 - state[:, 2:, 0]
-            totals = learner.lanes.totals.reshape(4, -1)
-            totals[:, 1] = totals[:, 0]
+            learner.lanes.sums[:, 1] = learner.lanes.sums[:, 0]
             mark = learner.lanes.mark
             if mark.size > 1:
                 mark.reshape(-1, FEWEST)[:, 1] = mark.reshape(-1, FEWEST)[:, 0]
@@ -223,7 +222,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         else:
             # A lane without a class has learned that every row is of the rest.
             learner.lanes.state[:, :, known] = 0
-            learner.lanes.totals.reshape(4, -1)[:3, known] = 0
+            learner.lanes.sums[[0, 1, 2, 4, 5], known] = 0  # all but the ticks, which are the clock's
         self._codes[y] = float(known)
         self._begun.append(learner.lanes.rounds)
         return float(known)

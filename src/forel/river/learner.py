@@ -25,7 +25,7 @@ SLOTS, ENTRIES = 1024, 64  # to begin with; both double when they are not enough
 
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
     """Return a model's parameters as settings of one lane."""
-    settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings)})
+    settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)})
     if settings.piece not in losses:
         raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
     if settings.lanes > 1 or any(np.ndim(getattr(model, name)) for name in ("alpha", "beta", "l1", "l2", "radius")):
@@ -82,9 +82,9 @@ class Learner:
         lanes = self.lanes
         self._kernel = getattr(lanes.kernel, "module", lanes.kernel)
         self._out = np.zeros(lanes.lanes, lanes.dtype)
-        *state, _, parameters = lanes.arrays
+        *state, _, key, parameters = lanes.arrays
         arrays: tuple[NDArray[Any], ...] = (self._places, self._numbers, *state, parameters, lanes.totals, self._out)
-        self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds], np.int64)
+        self._block = np.array([v for a in arrays for v in (a.ctypes.data, a.size)] + [lanes.rounds, key], np.int64)
         self._slots, self._bound = lanes.features, True
 
     def __getstate__(self) -> dict[str, Any]:

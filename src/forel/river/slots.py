@@ -5,7 +5,7 @@ from copy import copy
 from typing import Literal
 from zlib import crc32
 
-from forel.lanes import TOTALS, Lanes
+from forel.lanes import Lanes
 
 __all__ = ["forget", "hashed", "resized", "slot_of"]
 
@@ -56,6 +56,6 @@ def resized(old: Lanes, features: int, lanes: int, labels: Literal["shared", "cl
     if old.mark.size > 1:
         before, after = old.mark.reshape(-1, k), new.mark.reshape(-1, lanes)
         after[:n, :k], after[-1, :k] = before[:-1], before[-1]
-    new.totals.reshape(TOTALS, lanes)[:, :k] = old.totals.reshape(TOTALS, k)
+    new.sums[:, :k] = old.sums
     new.rounds, new.weight = old.rounds, old.weight
     return new

@@ -61,7 +61,8 @@ def unpack_settings(content: Mapping[str, Any], loss: Any = None) -> Settings:
     A function is never looked up by the name in a file, because that would let a file choose what is imported; the
     caller gives it as ``loss``.
     """
-    fields = {field.name: content[field.name] for field in dataclasses.fields(Settings)}
+    fields = {field.name: content[field.name] for field in dataclasses.fields(Settings) if field.name != "seed"}
+    fields["seed"] = count_of("seed", content.get("seed", 0))  # files of before there were seeds have none
     if type(fields["bias"]) is not bool:
         raise refuse("bias", fields["bias"], "true or false")
     for name in ("alpha", "beta", "l1", "l2", "radius"):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.checks import all_finite
-from forel.lanes import TOTALS, Lanes
+from forel.lanes import SUMS, Lanes
 from forel.linear import Linear
 from forel.mixture import HEAD, Mixture
 from forel.store.files import File, Unreadable
@@ -99,7 +99,7 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or not sensible:
         raise Unreadable("the header says what no learner says; take another copy, or train again")
     # What the file really holds is looked at before memory is asked for.
-    totals = file.array("totals", np.float64, (TOTALS * count,))
+    totals = file.array("totals", np.float64, (SUMS * count,))
     held = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != held:
         raise Unreadable("there are not as many records as the header says; take another copy, or train again")

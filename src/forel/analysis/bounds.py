@@ -79,10 +79,10 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
     at_x, played = penalty(x), np.array([penalty(point) for point in trace.points])
     smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
-    if against == "composite":
-        return weights(1) * (played[0] - smallest)
-    totals = np.array([weights.total(t - lag) for t in range(1, trace.rounds + 1)])
-    return totals * (at_x - smallest)
+    above = played[0] - smallest if against == "composite" else at_x - smallest
+    totals = [weights.total(1 if against == "composite" else t - lag) for t in range(1, trace.rounds + 1)]
+    added: Vector = np.array(totals) * above
+    return added
 
 
 def _increasing(trace: Trace, against: Against) -> str:
@@ -115,7 +115,8 @@ def _misplaced(trace: Trace) -> str:
 def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
     r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \|g_t\|^2_{(t-1),\star}$, for regularizers around any point.
 
-    With a penalty in the regularizer, $\alpha_{1:T-1}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$. With a penalty in the regularizer,
+    $\alpha_{1:T-1}\Psi(x^*)$ comes on top; with one in the objective, weights $\alpha_t$ must not increase.
 
     >>> from forel.algorithms import dual_averaging
     >>> from forel.analysis import play
@@ -148,7 +149,10 @@ def theorem_2(trace: Trace, x: Vector) -> Bound:
 def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
     r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for FTRL-Proximal.
 
-    Against the losses alone, $\alpha_{1:T}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$, without this round's penalty: the survey's statement,
+    which counts it, is false where Ψ has curvature. Weights $\alpha_t$ must not increase. Against the losses alone they
+    may, and $\alpha_{1:T}\Psi(x^*)$ comes on top. Ψ counts from its value at $x_1$; where that is not its smallest,
+    $\alpha_1$ times the difference comes on top too.
 
     >>> from forel.algorithms import ad_click
     >>> from forel.analysis import play
@@ -166,7 +170,8 @@ def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound
 def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
     r"""Return $r^B_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for Mirror Descent.
 
-    Against the losses alone, $\alpha_{1:T}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t}$: of earlier penalties only tangents are left, whose curvature is none. Otherwise as
+    :func:`theorem_10`.
 
     >>> from forel.algorithms import greedy_projection
     >>> from forel.analysis import play

@@ -6,7 +6,7 @@ from $\Psi(x_t)$ to $\Psi(x_{t+1})$. The survey's Corollary 8 counts it, and is 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def curvature_of(penalty: Penalty | Loss) -> float | Vector:
 
     Survey: section 5
     """
-    taken = parts(penalty)  # type: ignore[arg-type]  # what is no part of a net or a group only tells its constant
+    taken = parts(cast(Penalty, penalty))  # of a tangent, or of one's own, it only asks for the constant
     return taken.l2 + sum(other.strong_convexity for other in taken.others)
 
 

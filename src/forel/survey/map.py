@@ -94,8 +94,8 @@ def markdown() -> str:
         "",
         "## Errata",
         "",
-        "Where the text and its derivation differ, forel implements the derivation. The [errata](theory/errata.md) show",
-        "them by code that runs, and prove what is true instead of Corollary 8 and Theorem 10.",
+        "Where the text and its derivation differ, forel implements the derivation. The [errata](theory/errata.md)",
+        "show them by code that runs, and prove what is true instead of Corollary 8 and Theorem 10.",
         "",
     ]
     for e in ERRATA:

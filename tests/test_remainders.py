@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 
 from catalogue import ALGORITHMS, N
-from forel.algorithms import FTRL, Exact, Linearized, MirrorDescent, Round, dual_averaging, ftrl_proximal
-from forel.analysis import bound, measured, play, strong
+from forel.algorithms import FTRL, Exact, Implicit, Linearized, MirrorDescent, Round, dual_averaging, ftrl_proximal
+from forel.analysis import (
+    bound,
+    dual_averaging_formula,
+    measured,
+    play,
+    strong,
+    theorem_2,
+    theorem_10,
+    theorem_14,
+    tuned_formula,
+)
 from forel.analysis.streams import classification, quadratics, random_linear
 from forel.checks import Unsupported
 from forel.cvx import minimize
@@ -127,6 +137,31 @@ def test_every_algorithm_plays_argmins(name):
     except Unsupported:
         return  # the survey says nothing of it
     assert not trace.suboptimality.any()
+
+
+def test_closing_formulas_are_void_as_well():
+    """Garbage, and updates of which the survey proves nothing, at the rate that the formula is for."""
+    losses, x = random_linear(2, 20), np.array([0.6, 0.8])
+    garbage = play(Wrong(dual_averaging(1.0, 1.0), lambda t, x: x + 1 if t == 7 else x), losses)
+    assert dual_averaging_formula(garbage, x, 1.0, 1.0).void.startswith("the point of round 7 is no argmin")
+    implicit = play(Implicit(Constant(20**-0.5), Euclidean()), losses)
+    assert tuned_formula(implicit, x, 1.0, 1.0, 20).void.startswith("the survey proves no bound for implicit updates")
+
+
+def test_an_algorithm_that_only_says_it_is_proximal_has_no_proximal_bound():
+    """Centered AdaGrad that calls itself proximal: its points are argmins, but Theorem 10 is not about them."""
+
+    @dataclass(frozen=True)
+    class Boasts(Wrong):
+        proximal: bool = True
+
+    centered = FTRL(DiagonalAdaGrad(1.0), Diagonal(), feasible=Box(-1, 1))
+    trace = play(Boasts(centered, lambda t, x: x), lambda t, x: Linear([1.0 if x[0] >= 0 else -1.0]), rounds=40, n=1)
+    assert not trace.suboptimality.any()
+    for theorem in (bound, theorem_2, theorem_10, theorem_14):
+        assert theorem(trace, np.ones(1)).void == (
+            "the regularizer of round 2 is not 0 at x_2, so that it is not proximal; use theorem_1"
+        )
 
 
 def test_an_objective_without_a_minimum_is_no_proof():

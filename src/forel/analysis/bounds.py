@@ -8,6 +8,7 @@ import numpy as np
 from forel.algorithms import MirrorAsFTRL, MirrorDescent
 from forel.analysis.decompose import Against
 from forel.analysis.game import Trace
+from forel.analysis.optimality import misplaced
 from forel.checks import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
@@ -60,7 +61,7 @@ def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: b
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
-    void = _weak(stability) or _misplaced(trace)
+    void = _weak(stability) or misplaced(trace.suboptimality)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
@@ -99,17 +100,6 @@ def _weak(stability: Vector) -> str:
         return ""
     t = int(np.argmin(np.isfinite(stability))) + 1
     return f"in round {t} the gradient is not zero where the objective has no strength"
-
-
-def _misplaced(trace: Trace) -> str:
-    """Return the first round whose point is no argmin; nothing is proved of such points."""
-    wrong = np.flatnonzero(trace.suboptimality)
-    if not wrong.size:
-        return ""
-    t, above = wrong[0] + 1, trace.suboptimality[wrong[0]]
-    if above == math.inf:
-        return f"the point of round {t} is no argmin: it lies outside X, or its objective has no minimum"
-    return f"the point of round {t} is no argmin: its objective is {above:.3g} above the minimum"
 
 
 def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
@@ -242,7 +232,17 @@ def _mirror(trace: Trace) -> bool:
 
 
 def _proximal(trace: Trace) -> str:
-    return "" if trace.algorithm.proximal else "the regularizers are not proximal; use theorem_1"
+    """Return why the regularizers are not proximal; what was observed before a round is around x_1, and in no norm."""
+    if not trace.algorithm.proximal:
+        return "the regularizers are not proximal; use theorem_1"
+    if getattr(trace.algorithm, "observes", False):
+        return ""
+    for t, (stage, x) in enumerate(zip(trace.stages, trace.points, strict=False), start=1):
+        r = stage.added.regularizer
+        scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
+        if abs(r(x)) > 1e-9 * scale:
+            return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
+    return ""
 
 
 def _bare(trace: Trace) -> str:

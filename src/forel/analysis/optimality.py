@@ -20,7 +20,7 @@ from forel.regularizers import Regularizer
 if TYPE_CHECKING:
     from forel.analysis.game import Stage
 
-__all__ = ["suboptimality"]
+__all__ = ["misplaced", "suboptimality"]
 
 # Relative to the terms of the objective. Closed forms leave rounding; the solver stops where its own tolerance says.
 ROUNDING, SOLVED = 1e-12, 1e-8
@@ -103,3 +103,20 @@ def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
     allowance = (ROUNDING if closed else SOLVED) * float(np.abs(here).sum() + np.abs(least).sum())
     above = math.fsum(here) - math.fsum(least)
     return above if above > allowance else 0.0
+
+
+def misplaced(found: Vector) -> str:
+    """Return the first round whose point is no argmin, as the reason why nothing is proved of the game.
+
+    >>> misplaced(np.array([0.0, 0.0, 0.25]))
+    'the point of round 3 is no argmin: its objective is 0.25 above the minimum'
+
+    Survey: Lemma 5
+    """
+    wrong = np.flatnonzero(found)
+    if not wrong.size:
+        return ""
+    t, above = wrong[0] + 1, found[wrong[0]]
+    if above == math.inf:
+        return f"the point of round {t} is no argmin: it lies outside X, or its objective has no minimum"
+    return f"the point of round {t} is no argmin: its objective is {above:.3g} above the minimum"

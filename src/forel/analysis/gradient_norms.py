@@ -12,7 +12,7 @@ import numpy as np
 
 from forel.checks import Strength, Vector
 from forel.geometries import Geometry
-from forel.losses import Loss
+from forel.losses import Linear, Loss
 from forel.norms import DiagonalNorm, Norm
 from forel.penalties import Penalty, parts
 from forel.regularizers import Regularizer
@@ -57,7 +57,8 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
         strengths = (before, stage.regularizer.strength)
         norms = [_norm(geometry, strength, losses + penalties, total) for strength in strengths]
         rows.append([norm.dual(stage.added.g) ** 2 for norm in norms])
-        penalties = penalties + stage.added.weight * curvature_of(stage.added.penalty)
+        if stage.added.weight > 0 and not isinstance(stage.added.penalty, Linear):
+            penalties = penalties + stage.added.weight * curvature_of(stage.added.penalty)
         before = stage.regularizer.strength
     delayed, present = np.array(rows).T
     return delayed, present

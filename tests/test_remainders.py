@@ -23,10 +23,10 @@ from forel.analysis import (
 from forel.analysis.streams import classification, quadratics, random_linear
 from forel.checks import Unsupported
 from forel.cvx import minimize
-from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix
+from forel.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.losses import Linear
 from forel.penalties import NONE, ElasticNet, Indicator, l1
-from forel.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad
+from forel.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad
 from forel.regularizers import Regularizer
 from forel.sets import Box, Simplex, l2_ball
 from forel.weights import EveryRound, Once
@@ -137,6 +137,17 @@ def test_every_algorithm_plays_argmins(name):
     except Unsupported:
         return  # the survey says nothing of it
     assert not trace.suboptimality.any()
+
+
+@pytest.mark.parametrize("geometry", [Euclidean(), Entropy(), SquaredPNorm(1.5)], ids=str)
+def test_before_anything_was_added_every_point_is_an_argmin(geometry):
+    """r_0 = 0: a rate that counts gradients has no strength before the first."""
+    region = Simplex() if geometry == Entropy() else l2_ball(1.0)
+    for make in (FTRL, MirrorDescent):
+        options = {"proximal": True} if make is FTRL else {}
+        trace = play(make(ScalarAdaGrad(1.0), geometry, feasible=region, **options), random_linear(3, 5))
+        assert not trace.suboptimality.any()
+        assert measured(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
 
 
 def test_closing_formulas_are_void_as_well():

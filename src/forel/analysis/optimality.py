@@ -41,6 +41,13 @@ class _Objective(NamedTuple):
         n = self.losses.g.size
         return self.regularizer.strength + curvature * (np.eye(n) if geometry.shape == "matrix" else 1.0)
 
+    @property
+    def constant(self) -> bool:
+        """Whether nothing has been added yet, so that every point is an argmin."""
+        losses, r = self.losses, self.regularizer
+        curved = losses.others or losses.curvature or self.weight or np.any(r.strength)
+        return not (curved or (losses.g - r.linear).any())
+
     def minimum(self, argmin: Argmin) -> Vector:
         """Return the argmin over X."""
         r, strength = self.regularizer, self.strength()
@@ -94,6 +101,8 @@ def suboptimality(algorithm: Algorithm, initial: Regularizer, stages: Sequence["
 def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
     if not (argmin.feasible.contains(x) and argmin.penalty(x) < math.inf):
         return math.inf
+    if objective.constant:
+        return 0.0
     try:
         best = objective.minimum(argmin)
     except Unbounded:

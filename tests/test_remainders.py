@@ -163,11 +163,13 @@ def test_an_algorithm_that_only_says_it_is_proximal_has_no_proximal_bound():
     """Centered AdaGrad that calls itself proximal: its points are argmins, but Theorem 10 is not about them."""
 
     @dataclass(frozen=True)
-    class Boasts(Wrong):
+    class Misdeclared(Wrong):
         proximal: bool = True
 
     centered = FTRL(DiagonalAdaGrad(1.0), Diagonal(), feasible=Box(-1, 1))
-    trace = play(Boasts(centered, lambda t, x: x), lambda t, x: Linear([1.0 if x[0] >= 0 else -1.0]), rounds=40, n=1)
+    trace = play(
+        Misdeclared(centered, lambda t, x: x), lambda t, x: Linear([1.0 if x[0] >= 0 else -1.0]), rounds=40, n=1
+    )
     assert not trace.suboptimality.any()
     for theorem in (bound, theorem_2, theorem_10, theorem_14):
         assert theorem(trace, np.ones(1)).void == (

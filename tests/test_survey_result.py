@@ -22,6 +22,7 @@ WRONG = [
     Outcome(1.0, 0.0),
     Outcome(-0.5, -1.0),
     Outcome(1e-3, -1e-3),
+    Outcome(9e-9, 1e-10),
     Outcome(math.nan, 1.0),
     Outcome(1.0, math.nan),
     Outcome(math.inf, 1.0),

@@ -8,7 +8,7 @@ import numpy as np
 from forel.algorithms import MirrorAsFTRL, MirrorDescent
 from forel.analysis.decompose import Against
 from forel.analysis.game import Trace
-from forel.analysis.optimality import misplaced
+from forel.analysis.optimality import no_argmin
 from forel.checks import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
@@ -61,7 +61,7 @@ def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: b
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
-    void = _weak(stability) or misplaced(trace.suboptimality)
+    void = _no_strength(stability) or no_argmin(trace.suboptimality)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
@@ -95,7 +95,7 @@ def _increasing(trace: Trace, against: Against) -> str:
     return next((f"the weights α_t increase in round {t}" for t in rising), "")
 
 
-def _weak(stability: Vector) -> str:
+def _no_strength(stability: Vector) -> str:
     if np.isfinite(stability).all():
         return ""
     t = int(np.argmin(np.isfinite(stability))) + 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from forel.analysis.bounds import Bound
 from forel.analysis.game import Trace
-from forel.analysis.optimality import misplaced
+from forel.analysis.optimality import no_argmin
 from forel.checks import Unsupported, Vector, positive, vector, whole
 from forel.geometries import Entropy, Euclidean, Geometry
 from forel.norms import L1, L2, LINF, Norm
@@ -30,7 +30,7 @@ __all__ = [
 def _formula(trace: Trace, result: str, over_rounds: Vector, *reasons: str) -> Bound:
     void = next((reason for reason in reasons if reason), "")
     try:
-        void = void or misplaced(trace.suboptimality)
+        void = void or no_argmin(trace.suboptimality)
     except Unsupported as unproved:
         void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)

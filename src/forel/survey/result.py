@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 __all__ = ["Outcome", "Result", "largest"]
 
 TIGHT = 0.999
-ROUNDING = 1e-8
+RELATIVE, ABSOLUTE = 1e-8, 1e-12  # what rounding leaves of a bound, and of one that is 0
 
 
 class Outcome(NamedTuple):
@@ -23,12 +23,17 @@ class Outcome(NamedTuple):
     case: str = ""
 
     @property
+    def rounding(self) -> float:
+        """By how much both sides may differ and still be equal."""
+        return max(RELATIVE * abs(self.bound), ABSOLUTE)
+
+    @property
     def excess(self) -> float:
         """How far measured is above the bound, 0 where that is but rounding, infinite where one is not a number."""
         above = self.measured - self.bound
         if math.isnan(above):
             return math.inf
-        return above if above > ROUNDING * max(1.0, abs(self.bound)) else 0.0
+        return above if above > self.rounding else 0.0
 
     @property
     def ratio(self) -> float:
@@ -62,7 +67,7 @@ class Result:
     def holds(self, outcome: Outcome) -> bool:
         """Tell whether the outcome is what the survey says, to rounding."""
         if self.relation == "=":
-            return abs(outcome.measured - outcome.bound) <= ROUNDING * max(1.0, abs(outcome.bound))
+            return abs(outcome.measured - outcome.bound) <= outcome.rounding
         return outcome.excess == 0
 
     def tight(self, outcome: Outcome) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from forel.algorithms import MirrorAsFTRL, MirrorDescent
 from forel.analysis.decompose import Against
 from forel.analysis.game import Trace
+from forel.analysis.optimality import no_argmin
 from forel.checks import Vector, vector
 
 __all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
@@ -54,36 +55,58 @@ class Bound:
 def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
     x = vector("x", x, trace.points.shape[1])
+    void = void or _increasing(trace, against)
     if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
         void = "the comparator lies outside X"
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
-    if not np.isfinite(stability).all():
-        t = int(np.argmin(np.isfinite(stability))) + 1
-        reason = f"in round {t} the gradient is not zero where the objective has no strength"
-        return Bound(result, np.zeros(0), np.zeros(0), reason)
-    regularization = [trace.initial(x), *(stage.regularizer(x) for stage in trace.stages)]
-    if against == "losses":
-        weights = [trace.algorithm.weights.total(t) for t in range(trace.rounds + 1)]
-        penalty = trace.algorithm.penalty(x) if weights[-1] > 0 else 0.0
-        regularization = [r + weight * penalty for r, weight in zip(regularization, weights, strict=True)]
-    return Bound(result, np.array(regularization[:-1] if delayed else regularization[1:]), stability)
+    void = _no_strength(stability) or no_argmin(trace.suboptimality)
+    if void:
+        return Bound(result, np.zeros(0), np.zeros(0), void)
+    regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
+    lag = 1 if delayed else 0
+    values = np.array([regularizer(x) for regularizer in regularizers[1 - lag : trace.rounds + 1 - lag]])
+    return Bound(result, values + _penalties(trace, x, against, lag), stability)
 
 
-def _composite(trace: Trace) -> str:
-    algorithm = trace.algorithm
-    if not algorithm.weights.non_increasing:
-        return "the weights α_t increase"
-    if algorithm.penalty(trace.points[0]) != 0:
-        return "the penalty is not 0 at x_1"
-    return ""
+def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
+    r"""Return what Ψ adds to the bound at each horizon.
+
+    Less its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs ask for it. Against
+    the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
+    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimises Ψ.
+    """
+    penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
+    at_x, played = penalty(x), np.array([penalty(point) for point in trace.points])
+    smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
+    above = played[0] - smallest if against == "composite" else at_x - smallest
+    totals = [weights.total(1 if against == "composite" else t - lag) for t in range(1, trace.rounds + 1)]
+    added: Vector = np.array(totals) * above
+    return added
+
+
+def _increasing(trace: Trace, against: Against) -> str:
+    """Return that weights increase, which only matters where Ψ is in the objective."""
+    weights = trace.algorithm.weights
+    if against == "losses" or weights.non_increasing:
+        return ""
+    rising = (t for t in range(2, trace.rounds + 1) if weights(t) > weights(t - 1))
+    return next((f"the weights α_t increase in round {t}" for t in rising), "")
+
+
+def _no_strength(stability: Vector) -> str:
+    if np.isfinite(stability).all():
+        return ""
+    t = int(np.argmin(np.isfinite(stability))) + 1
+    return f"in round {t} the gradient is not zero where the objective has no strength"
 
 
 def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
     r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \|g_t\|^2_{(t-1),\star}$, for regularizers around any point.
 
-    With a penalty in the regularizer, $\alpha_{1:T-1}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$. With a penalty in the regularizer,
+    $\alpha_{1:T-1}\Psi(x^*)$ comes on top; with one in the objective, weights $\alpha_t$ must not increase.
 
     >>> from forel.algorithms import dual_averaging
     >>> from forel.analysis import play
@@ -95,7 +118,7 @@ def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
     Survey: Theorem 1
     """
     void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
-    return _evaluate(trace, x, "Theorem 1", against, True, 0.5, void or _composite(trace))
+    return _evaluate(trace, x, "Theorem 1", against, True, 0.5, void)
 
 
 def theorem_2(trace: Trace, x: Vector) -> Bound:
@@ -116,7 +139,10 @@ def theorem_2(trace: Trace, x: Vector) -> Bound:
 def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
     r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for FTRL-Proximal.
 
-    Against the losses alone, $\alpha_{1:T}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$, without this round's penalty: the survey's statement,
+    which counts it, is false where Ψ has curvature. Weights $\alpha_t$ must not increase. Against the losses alone they
+    may, and $\alpha_{1:T}\Psi(x^*)$ comes on top. Ψ counts from its value at $x_1$; where that is not its smallest,
+    $\alpha_1$ times the difference comes on top too.
 
     >>> from forel.algorithms import ad_click
     >>> from forel.analysis import play
@@ -128,13 +154,14 @@ def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound
     Survey: Theorem 10
     """  # noqa: E501
     void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
-    return _evaluate(trace, x, "Theorem 10", against, False, 0.5, void or _proximal(trace) or _composite(trace))
+    return _evaluate(trace, x, "Theorem 10", against, False, 0.5, void or _proximal(trace))
 
 
 def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
     r"""Return $r^B_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for Mirror Descent.
 
-    Against the losses alone, $\alpha_{1:T}\Psi(x^*)$ comes on top.
+    The norm is that of $r_{0:t}$: of earlier penalties only tangents are left, whose curvature is none. Otherwise as
+    :func:`theorem_10`.
 
     >>> from forel.algorithms import greedy_projection
     >>> from forel.analysis import play
@@ -147,7 +174,7 @@ def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound
     Survey: Theorem 12
     """  # noqa: E501
     void = "" if _mirror(trace) else "the algorithm is not Mirror Descent"
-    return _evaluate(trace, x, "Theorem 12", against, False, 0.5, void or _composite(trace))
+    return _evaluate(trace, x, "Theorem 12", against, False, 0.5, void)
 
 
 def theorem_14(trace: Trace, x: Vector) -> Bound:
@@ -205,7 +232,17 @@ def _mirror(trace: Trace) -> bool:
 
 
 def _proximal(trace: Trace) -> str:
-    return "" if trace.algorithm.proximal else "the regularizers are not proximal; use theorem_1"
+    """Return why the regularizers are not proximal; what was observed before a round is around x_1, and in no norm."""
+    if not trace.algorithm.proximal:
+        return "the regularizers are not proximal; use theorem_1"
+    if getattr(trace.algorithm, "observes", False):
+        return ""
+    for t, (stage, x) in enumerate(zip(trace.stages, trace.points, strict=False), start=1):
+        r = stage.added.regularizer
+        scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
+        if abs(r(x)) > 1e-9 * scale:
+            return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
+    return ""
 
 
 def _bare(trace: Trace) -> str:

@@ -1,7 +1,8 @@
 r"""The closing formulas of the survey's section 3: bounds in R, G and T alone, with their constants.
 
 They follow from the theorems by inequalities that lose something; ``theorem_1`` and ``theorem_2`` are tighter. Each is
-void where a gradient was larger than promised, a comparator is outside what it speaks of, or another algorithm played.
+void where a gradient was larger than promised, a comparator is outside what it speaks of, another algorithm played, or
+a point that was played is no argmin.
 """
 
 import math
@@ -10,7 +11,8 @@ import numpy as np
 
 from forel.analysis.bounds import Bound
 from forel.analysis.game import Trace
-from forel.checks import Vector, positive, vector, whole
+from forel.analysis.optimality import no_argmin
+from forel.checks import Unsupported, Vector, positive, vector, whole
 from forel.geometries import Entropy, Euclidean, Geometry
 from forel.norms import L1, L2, LINF, Norm
 from forel.rates import DiagonalAdaGrad
@@ -25,8 +27,12 @@ __all__ = [
 ]
 
 
-def _formula(result: str, over_rounds: Vector, *reasons: str) -> Bound:
+def _formula(trace: Trace, result: str, over_rounds: Vector, *reasons: str) -> Bound:
     void = next((reason for reason in reasons if reason), "")
+    try:
+        void = void or no_argmin(trace.suboptimality)
+    except Unsupported as unproved:
+        void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)
 
 
@@ -87,6 +93,7 @@ def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, hori
     root = math.sqrt(whole("horizon", horizon, low=1))
     strengths = np.full(trace.rounds, lipschitz * root / radius)
     return _formula(
+        trace,
         "section 3.1, RG√T at the tuned horizon",
         half * root + half * _rounds(trace) / root,
         _comparator(trace, x, radius),
@@ -113,6 +120,7 @@ def dual_averaging_formula(trace: Trace, x: Vector, radius: float, lipschitz: fl
     total = math.sqrt(2) / 2 * (radius + length**2 / radius) * lipschitz * np.sqrt(_rounds(trace))
     strengths = math.sqrt(2) * lipschitz * np.sqrt(_rounds(trace)) / radius
     return _formula(
+        trace,
         "section 3.2, √2·RG√T",
         total,
         _comparator(trace, x, math.inf),
@@ -138,6 +146,7 @@ def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -
     radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
     strengths = lipschitz * np.sqrt(_rounds(trace)) / (math.sqrt(2) * radius)
     return _formula(
+        trace,
         "section 3.3, 2√2·RG√T",
         2 * math.sqrt(2) * radius * lipschitz * np.sqrt(_rounds(trace)),
         _comparator(trace, x, radius),
@@ -172,6 +181,7 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
         fits = fits and not np.any(rate.offset) and not np.any(rate.beta)
         fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius)
     return _formula(
+        trace,
         "section 3.4, 2√2·R√Σg²",
         2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.gradients**2, axis=0)).sum(axis=1),
         _comparator(trace, x, radius, LINF),
@@ -197,6 +207,7 @@ def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     squares = np.abs(trace.gradients).max(axis=1) ** 2
     before = lipschitz**2 + np.concatenate([[0.0], np.cumsum(squares)[:-1]])
     return _formula(
+        trace,
         "section 3.6, 2√((G² + Σ‖g‖∞²) log n)",
         2 * np.sqrt(before * math.log(n)),
         _comparator(trace, x, math.inf),
@@ -223,6 +234,7 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
     weakest = min(added.loss.strong_convexity for added in trace.added)
     idle = not any(np.any(state.strength) for state in trace.states)
     return _formula(
+        trace,
         "section 3.7, (G²/2)(1 + log T)",
         positive("lipschitz", lipschitz) ** 2 / 2 * (1 + np.log(_rounds(trace))),
         _comparator(trace, x, math.inf),

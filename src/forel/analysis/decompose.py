@@ -2,7 +2,9 @@ r"""The survey's lemmas that turn regret into regularization plus stability, as 
 
 Each lemma is an inequality because it leaves out a non-positive remainder; with it, both sides agree to rounding. In
 the Strong FTRL Lemma the remainder is $h_{0:T}(x_{T+1}) - h_{0:T}(x^*)$: how much better the last point is for the
-objective. It is non-positive exactly because every point is an argmin, so that a wrong update shows as a positive one.
+objective. It is non-positive at every comparator in X exactly when $x_{T+1}$ is an argmin, and says nothing of the
+points before that: these are the business of the remainders at shorter horizons. ``Trace.suboptimality`` has the
+largest of each horizon, and bounds are void where one is positive.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ Against = Literal["composite", "losses"]
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Regret as regularization + Σ stability + remainder, the remainder being at most 0.
+    """Regret as regularization + Σ stability + remainder, the remainder being at most 0 where x_{T+1} is an argmin.
 
     ``regret`` is measured by playing, the other parts come from the objective; ``error`` is what rounding leaves.
 
@@ -61,12 +63,21 @@ def measured(trace: Trace, x: Vector, against: Against = "losses") -> float:
     Survey: section 5
     """
     x = vector("x", x, trace.points.shape[1])
-    total = 0.0
-    for added, point in zip(trace.added, trace.points, strict=False):
-        total += added.loss(point) - added.loss(x)
-        if against == "composite" and added.weight > 0:
-            total += added.weight * (added.penalty(point) - added.penalty(x))
+    total = sum(added.loss(point) - added.loss(x) for added, point in zip(trace.added, trace.points, strict=False))
+    if against == "composite":
+        weights, penalty = trace.algorithm.weights, trace.algorithm.penalty
+        charged = ((weights(t), point) for t, point in enumerate(trace.points[:-1], start=1))
+        total += sum(weight * (penalty(point) - penalty(x)) for weight, point in charged if weight > 0)
     return total
+
+
+def _treated(trace: Trace, x: Vector, against: Against) -> float:
+    """Return the regret that the lemmas are about: of Ψ's tangents where the algorithm keeps only those."""
+    if against == "losses":
+        return measured(trace, x)
+    pairs = zip(trace.added, trace.points, strict=False)
+    charged = (added.weight * (added.penalty(point) - added.penalty(x)) for added, point in pairs if added.weight > 0)
+    return measured(trace, x) + sum(charged)
 
 
 def strong(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
@@ -100,7 +111,7 @@ def strong(trace: Trace, x: Vector, against: Against = "composite") -> Decomposi
     last = trace.stages[-1]
     regularization = last.regularizer(x) + (last.penalties(x) if against == "losses" else 0.0)
     remainder = last.objective(trace.points[-1]) - last.objective(x) - trace.initial(trace.points[0])
-    return Decomposition("Lemma 5", measured(trace, x, against), regularization, np.array(stability), remainder)
+    return Decomposition("Lemma 5", _treated(trace, x, against), regularization, np.array(stability), remainder)
 
 
 def conjugate(trace: Trace, x: Vector) -> Decomposition:

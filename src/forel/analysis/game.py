@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from forel.algorithms import Algorithm, Round
+from forel.analysis.gradient_norms import squared_norms
+from forel.analysis.optimality import suboptimality
 from forel.checks import Matrix, Vector, refuse, vector, whole
 from forel.cvx import minimize
 from forel.losses import Loss, Total
@@ -99,23 +101,15 @@ class Trace:
     def squared_norms(self) -> tuple[Vector, Vector]:
         r"""$\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$, in norms in which the objective is strongly convex.
 
-        The first is that of $r_{0:t-1} + f_{1:t}$ (Theorem 1), the second that of $r_{0:t} + f_{1:t}$ (Theorem 2).
+        The first is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$ (Theorem 1), the second that of
+        $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$ (Theorems 2 and 10).
         """
-        geometry, curvature, rows = self.initial.geometry, 0.0, []
-        before = self.initial.strength
-        for stage in self.stages:
-            curvature += stage.added.loss.strong_convexity
-            row = []
-            for strength in (before, stage.regularizer.strength):
-                if curvature and geometry.quadratic:
-                    strength = strength + curvature * (np.eye(len(strength)) if geometry.shape == "matrix" else 1.0)
-                if geometry.on_simplex:  # the entropy's modulus is 1 where the total is
-                    strength = strength / float(self.points[0].sum())
-                row.append(geometry.norm(strength).dual(stage.added.g) ** 2)
-            rows.append(row)
-            before = stage.regularizer.strength
-        delayed, present = np.array(rows).T
-        return delayed, present
+        return squared_norms(self.initial, self.stages, float(self.points[0].sum()))
+
+    @cached_property
+    def suboptimality(self) -> Vector:
+        r"""$h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where every point is an argmin."""
+        return suboptimality(self.algorithm, self.initial, self.stages, self.points)
 
     def regrets(self, x: Vector, linearized: bool = False) -> Vector:
         r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""

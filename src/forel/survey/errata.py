@@ -17,6 +17,13 @@ class Erratum(NamedTuple):
 
 ERRATA = (
     Erratum(
+        "Figure 1, first update",
+        "argmin_x g_{1:t}·x_t + …",
+        "argmin_x g_{1:t}·x + …",
+        "the minimum is over x; the same slip stands in Corollary 6 (f_t(x) = g_t·x_t) and before equation (implicit)",
+        "forel.algorithms.gradient_descent.gradient_descent",
+    ),
+    Erratum(
         "Figure 1, entropic update",
         "the regularizer has the factor 1/(2η_t)",
         "1/η_t",
@@ -24,11 +31,11 @@ ERRATA = (
         "forel.algorithms.hedge.hedge",
     ),
     Erratum(
-        "Figure 1, first update",
-        "argmin_x g_{1:t}·x_t + …",
-        "argmin_x g_{1:t}·x + …",
-        "the minimum is over x; the same slip stands in Corollary 6 (f_t(x) = g_t·x_t) and before equation (implicit)",
-        "forel.algorithms.gradient_descent.gradient_descent",
+        "Lemma 3",
+        "the dual norm of √σ_{0:t}‖x‖ is ‖x‖/√σ_{0:t}",
+        "‖x‖_⋆/√σ_{0:t}",
+        "only the L2 norm is its own dual",
+        "forel.norms.ScaledNorm",
     ),
     Erratum(
         "section 3.3",
@@ -45,6 +52,13 @@ ERRATA = (
         "forel.analysis.bounds.theorem_2",
     ),
     Erratum(
+        "section 3.7",
+        "½Σ ‖g_t‖²_(t),⋆ = ½Σ ‖g_t‖²/t, with ‖g_t‖ ≤ G",
+        "½Σ ‖g_t‖²_⋆/t, with ‖g_t‖_⋆ ≤ G",
+        "the losses are strongly convex in any norm, and gradients are measured in its dual",
+        "forel.analysis.closing.strongly_convex_formula",
+    ),
+    Erratum(
         "section 4.1, remark after Lemma 5",
         "with h_{1:T}(x_{T+1}) − h_{1:T}(x*) the lemma is an equality",
         "h_{0:T}(x_{T+1}) − h_{0:T}(x*)",
@@ -53,11 +67,64 @@ ERRATA = (
         "forel.analysis.decompose.strong",
     ),
     Erratum(
-        "sections 4.2 and 6.3",
-        "the stability terms of Theorem 12's proof subtract r_t(x_t), and its sums start at h_1",
-        "r^B_t(x_t), which is 0, and h_0",
-        "the algorithm analysed is FTRL-Proximal with the regularizers r^B_t",
+        "Corollary 8",
+        "φ_1 + ψ + Ψ is strongly convex with respect to ‖·‖",
+        "φ_1 + ψ is, without Ψ",
+        "the proof applies Lemma 7 to φ_1 and φ_1 + ψ; with φ_1 = 0, ψ = gx and Ψ = x²/2 the printed claim says "
+        "g²/2 ≤ 0",
+        "forel.analysis.gradient_norms.squared_norms",
+    ),
+    Erratum(
+        "section 4.3, primal-dual proof of Theorem 1",
+        "r⋆_{1:t−1} and r⋆_{1:t}",
+        "r⋆_{0:t−1} and r⋆_{0:t}",
+        "r_0 is part of the objective, and often all of its strength in round 1",
+        "forel.analysis.decompose.conjugate",
+    ),
+    Erratum(
+        "Theorem 10",
+        "h_{0:t}, which contains α_{1:t}Ψ, is strongly convex with respect to ‖·‖_(t)",
+        "r_{0:t} + α_{1:t−1}Ψ is, without this round's penalty",
+        "it follows from Corollary 8; with r = 0, α = 1, Ψ = x²/2 and g = (1, −1) regret is 1.5 and the printed bound "
+        "0.75. In its second claim α_t need not be non-increasing",
+        "forel.analysis.bounds.theorem_10",
+    ),
+    Erratum(
+        "Theorem 12",
+        "the conditions are those of Theorem 10",
+        "‖·‖_(t) is a norm in which r_{0:t} is strongly convex",
+        "of earlier penalties Mirror Descent keeps tangents, which have no curvature, and this round's does not count",
+        "forel.analysis.bounds.theorem_12",
+    ),
+    Erratum(
+        "section 6.2, one-dimensional example",
+        "FTRL selects 0 for every t > G/(2λ) + ½",
+        "with the alternating gradients of appendix D, it does from round 13 on (G = 11, T = 16, λ = ½); with the "
+        "adversary as section 6.2 words it, it plays 0 in rounds 13 and 14, receives −G twice, and leaves 0 in round "
+        "15 (x_15 = 4.875)",
+        "an adversary that answers −G whenever x_t ≤ 0 does not alternate once x_t = 0",
+        "forel.survey.pictures.figure_4",
+    ),
+    Erratum(
+        "section 6.3, before Theorem 12",
+        "r^B_{0:T}(x*) = Σ_{t=1}^T B_{r_t}(x*, x_t)",
+        "r_0(x*) + Σ_{t=1}^T B_{r_t}(x*, x_t)",
+        "r^B_0 = r_0, which is all there is when the rate is constant",
+        "forel.analysis.bounds.theorem_12",
+    ),
+    Erratum(
+        "section 6.3, proof of Theorem 12",
+        "the stability terms subtract r_t(x_t), sums start at h_1, and the last bounds Ψ̄_{1:t}(x*)",
+        "r^B_t(x_t), which is 0; h_0; and Ψ̄_{1:T}(x*)",
+        "the algorithm analysed is FTRL-Proximal with the regularizers r^B_t, after T rounds",
         "forel.algorithms.mirror_descent.MirrorDescent",
+    ),
+    Erratum(
+        "appendix B, proof of Lemma 7",
+        "φ_1 is strongly convex because it differs from φ_2 by a linear function",
+        "φ_1′ = φ_1 + ψ − b·x is",
+        "φ_1 differs from φ_2 by ψ, which may have all of the curvature",
+        "forel.survey.lemmas.lemma_7",
     ),
     Erratum(
         "Figure 6, greedy column, FTRL form (Theorem 19)",
@@ -76,12 +143,10 @@ ERRATA = (
         "forel.algorithms.forms.steps.unconstrained",
     ),
     Erratum(
-        "section 6.2, one-dimensional example",
-        "FTRL selects 0 for every t > G/(2λ) + ½",
-        "with the alternating gradients of appendix D, it does from round 13 on (G = 11, T = 16, λ = ½); with the "
-        "adversary as section 6.2 words it, it plays 0 in rounds 13 and 14, receives −G twice, and leaves 0 in round "
-        "15 (x_15 = 4.875)",
-        "an adversary that answers −G whenever x_t ≤ 0 does not alternate once x_t = 0",
-        "forel.survey.pictures.figure_4",
+        "appendix D",
+        "λ = G/(2T − 1) ensures x_T = 0",
+        "for odd T; G/(2T − 3) for every T",
+        "x_T = 0 asks |g_{1:T−1}| ≤ (T − 1)λ, and for even T the left side is ½(G + λ), not ½(G − λ)",
+        "forel.analysis.adversaries.l1_example_alternating",
     ),
 )

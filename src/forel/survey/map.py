@@ -90,7 +90,14 @@ def markdown() -> str:
             for section in re.findall(r"[A-D\d](?:\.\d)?", group):
                 sections.setdefault(section, []).append(f"`{name.removeprefix('forel.')}`")
     lines += [f"| {section} | {', '.join(sections[section])} |" for section in sorted(sections)]
-    lines += ["", "## Errata", "", "Where the text and its derivation differ, forel implements the derivation.", ""]
+    lines += [
+        "",
+        "## Errata",
+        "",
+        "Where the text and its derivation differ, forel implements the derivation. The [errata](theory/errata.md)",
+        "show them by code that runs, and prove what is true instead of Corollary 8 and Theorem 10.",
+        "",
+    ]
     for e in ERRATA:
         lines.append(f"- **{e.where}** says: {e.says}. Meant: {e.meant}. Because {e.because}. See {_link(e.home)}.")
     return "\n".join(lines) + "\n"

@@ -8,19 +8,41 @@ from typing import Literal, NamedTuple
 __all__ = ["Outcome", "Result", "largest"]
 
 TIGHT = 0.999
+RELATIVE, ABSOLUTE = 1e-8, 1e-12  # what rounding leaves of a bound, and of one that is 0
 
 
 class Outcome(NamedTuple):
-    """One evaluation: what was measured, what it is compared with, and in what case."""
+    """One evaluation: what was measured, what it is compared with, and in what case.
+
+    >>> Outcome(1.0, 2.0).ratio, Outcome(1.0, 0.0).ratio, Outcome(1e-15, 0.0).ratio
+    (0.5, inf, 0.0)
+    """
 
     measured: float
     bound: float
     case: str = ""
 
     @property
+    def rounding(self) -> float:
+        """By how much both sides may differ and still be equal."""
+        return max(RELATIVE * abs(self.bound), ABSOLUTE)
+
+    @property
+    def excess(self) -> float:
+        """How far measured is above the bound, 0 where that is but rounding, infinite where one is not a number."""
+        above = self.measured - self.bound
+        if math.isnan(above):
+            return math.inf
+        return above if above > self.rounding else 0.0
+
+    @property
     def ratio(self) -> float:
-        """Measured over bound, 0 where both are rounding."""
-        return self.measured / self.bound if self.bound > 0 else 0.0
+        """Measured over bound; of bounds that are not positive, infinite where they are exceeded and 0 elsewhere."""
+        if math.isnan(self.measured) or math.isnan(self.bound):
+            return math.nan
+        if self.bound > 0:
+            return self.measured / self.bound
+        return math.inf if self.excess else 0.0
 
 
 @dataclass(frozen=True)
@@ -44,12 +66,9 @@ class Result:
 
     def holds(self, outcome: Outcome) -> bool:
         """Tell whether the outcome is what the survey says, to rounding."""
-        if math.isnan(outcome.measured) or math.isnan(outcome.bound):
-            return False
-        rounding = 1e-8 * max(1.0, abs(outcome.bound))
         if self.relation == "=":
-            return abs(outcome.measured - outcome.bound) <= rounding
-        return outcome.measured <= outcome.bound + rounding
+            return abs(outcome.measured - outcome.bound) <= outcome.rounding
+        return outcome.excess == 0
 
     def tight(self, outcome: Outcome) -> bool:
         """Tell whether the bound was attained."""
@@ -57,5 +76,8 @@ class Result:
 
 
 def largest(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the outcome that comes closest to its bound, or exceeds it the most."""
-    return max(outcomes, key=lambda o: (o.ratio, o.measured - o.bound))
+    """Return the outcome that comes closest to its bound; where bounds are exceeded, the one that does so the most.
+
+    What is not a number exceeds everything: no outcome that is fine may stand for one that is not.
+    """
+    return max(outcomes, key=lambda o: (o.excess, -math.inf if math.isnan(o.ratio) else o.ratio))

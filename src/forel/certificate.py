@@ -24,6 +24,7 @@ from forel.norms import L1, L2, LINF
 
 __all__ = ["Certificate", "LossFloor", "Snapshot"]
 
+DUALS = {"l2": L2, "l1": LINF, "box": L1}
 LARGE = 1e9  # from here on numbers are written with an exponent
 HUGE = 1e280  # from here on sums of so many losses may have left the range of a double
 
@@ -96,23 +97,20 @@ class Certificate:
 
     def worst(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
         """Return the largest regret against any model in a ball: ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1 or |x_i| ≤ box, exactly one."""
-        return self.loss - self._least_total({"l2": l2, "l1": l1, "box": box})
+        name, size = _ball(l2=l2, l1=l1, box=box)
+        return self.loss - self.lower + size * DUALS[name](self.gradients)
 
     def loss_floor(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
-        """Return an average loss below which no fixed model in the ball could have come on the rows seen so far."""
+        """Return an average loss below which no fixed model in the ball could have come on the rows seen so far.
+
+        It is a little lower than what the sums give: by what they may have been rounded.
+        """
         if self.floor_void:
             raise Unsupported(f"no loss floor: {self.floor_void}")
-        return self._least_total({"l2": l2, "l1": l1, "box": box}) / (self.weight or 1.0)
-
-    def _least_total(self, radii: dict[str, float | None]) -> float:
-        """Return what every model in a ball lost at least."""
-        given = {name: size for name, size in radii.items() if size is not None}
-        if len(given) != 1:
-            raise ValueError(f"l2, l1, box: got {len(given)} of them, expected exactly one")
-        ((name, size),) = given.items()
-        dual = {"l2": L2, "l1": LINF, "box": L1}[name]
+        name, size = _ball(l2=l2, l1=l1, box=box)
         rounding = self.rounding * (math.sqrt(self.gradients.size) if name == "box" else 1.0)
-        return self.lower - self.slack - non_negative(name, size) * (dual(self.gradients) + rounding)
+        total = self.lower - self.slack - size * (DUALS[name](self.gradients) + rounding)
+        return total / (self.weight or 1.0)
 
     def words(self, model: ArrayLike) -> str:
         """Return what this says of all models no larger than one, such as the learned one.
@@ -132,6 +130,15 @@ class Certificate:
 
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
+
+
+def _ball(**radii: float | None) -> tuple[str, float]:
+    """Return the norm that was given a radius, and the radius."""
+    given = {name: size for name, size in radii.items() if size is not None}
+    if len(given) != 1:
+        raise ValueError(f"{', '.join(radii)}: got {len(given)} of them, expected exactly one")
+    ((name, size),) = given.items()
+    return name, non_negative(name, size)
 
 
 @dataclass(frozen=True)

@@ -102,8 +102,9 @@ class GradientLearner:
             raise ValueError("certified: got False, expected a learner made with certified=True")
         proof = self._lanes.certificate(slice(None))
         void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
-        played = proof.loss - proof.lower
-        return replace(proof, loss=self._loss, lower=self._loss - played, least=-math.inf, floor_void=void)
+        # Regret needs no losses; where they were not given they count as 0.
+        loss = 0.0 if void else self._loss
+        return replace(proof, loss=loss, lower=proof.lower + loss, least=-math.inf, floor_void=void)
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         held = np.asarray(indices)

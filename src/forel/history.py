@@ -146,7 +146,8 @@ def proofs(moment: Moment) -> dict[str, float]:
     proof = model.certificate(among=seen)
     norm, pull = L2(model.weights_at(seen).ravel().astype(float)), L2(proof.gradients)
     said = {"loss": proof.loss, "regret": proof.worst(l2=norm)}
-    said["floor"] = said["loss"] - said["regret"]
+    if not proof.floor_void:
+        said["floor"] = proof.loss_floor(l2=norm) * proof.weight
     best = proof.gradients * (-norm / pull if pull else 0.0)
     if not proof.void and (proof.radius is None or LINF(best) <= proof.radius):
         said["bound"] = proof.bound(best)

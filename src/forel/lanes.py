@@ -200,7 +200,7 @@ class Lanes:
         return Snapshot(self.rounds, self.weight, self.sums.copy(), slots, gradients)
 
     def words(self, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
-        """Return what the certificate of all rows, or of those since a snapshot, says of models no larger than this one.
+        """Return what is proved of all rows, or of those since a snapshot, against models no larger than the learned one.
 
         ``suffered`` is what was lost on them, where that is not what these lanes lost.
         """

@@ -94,6 +94,21 @@ class Lanes:
         """The scale of every coordinate, where rates are scale-free; one number elsewhere."""
         return self.flat.reshape(-1, self.recipe.width)[:, -1] if self.recipe.within else self._scales
 
+    def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """The powers of two in which z, n and g_{1:t} of some coordinates are kept, by their scales; 1 for other rates.
+
+        >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
+        >>> lanes.reach[:2] = 1.7e18, 0.3
+        >>> lanes.units(slice(None))
+        array([1.15292150e+18, 2.50000000e-01, 1.00000000e+00])
+        """
+        if self.settings.rate != "scale_free":
+            return np.ones(1)
+        kind, scales = np.finfo(self.dtype), self.reach[some].astype(np.float64)
+        exponents = np.where(scales > 0, np.frexp(scales)[1] - 1, 0)
+        powers: NDArray[np.float64] = np.ldexp(1.0, np.clip(exponents, kind.minexp, kind.maxexp - 2))
+        return powers
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes: state, what some rules keep beside it, rounds, noise key, and parameters."""
@@ -199,9 +214,9 @@ class Lanes:
         """Return ‖g_{1:T}‖₂ and ‖x‖₂ of some lanes together, without a table of either."""
         part, gradients, weights = 2 if self.recipe.parts > 2 else 0, 0.0, 0.0
         for start, x in self.blocks(0, self.features + int(self.settings.bias)):
-            g = self.state[start : start + len(x), part, lanes]
+            g = self.state[start : start + len(x), part, lanes] * self.units(slice(start, start + len(x)))[:, None]
             # Not vdot, which would start threads on arrays this long.
-            gradients += float(np.sum(np.square(g, dtype=np.float64)))
+            gradients += float(np.sum(np.square(g)))
             weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
         return float(np.sqrt(gradients)), float(np.sqrt(weights))
 
@@ -222,6 +237,10 @@ class Lanes:
         p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
         parts = self.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
         x = self.gather(some)[:, lanes].T.astype(np.float64)
+        units = self.units(some)
+        parts[1:] *= units
+        parts[1] *= units
+        parts[0] *= 1 if recipe.primal else units
         z, n = parts[:2]
         gradients = z if recipe.parts == 2 else parts[2]
         linear = parts[3] if recipe.parts == 4 else gradients - z

@@ -187,7 +187,8 @@ class Lanes:
         return Certificate(
             rounds=self.rounds,
             loss=float(totals[0]),
-            played=float(totals[1]),
+            # Of gradients that were clipped nothing is known: any regret may have been suffered.
+            played=float(totals[1]) if not self.clipping(lanes) else np.inf,
             gradients=gradients,
             strength=strength,
             linear=linear,
@@ -197,7 +198,7 @@ class Lanes:
             l2=l2,
             radius=None if settings.radius is None else float(self.parameters.reshape(5, -1)[4, lanes].min()),
             result="Theorem 12" if primal else "Lemma 5",
-            void=self._void(),
+            void=self._void(lanes),
         )
 
     def words(self, lanes: slice, more: float = 0.0) -> str:
@@ -206,6 +207,7 @@ class Lanes:
         ``more`` is what was lost on top of what these lanes lost.
         """
         loss, played = self.sums[:2, lanes].sum(axis=1).tolist()
+        played = np.inf if self.clipping(lanes) else played
         gradients, norm = self._norms(lanes)
         floor = (loss - played - norm * gradients) / max(self.rounds, 1)
         return ruled_out(self.rounds, loss + more, floor, norm)
@@ -257,8 +259,19 @@ class Lanes:
         spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
         return (gradients, strength, linear, l1, l2), spent
 
-    def _void(self) -> str:
+    def clipping(self, lanes: slice) -> str:
+        """Return what a certificate of some lanes does not know of, or nothing where all gradients were as they are."""
+        rows = int(self.clipped[lanes].max())
+        if not rows:
+            return ""
+        remedy = "scale the features and labels" + ("" if self.dtype == np.float64 else ", or use float64")
+        remedy += "" if self.settings.rate == "scale_free" else ", or use rate='scale_free'"
+        return f"gradients of {rows:,} rows left the range of {self.dtype} and were clipped; {remedy}"
+
+    def _void(self, lanes: slice) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""
+        if clipping := self.clipping(lanes):
+            return clipping
         if self.settings.rule == "implicit":
             return "the survey proves no bound for implicit updates; use algorithm='mirror'"
         if self.recipe.catches_up in ("drift", "replay"):

@@ -18,7 +18,7 @@ def interpreted(monkeypatch):
 
 def rows(*lists):
     ends = np.cumsum([0, *map(len, lists)])
-    return Rows(ends, np.array(sum(lists, []), np.int32), np.ones(ends[-1], np.float32))
+    return Rows(ends, np.array([k for row in lists for k in row], np.int32), np.ones(ends[-1], np.float32))
 
 
 @pytest.mark.parametrize("alpha", [0.5, (0.5, 1.0)])
@@ -84,7 +84,7 @@ def test_imaginary_parts_and_masks_of_features_are_refused():
     for estimator in (FTRLClassifier(alpha=0.1), FTRLRegressor(alpha=0.1)):
         with pytest.raises(ValueError, match="X: got a masked entry"):
             estimator.fit(MASKED, [1, 0, 1])
-        with pytest.raises(ValueError, match="[Cc]omplex"):
+        with pytest.raises(ValueError, match=r"[Cc]omplex"):
             estimator.fit(COMPLEX, [1, 0, 1])
     Linear(2, Settings()).learn(np.ma.masked_array(np.eye(2)), [1, 0])  # nothing is masked
 

@@ -4,15 +4,20 @@ import itertools
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy import sparse
 
 from forel.estimators import FTRLClassifier
 from forel.gradients import GradientLearner
 from forel.grid import settle
-from forel.kernels import compose, kernel
+from forel.kernels import compose, kernel, plain
+from forel.kernels.units import inverse, unit
+from forel.lanes import Lanes
 from forel.linear import Linear, Settings
 from forel.mixture import Mixture
+from forel.store import save
 from forel.store.trainer import pack
+from forel.training import train
 
 N = 4
 ALGORITHMS = ("proximal", "centered", "mirror", "implicit")
@@ -36,6 +41,29 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
+@njit
+def measured(s):
+    return unit(s), inverse(unit(s))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_units_are_powers_of_two_at_or_below_and_their_inverses_are_exact(kind):
+    ends = np.finfo(kind)
+    found = np.ldexp(kind(1), np.arange(ends.minexp, ends.maxexp - 1)).astype(kind)
+    few = [kind(0), ends.smallest_subnormal, ends.tiny, kind(0.3), kind(1), kind(1.7e18), ends.max]
+    scales = [*few, *found, *(found * kind(1.5))]
+    for s in scales:
+        u, w = measured(kind(s))
+        assert u == plain.unit(kind(s))
+        assert w == plain.inverse(u)
+        assert u * w == 1
+        assert np.frexp(u)[0] == 0.5
+        assert u <= s < 4 * u or s == 0 or s < ends.tiny
+    lanes = Lanes(len(scales), Settings(rate="scale_free"), 1, kind)
+    lanes.reach[:-1] = scales
+    assert lanes.units(slice(len(scales))).tolist() == [float(measured(kind(s))[0]) for s in scales]
+
+
 def ordinary(model, rounds=2, column=2):
     """Rows of two of the columns, which extreme rows do not have, and a class of each."""
     y = np.arange(rounds) % 2
@@ -50,6 +78,9 @@ def finite(model):
     lanes = model._lanes
     arrays = (lanes.flat, lanes.reach, lanes.mark, lanes.totals, model.weights, model.bias)
     assert all(np.isfinite(array).all() for array in arrays)
+    if model.certified:
+        proof = model.certificate()
+        assert proof.void or all(np.isfinite(v).all() for v in (proof.gradients, proof.strength, proof.constant))
     probes = np.eye(N + 1, N, dtype=model.dtype)
     probes[0] = 3.4e38
     assert np.isfinite(model.margins(probes)).all()
@@ -67,7 +98,7 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
         label = beyond[1] if loss == "squared" else min(max(beyond[1], 0.0), 1.0)
         every = "every" if v > 1e20 else "once"
         settings = Settings(loss, algorithm, rate, alpha, l1=0.01, l2=0.02, penalty_weight=every)
-        model = Linear(N, settings, dtype=dtype, certified=(y != 1.0 or v < 1))
+        model = Linear(N, settings, dtype=dtype, certified=(v != 1.0) == (lanes == 2))
         ordinary(model)
         row = np.array([[beyond[0], 1.0, 0.0, 0.0]], dtype)
         for _ in range(2):
@@ -148,7 +179,7 @@ def test_timestamps_in_nanoseconds_are_learned_beside(interpreted):
     X, y = timestamps()
     model = Linear(3, Settings(rate="scale_free", alpha=0.5), certified=True)
     losses = [model.learn(X[a : a + 100], y[a : a + 100])[0] for a in range(0, 400, 100)]
-    assert losses[-1] < 0.2 * losses[0]
+    assert losses[-1] < 0.3 * losses[0]
     assert not model._lanes.clipped.any()
     proof = model.certificate()
     assert proof.void == ""
@@ -172,7 +203,7 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     assert proof.loss_floor(l2=4.0) == -np.inf
     assert proof.regret([3.0, 0.0]) == np.inf
     assert "no average loss is ruled out" in model.words()
-    with pytest.raises(ValueError, match=r"void: gradients of \d+ rows left the range of float32 and were clipped; scale"):
+    with pytest.raises(ValueError, match=r"void: gradients of \d+ rows left the range of float32 and were clipped"):
         proof.bound([3.0, 0.0])
     wide = Linear(1, Settings("squared", alpha=1.0), dtype=np.float64, certified=True)
     wide.learn(X, y)
@@ -201,6 +232,16 @@ def test_one_sentinel_does_not_cost_the_model():
     model = FTRLClassifier(lanes=4).fit(X, y)
     assert np.isfinite(model.coef_).all()
     assert model.score(np.delete(X, 700, 0), np.delete(y, 700)) > 0.95
+
+
+def test_one_large_value_of_a_file_does_not_cost_the_training(tmp_path):
+    lines = [f"{1 if k % 3 else -1} | {'a' if k % 3 else 'b'} x:{k % 7}" for k in range(3000)]
+    lines[1500] = "1 | a x:1e30"
+    (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
+    trained = train(tmp_path / "rows.vw", settle(lanes=4), bits=10)
+    save(tmp_path / "model", trained.model)
+    assert trained.model.rounds == 3000
+    assert trained.report.loss < 0.05
 
 
 def broken(margin, label):
@@ -233,7 +274,7 @@ def test_mixtures_of_the_default_settings_learn_whatever_the_unit(interpreted):
     y = (X[:, 0] > 0).astype(int)
     models = []
     for unit in (1.0, 2.0**60, 2.0**-60):
-        model = Mixture(2, settle(lanes=4))
+        model = Mixture(2, settle(lanes=4, l1=0.0))  # a penalty has a unit
         model.learn(sparse.csr_array(X * np.float32([unit, 1])), y)
         models.append(model)
     assert models[0].loss == models[1].loss == models[2].loss

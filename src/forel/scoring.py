@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats import Block, Problems, open_blocks
-from forel.rows import Merged
 from forel.pipeline import ordered_blocks
 from forel.progressive import Report
+from forel.rows import Merged
 from forel.settings import Settings
 from forel.store import Stored
 from forel.store.header import unpack_settings

@@ -52,7 +52,8 @@ def shown(STATE, q, i, k):
 #see     """Return a scale that has seen a value, in its unit, that unit, and what a record is to be multiplied by."""
 #see     s = max(before, abs(v))
 #see     u = unit(s)
-#see     return s * inverse(u), u, unit(before) * inverse(u)
+#see     # Records of new coordinates are 0 in any unit.
+#see     return s * inverse(u), u, min(unit(before) * inverse(u), SINGLE)
 
 
 @pasted

@@ -108,7 +108,7 @@ def weigh(desk, base, count, lane, now, held):
         #see s = desk[c + SPAN] = max(desk[c + SPAN], abs(desk[c + V]))
         #see u = unit(s)
         #see w = inverse(u)
-        #see change = before * w
+        #see change = min(before * w, SINGLE)  # records of new coordinates are 0 in any unit
         #see s, p = s * w, scaled(p, u)
         #see desk[c + V] *= w
         #see desk[c + N] *= change * change

@@ -6,14 +6,14 @@ in ``one_lane`` or in ``many_lanes``. Arrays are flat and the number of lanes is
 which parts of an array cannot overlap.
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
-point. Records are WIDTH numbers apart; in one lane the fourth number may be the scale of a scale-free rate, which is in
-``reach`` otherwise. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has
-seven numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, Σ g²/S + σx² where z is a point, and the
-largest |g|, or LARGEST where something else left its range. The
-``squares`` are two doubles a lane, the row's Σ G² with G = g_{1:t} after the step, and its loss, then its g·x. The ``totals`` are six doubles a lane:
-loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all rows, and how many rows were clipped.
-Lanes of several settings and classes have the settings of one class next to each other. The ``key`` is what the noise
-of rounding depends on besides the round.
+point; with a scale-free rate in units of the coordinate's scale, as ``units`` tells. Records are WIDTH numbers apart;
+in one lane the fourth number may be the scale, which is in ``reach`` otherwise. The ``desk`` is what the coordinates of
+the present row are worked on with. The ``row`` has seven numbers a lane: margin, slope of the step, slope of the loss,
+1/η_{t−1}, 1/η_t, Σ g²/S + σx² where z is a point, and the largest |g|, or LARGEST where something else was clipped. The
+``squares`` are two doubles a lane: the row's Σ G² with G = g_{1:t} after the step, and its loss, later its g·x. The
+``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all
+rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next to each
+other. The ``key`` is what the noise of rounding depends on besides the round.
 """
 
 __all__ = ["TEMPLATE"]
@@ -196,7 +196,7 @@ def learn(
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far.
 
     Margins before learning are written to ``out``, unless it is empty. A row whose importance is negative is held out:
-    predicted, and no round. At a row r whose loss of the user's own is not finite learning ends, and −1 − r is returned.
+    predicted, and no round. Learning ends at a row r whose loss, one of the user's own, is not finite; return −1 − r.
     """
     rows = labels.shape[0]
     real = zn.dtype.type

@@ -1,8 +1,9 @@
 """Powers of two in which the records of scale-free rates are kept, so that no scale of a feature leaves a type's range.
 
-With s the largest |value| seen of a coordinate and u the power of two at or below it, values are v/u and dual states are
-z/u, n/u², g_{1:t}/u: of the size of slopes, whatever the feature's unit. Multiplying by a power of two is exact, so that
-results have the same bits as without.
+With s the largest |value| seen of a coordinate and u the power of two at or below it, values are v/u, weights are wu,
+and a record has z/u, n/u² and g_{1:t}/u: all of the size of slopes, whatever the feature's unit. A record whose state
+is the point itself has that as it is. Multiplying by a power of two is exact, so that results have the same bits as
+without units.
 """
 
 from typing import Any

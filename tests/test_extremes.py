@@ -58,7 +58,7 @@ def test_units_are_powers_of_two_at_or_below_and_their_inverses_are_exact(kind):
         assert w == plain.inverse(u)
         assert u * w == 1
         assert np.frexp(u)[0] == 0.5
-        assert u <= s < 4 * u or s == 0 or s < ends.tiny
+        assert s / 4 < u <= s or s == 0 or s < ends.tiny
     lanes = Lanes(len(scales), Settings(rate="scale_free"), 1, kind)
     lanes.reach[:-1] = scales
     assert lanes.units(slice(len(scales))).tolist() == [float(measured(kind(s))[0]) for s in scales]
@@ -273,9 +273,9 @@ def test_mixtures_of_the_default_settings_learn_whatever_the_unit(interpreted):
     X = rng.normal(size=(60, 2)).astype(np.float32)
     y = (X[:, 0] > 0).astype(int)
     models = []
-    for unit in (1.0, 2.0**60, 2.0**-60):
+    for size in (1.0, 2.0**60, 2.0**-60):
         model = Mixture(2, settle(lanes=4, l1=0.0))  # a penalty has a unit
-        model.learn(sparse.csr_array(X * np.float32([unit, 1])), y)
+        model.learn(sparse.csr_array(X * np.float32([size, 1])), y)
         models.append(model)
     assert models[0].loss == models[1].loss == models[2].loss
     assert models[0].loss < 0.8 * 60 * np.log(2)

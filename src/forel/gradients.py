@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate
-from forel.checks import all_finite, number, refuse, whole
+from forel.checks import all_finite, number, real, refuse, whole
 from forel.lanes import Lanes
 from forel.settings import Settings
 
@@ -77,7 +77,7 @@ class GradientLearner:
         held = self._indices(indices)
         lanes = self._lanes
         with np.errstate(over="ignore"):
-            rows = np.asarray(gradient, dtype=np.float64).astype(self.dtype)
+            rows = np.asarray(real("gradient", gradient), dtype=np.float64).astype(self.dtype)
         if rows.size != held.size * self.lanes or rows.shape[:1] != held.shape:
             raise ValueError(f"gradient: got shape {rows.shape}, expected {held.size} rows of {self.lanes} numbers")
         if not all_finite(rows):

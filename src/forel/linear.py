@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate, Snapshot
-from forel.checks import all_finite, refuse, whole
+from forel.checks import all_finite, real, refuse, whole
 from forel.lanes import Lanes, summed
 from forel.losses import Classes, Interval
-from forel.rows import Rows, rows_of
+from forel.rows import Rows, merged, rows_of
 from forel.settings import LOSSES, Settings
 
 __all__ = ["LOSSES", "Linear", "Rows", "Settings", "rows_of"]
@@ -111,15 +111,23 @@ class Linear:
     def _learn(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        rows = rows_of(X, self.features, self.dtype)
+        rows = merged(X, self.features, self.dtype)
         labels = self._labels(y, rows.number)
         scale = self._importance(importance, rows.number)
         if held is not None:
             scale = np.where(held, self.dtype.type(-1), scale)
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
-        lanes.rounds = int(lanes.kernel.learn(*arguments))
-        lanes.weight = summed(lanes.weight, scale[scale >= 0])
+        rounds = int(lanes.kernel.learn(*arguments))
+        if rounds < 0:
+            row = -1 - rounds
+            learned = scale[:row][scale[:row] >= 0]
+            lanes.rounds, lanes.weight = lanes.rounds + learned.size, summed(lanes.weight, learned)
+            raise ValueError(
+                f"loss: got a value or slope that is not finite in row {row}, whose label is {labels[row]:g}, expected "
+                "finite numbers; the rows before it were learned from"
+            )
+        lanes.rounds, lanes.weight = rounds, summed(lanes.weight, scale[scale >= 0])
         return out
 
     def margins(self, X: Any) -> NDArray[Any]:
@@ -214,7 +222,7 @@ class Linear:
         return slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
 
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
-        labels = np.asarray(y)
+        labels = np.asarray(real("y", y))
         if labels.shape != (count,):
             raise ValueError(f"y: got shape {labels.shape}, expected one label for each of {count} rows")
         if labels.dtype.kind not in "fiub":
@@ -228,7 +236,7 @@ class Linear:
         if importance is None:
             ones: NDArray[Any] = np.ones(count, self.dtype)
             return ones
-        given = np.asarray(importance)
+        given = np.asarray(real("importance", importance))
         if given.shape != (count,):
             raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
         if self._fit(given, 0.0, np.inf):

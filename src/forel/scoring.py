@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats import Block, Problems, open_blocks
-from forel.linear import Rows
 from forel.pipeline import ordered_blocks
 from forel.progressive import Report
+from forel.rows import Merged
 from forel.settings import Settings
 from forel.store import Stored
 from forel.store.header import unpack_settings
@@ -56,7 +56,7 @@ def predictions(
     """
     reader = open_blocks(source, **{"unlabelled": True, **reading_of(stored, reading)})
     for block in ordered_blocks(reader, threads):
-        yield block, stored.model.margins(Rows(*block.rows))[:, 0]
+        yield block, stored.model.margins(Merged(*block.rows))[:, 0]
     if problems is not None:
         problems.take(reader.problems)
 

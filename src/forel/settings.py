@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.checks import all_finite, constants, refuse, whole
+from forel.checks import constants, refuse, whole
 from forel.losses import (
     Absolute,
     Choice,
@@ -42,6 +42,7 @@ LOSSES: dict[str, MarginLoss] = {
     "poisson": Poisson(),
 }
 SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
+MOST = {"float32": 1e18, "float64": 1e150}  # of parameters
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
 NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
 
@@ -243,10 +244,11 @@ class Settings:
         rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
-        if not all_finite(parameters):
+        most = MOST[np.dtype(dtype).name]
+        if not parameters[:4].max() <= most:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
-                f"within the range of {np.dtype(dtype)}"
+                f"to be at most {most:g}, so that strengths are within the range of {np.dtype(dtype)}"
             )
         return parameters
 

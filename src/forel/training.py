@@ -17,10 +17,11 @@ from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
 from forel.formats.place import prints_of
 from forel.grid import settle
-from forel.linear import Linear, Rows
+from forel.linear import Linear
 from forel.mixture import Mixture
 from forel.passes import Passes, made_with, once
 from forel.progressive import Progressive, Report
+from forel.rows import Merged
 from forel.settings import Settings
 from forel.store import Stored
 from forel.store.files import Path
@@ -276,7 +277,7 @@ def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block:
     out = holdout.rows(now.rows, len(block))
     # Rows that were seen before say nothing about which setting is best.
     learn = model.again if isinstance(model, Mixture) and now.turn > 1 else model.progress
-    margins = learn(Rows(*block.rows), labels, block.importance, out)[:, 0]
+    margins = learn(Merged(*block.rows), labels, block.importance, out)[:, 0]
     if out is None:
         now.seen.add(margins, labels, block.importance)
     else:

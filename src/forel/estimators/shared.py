@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forel.checks import refuse, vector, whole
+from forel.checks import real, refuse, vector, whole
 from forel.grid import settle
 from forel.linear import Linear, Settings, rows_of
 from forel.mixture import Mixture
@@ -43,6 +43,9 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
     """Return X, or X and y, as scikit-learn understands them; feature names and counts are set or checked."""
     # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
     dtypes = [dtype_of(estimator), np.float32, np.float64]
+    for name, given in (("X", X), ("y", y)):
+        if hasattr(given, "dtype"):
+            real(name, given)  # scikit-learn would drop a mask
     return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
 
 
@@ -103,7 +106,7 @@ def train(
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
     """Return sample weights as numbers of at least 0, one a row; all may be 0 only in a piece of a stream."""
-    given = np.asarray(sample_weight)
+    given = np.asarray(real("sample_weight", sample_weight))
     held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
     if held.min() < 0:
         k = int(np.argmax(held < 0))

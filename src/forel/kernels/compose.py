@@ -14,7 +14,7 @@ from typing import Any
 
 import numba
 
-from forel.kernels import address, dither, elementary, inline, losses, pieces, plain, prefetch, records, scratch
+from forel.kernels import address, dither, elementary, inline, losses, pieces, plain, prefetch, records, scratch, units
 from forel.kernels.recipe import FLAGS, Recipe
 from forel.native import home
 
@@ -56,6 +56,7 @@ def compose(recipe: Recipe) -> ModuleType:
         prefetch,
         records,
         scratch,
+        units,
         *([inspect.getmodule(own)] if own is not None else []),
     ]
     sources = "".join(inspect.getsource(module) for module in modules if module is not None)

@@ -13,11 +13,13 @@ __all__ = [
     "fetch_rest",
     "give",
     "give_rest",
+    "inverse",
     "owned",
     "prefetch",
     "release",
     "spread",
     "spread_rest",
+    "unit",
 ]
 
 SIDE = 8
@@ -35,6 +37,18 @@ def release(array: Numbers) -> None:
 
 def prefetch(array: Numbers, place: int) -> None:
     """Do nothing: a hint changes no result."""
+
+
+def unit(s: Any) -> Any:
+    """Return the power of two at or below s, such that both it and 1/u are normal numbers; 1 for s = 0."""
+    kind = np.finfo(s.dtype)
+    exponent = int(np.frexp(s)[1]) - 1 if s > 0 else 0
+    return s.dtype.type(2.0 ** min(max(exponent, kind.minexp), kind.maxexp - 2))
+
+
+def inverse(u: Any) -> Any:
+    """Return 1/u."""
+    return 1 / u
 
 
 def fetch(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from forel.native.compiling import kept
+from forel.jit.compiling import cached_njit
 
 __all__ = ["CELLS", "FRONT", "read"]
 
@@ -19,7 +19,7 @@ WORD = np.uint64(8)
 KINDS: Any = types
 OBJECT, NUMBER, WHOLE, CODE, NOTHING = types.uint64, types.float64, types.int64, types.int32, types.void
 
-compiled = kept("dicts", __file__, nogil=False)
+compiled = cached_njit(__file__, nogil=False)
 
 
 def asked(name: str, result: Any, *arguments: Any) -> Any:

@@ -8,12 +8,12 @@ Rows of negative importance are only predicted.
 import numpy as np
 from numba import njit
 
-from forel.native.compiling import kept
+from forel.jit.compiling import cached_njit
 
 __all__ = ["HEAD", "hedged", "log_mixed", "probability", "shifting", "squared"]
 
 HEAD = 6  # numbers of the ledger before those of the experts
-compiled = kept("mixing", __file__)
+compiled = cached_njit(__file__)
 FAR = 45.0  # nats behind the best: e^−45 of a weight is below the last place of a double
 
 

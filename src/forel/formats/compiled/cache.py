@@ -1,10 +1,10 @@
-"""How scanners are compiled, and where what was compiled is kept for the next process."""
+"""How scanners are compiled, with the code cache."""
 
 import pathlib
 
-from forel.native.compiling import kept
+from forel.jit.compiling import cached_njit
 
 __all__ = ["fast"]
 
-# All of them: numba looks only at the file a function is in, not at those it calls.
-fast = kept("formats", *(str(path) for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))))
+# All of them: a scanner's code changes with the scanners that it calls.
+fast = cached_njit(pathlib.Path(__file__).parent)

@@ -19,7 +19,10 @@ def disabled() -> bool:
     config = sys.modules.get("numba.core.config")
     if config is not None:
         return bool(config.DISABLE_JIT)
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    try:
+        return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
+    except ValueError:  # numba warns of it, and compiles
+        return False
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:

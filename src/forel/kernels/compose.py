@@ -15,6 +15,7 @@ import numba
 
 from forel.jit import disabled, sources
 from forel.jit.compiling import keep
+from forel.jit.disabled import uncompiled
 from forel.jit.folder import folder
 from forel.jit.key import key
 from forel.kernels import dither, elementary, losses, pieces, plain
@@ -22,7 +23,7 @@ from forel.kernels.recipe import FLAGS, Recipe
 
 __all__ = ["compose", "interpret"]
 
-COMPILED = ("carray", "pointer", *plain.__all__)  # what only compiled code can have
+ENTRIES = ("learn", "feed", "predict", "gather", "learn_one", "predict_one")
 
 
 @lru_cache(maxsize=64)
@@ -35,7 +36,10 @@ def compose(recipe: Recipe) -> ModuleType:
     it can be imported by name.
     """
     if disabled():
-        return interpret(recipe)
+        found = interpret(recipe)
+        module = ModuleType("forel_kernel_uncompiled")
+        module.__dict__.update({name: uncompiled(getattr(found, name)) for name in ENTRIES})
+        return module
     lines = [f"from forel.kernels.{piece} as {name}" for name, piece in _imports(recipe)]
     own = None if isinstance(recipe.loss, str) else recipe.loss
     if own is not None and _importable(own):
@@ -92,7 +96,7 @@ def interpret(recipe: Recipe) -> ModuleType:
     """Return the same functions as plain Python, from the same source: slow, and what parity is tested on."""
     module = ModuleType("forel_kernel_interpreted")
     spaces = _interpreted()
-    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name not in COMPILED}
+    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name not in plain.__all__}
     names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
     if not isinstance(recipe.loss, str):
         names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from forel.jit import disabled
 from forel.jit.compiling import cached_njit
+from forel.kernels import plain
 
 __all__ = ["CELLS", "FRONT", "read"]
 
@@ -96,3 +98,7 @@ def read(x, names, numbers, places, label, importance, adding):
         places[2 + j] = slot
         j += 1
     return j == count and k == count
+
+
+if disabled():
+    read = plain.read

@@ -223,6 +223,7 @@ def test_a_folder_of_somebody_else_is_not_used(code, monkeypatch, capfd):
     owner = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     _refused(capfd, f"got {code.parent}, a folder of user {owner}, expected a folder that you own")
+    assert not code.exists()
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(code, capfd):
@@ -232,10 +233,15 @@ def test_a_folder_that_others_can_write_to_is_not_used(code, capfd):
     assert not list(code.iterdir())
 
 
-def test_without_a_home_folder_nothing_is_kept_below_the_data(code, monkeypatch, capfd, tmp_path):
+def _no_home(*_, **__):
+    raise RuntimeError("could not determine the home directory")
+
+
+@pytest.mark.parametrize("found", [lambda *_, **__: "~/.cache/forel", _no_home])
+def test_without_a_home_folder_nothing_is_kept_below_the_data(code, monkeypatch, capfd, tmp_path, found):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FOREL_CACHE")
-    monkeypatch.setattr(folder.platformdirs, "user_cache_dir", lambda *_, **__: "~/.cache/forel")
+    monkeypatch.setattr(folder.platformdirs, "user_cache_dir", found)
     _refused(capfd, "got no home folder")
     assert not list(tmp_path.iterdir())
 

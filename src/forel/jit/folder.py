@@ -8,6 +8,7 @@ import os
 import pathlib
 import stat
 import sys
+from contextlib import suppress
 
 import platformdirs
 
@@ -22,31 +23,41 @@ def folder() -> pathlib.Path | None:
 
     It is ``code`` below $FOREL_CACHE or, without that, below the user's cache folder.
     """
-    chosen = os.environ.get("FOREL_CACHE")
-    root = pathlib.Path(os.path.expanduser(chosen) if chosen else platformdirs.user_cache_dir("forel", appauthor=False))
+    root = _root()
     # Without a home folder "~" stays as it is, and would be a folder below the data.
-    homeless = root.parts[:1] == ("~",) or not (chosen or root.is_absolute())
-    code = root.absolute() / "code"
-    reason = "no home folder" if homeless else _distrusted(code)
+    if not root.is_absolute():
+        reason: str | None = "no home folder"
+    else:
+        reason = _distrusted(root) or _distrusted(root / "code")
     if reason is None:
-        return code
+        return root / "code"
     announce(
         f"{NOT_KEPT}: got {reason}, expected a folder that you own and only you can write to; set FOREL_CACHE to one"
     )
     return None
 
 
-def _distrusted(code: pathlib.Path) -> str | None:
+def _root() -> pathlib.Path:
+    chosen = os.environ.get("FOREL_CACHE")
+    if chosen:
+        path = pathlib.Path(os.path.expanduser(chosen))
+        return path if path.parts[:1] == ("~",) else path.absolute()
+    try:
+        return pathlib.Path(platformdirs.user_cache_dir("forel", appauthor=False))
+    except RuntimeError:  # newer versions look for a home folder themselves
+        return pathlib.Path("~")
+
+
+def _distrusted(path: pathlib.Path) -> str | None:
     """Make a folder, and return why it cannot be used, or None if it can."""
     try:
-        _make(code)
-        for path in (code.parent, code):
-            found = path.stat()
-            if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-                return f"{path}, a folder of user {found.st_uid}"
-        return f"{code}, a folder that others can write to" if others_can_write(found) else None
+        _make(path)
+        found = path.stat()
     except OSError as error:
-        return f"{code} ({error.strerror})"
+        return f"{path} ({error.strerror})"
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return f"{path}, a folder of user {found.st_uid}"
+    return f"{path}, a folder that others can write to" if others_can_write(found) else None
 
 
 def others_can_write(found: os.stat_result) -> bool:
@@ -57,7 +68,8 @@ def others_can_write(found: os.stat_result) -> bool:
 def announce(sentence: str) -> None:
     """Print a sentence to standard error, once a process; $FOREL_QUIET keeps it silent."""
     if sentence not in said and not os.environ.get("FOREL_QUIET"):
-        print(f"forel: {sentence}", file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):  # nobody has to read it
+            print(f"forel: {sentence}", file=sys.stderr, flush=True)
     said.add(sentence)
 
 

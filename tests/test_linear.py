@@ -387,7 +387,7 @@ def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
     ]
     assert [run.stdout.strip() for run in runs] == ["1", "Counter()"]
     assert [run.stderr.strip() for run in runs] == [
-        f"forel: compiling a kernel, once; it is kept in {tmp_path / 'kernels'}",
+        f"forel: compiling a kernel, once; it is kept in {tmp_path / 'code'}",
         "",
     ]
 

@@ -189,7 +189,8 @@ class Lanes:
             rounds=self.rounds,
             weight=self.weight,
             loss=float(totals[0]),
-            lower=float(totals[0]) - float(totals[1]),
+            # Of gradients that were clipped nothing is known: any regret may have been suffered.
+            lower=float(totals[0]) - float(totals[1]) if not self.clipping(lanes) else -np.inf,
             gradients=gradients,
             strength=strength,
             linear=linear,
@@ -315,7 +316,7 @@ class Lanes:
             return ""
         remedy = "scale the features and labels" + ("" if self.dtype == np.float64 else ", or use float64")
         remedy += "" if self.settings.rate == "scale_free" else ", or use rate='scale_free'"
-        return f"gradients of {rows:,} rows left the range of {self.dtype} and were clipped; {remedy}"
+        return f"gradients of {rows:,} row{'s' if rows > 1 else ''} left the range of {self.dtype} and were clipped; {remedy}"
 
     def _void(self, lanes: slice) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""

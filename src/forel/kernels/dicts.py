@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from forel.native.compiling import kept
+from forel.jit import disabled
+from forel.jit.compiling import cached_njit
+from forel.kernels import plain
 
 __all__ = ["CELLS", "FRONT", "read"]
 
@@ -19,7 +21,7 @@ WORD = np.uint64(8)
 KINDS: Any = types
 OBJECT, NUMBER, WHOLE, CODE, NOTHING = types.uint64, types.float64, types.int64, types.int32, types.void
 
-compiled = kept("dicts", __file__, nogil=False)
+compiled = cached_njit(__file__, nogil=False)
 
 
 def asked(name: str, result: Any, *arguments: Any) -> Any:
@@ -96,3 +98,7 @@ def read(x, names, numbers, places, label, importance, adding):
         places[2 + j] = slot
         j += 1
     return j == count and k == count
+
+
+if disabled():
+    read = plain.read

@@ -1,5 +1,7 @@
 """The slow twins of what only compiled code can have, under the same names."""
 
+import ctypes
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 from forel.kernels.recipe import room
 
 __all__ = [
+    "carray",
     "exempt",
     "fetch",
     "fetch_rest",
@@ -15,7 +18,9 @@ __all__ = [
     "give_rest",
     "inverse",
     "owned",
+    "pointer",
     "prefetch",
+    "read",
     "release",
     "spread",
     "spread_rest",
@@ -23,7 +28,25 @@ __all__ = [
 ]
 
 SIDE = 8
+CELLS, FRONT = 3, 3  # as in ``forel.kernels.dicts``
+AS_DOUBLE = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.py_object)(("PyFloat_AsDouble", ctypes.pythonapi))
 Numbers = NDArray[Any]
+
+
+def pointer(address: int) -> int:
+    """Return an address as it is."""
+    return address
+
+
+def carray(address: int, shape: tuple[int, ...], dtype: Any) -> Numbers:
+    """Return the array at an address, which whoever passes it keeps alive.
+
+    >>> numbers = np.arange(3.0)
+    >>> carray(numbers.ctypes.data, (2,), np.float64)
+    array([0., 1.])
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype).reshape(shape)
 
 
 def owned(like: Numbers, count: int) -> Numbers:
@@ -113,3 +136,27 @@ def give_rest(
 def _put(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, q: int) -> None:
     for part in range(parts):
         zn[q * room(parts) + part] = desk[c + part * apart]
+
+
+def read(x: int, names: int, numbers: Numbers, places: Numbers, label: float, importance: float, adding: bool) -> bool:
+    """Write a dict as a row, as ``forel.kernels.dicts.read`` does; it and the names are given by their addresses."""
+    given = ctypes.cast(x, ctypes.py_object).value
+    known = ctypes.cast(names, ctypes.py_object).value if names else None
+    count, room = len(given), places.size - CELLS - 2
+    numbers[0], numbers[1], places[0], places[1] = label, importance, 0, count
+    try:
+        values = [AS_DOUBLE(value) for value in given.values()]
+        if len(values) != count or count > room:
+            return False
+        with np.errstate(over="ignore"):
+            numbers[FRONT : FRONT + count] = values
+        for j, name in enumerate(given):
+            slot = index(name) if known is None else known.get(name, 0)
+            if not slot and known is not None and adding:
+                slot = known[name] = len(known) + 1
+            if slot < 0:
+                return False
+            places[2 + j] = slot
+    except Exception:  # whatever a value or a name does when it is asked
+        return False
+    return len(given) == count

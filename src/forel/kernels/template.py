@@ -26,7 +26,7 @@ from numba import njit
 
 FLAGS = {flags}
 HOW = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-entry = njit(cache=True, fastmath=FLAGS, **HOW)
+entry = kept(fastmath=FLAGS, **HOW)
 # What follows is not to be called from Python, for which much would have to be compiled.
 inline = njit(fastmath=FLAGS, forceinline=True, no_cpython_wrapper=True, **HOW)
 loose = njit(fastmath=FLAGS | {"reassoc"}, forceinline=True, no_cpython_wrapper=True, **HOW)  # sums in any order

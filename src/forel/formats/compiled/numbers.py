@@ -10,8 +10,8 @@ and the caller finishes it in exact arithmetic.
 import numpy as np
 from numba import types
 
-from forel.formats.compiled.cache import fast
-from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
+from forel.formats.compiled.cache import fast, intrinsic
+from forel.formats.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
 __all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "finished", "number"]
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.formats import concatenate, open_blocks, slot
-from forel.formats.cells import Faults, Words
+from forel.formats.cells import Words
 from forel.formats.columns import Columns
 from forel.formats.crosses import crosses_of
 from forel.formats.delimited import delimited
@@ -210,7 +210,7 @@ def test_numbers_are_those_that_python_reads(decimals):
     words = Words(text, (stops - sizes).astype(np.int32), stops)
     wanted = np.array([float(d) for d in decimals])
     for exact in (False, True):
-        found = _numbers(words, "n", Faults(np.arange(len(decimals)), Problems(), ""), exact)
+        found = _numbers(words, exact)
         assert found.there.all()
         with np.errstate(over="ignore"):
             assert np.array_equal(found.values, wanted.astype(np.float32))

@@ -12,6 +12,7 @@ from typing import Any
 
 from forel.checks import refuse
 from forel.formats import Names, Place, Problems
+from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING
 from forel.progressive import Progressive
 from forel.store import Stored, Unreadable, load, save
@@ -30,6 +31,7 @@ class Standing:
     ----------
     seen, held : what measures rows learned from and rows held out, in this pass
     problems, names : of the first pass
+    kinds : what columns turned out to hold
     turn : the present pass, from 1 on
     rows, entries, bytes : read in this pass
     negative : how the labels of this pass write the negative class, once that is known
@@ -52,6 +54,7 @@ class Standing:
     first: tuple[int, int] = (0, 0)
     finished: list[Progressive] = field(default_factory=list)
     seconds: float = 0.0
+    kinds: Kinds = field(default_factory=Kinds)
 
     @property
     def measures(self) -> list[Progressive]:
@@ -86,6 +89,7 @@ def write_checkpoint(path: Path, model: Any, standing: Standing, told: Mapping[s
         "place": list(place),
         "first": list(standing.first),
         "problems": {"count": standing.problems.count, "messages": standing.problems.messages},
+        "kinds": standing.kinds.packed(),
         "told": dict(told),
     }
     packed = {
@@ -134,7 +138,10 @@ def _standing(kept: dict[str, Any], stored: Stored, problems: Problems, measure:
     *finished, seen, held = measures
     numbers = {name: kept[name] for name in NUMBERS}
     place, first = Place(*kept["place"]), (kept["first"][0], kept["first"][1])
-    return Standing(seen, held, problems, stored.names, place=place, first=first, finished=finished, **numbers)
+    kinds = Kinds.unpacked(kept["kinds"])
+    return Standing(
+        seen, held, problems, stored.names, place=place, first=first, finished=finished, kinds=kinds, **numbers
+    )
 
 
 def _same(path: Path, before: dict[str, Any], now: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from forel.checks import refuse
 from forel.formats import Block, Malformed, Names, Place, Problems, Reader, open_blocks
 from forel.formats.cached import HEAD, Cache, Writer, begins_cache, cache_in
+from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING, prints_of, single_sources
 from forel.pipeline import ordered_blocks
 from forel.store.files import beside
@@ -67,10 +68,12 @@ class Passes:
         self._open.close()
 
     def blocks(
-        self, turn: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING
-    ) -> Iterator[Block]:
-        """Yield the blocks of a pass from a place on; problems that are met, and names, are kept in what is given."""
+        self, turn: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING,
+        kinds: Kinds | None = None,
+    ) -> Iterator[Block]:  # fmt: skip
+        """Yield the blocks of a pass from a place on; problems, names and kinds are kept in what is given."""
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
+        reader = reader if kinds is None else replace(reader, kinds=kinds)
         if self._cache is not None and names is None:
             yield from ordered_blocks(replace(reader, source=self._cache), self.threads)
         elif self._cache is None and start == BEGINNING and self._worth(turn):
@@ -92,7 +95,7 @@ class Passes:
             reader.problems.take(mine)
             yield block
         if draft is not None:
-            self._cache = self._try(partial(draft.finish, mine))
+            self._cache = self._try(partial(draft.finish, mine, reader.kinds.known))
         reader.problems.take(mine)
 
     def _try(self, write: Callable[[], T]) -> T | None:
@@ -129,7 +132,7 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
         draft, none = _Draft(path, reader, held), Problems()
         for block in ordered_blocks(reader, threads):
             draft.add(block, none)
-        return draft.finish(reader.problems)
+        return draft.finish(reader.problems, reader.kinds.known)
 
 
 class Unwritten(OSError):
@@ -159,11 +162,11 @@ class _Draft:
             self._writer.add(block)
         return self
 
-    def finish(self, problems: Problems) -> Cache:
+    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> Cache:
         """Write the end, give the file its name, and open it for reading."""
         self._met.take(replace(problems, messages=list(problems.messages)))
         with self._sentence():
-            self._writer.close(self._met)
+            self._writer.close(self._met, kinds)
             self._file.flush()
             if self._path is not None:
                 os.fsync(self._file.fileno())
@@ -192,8 +195,8 @@ def made_with(source: Any) -> dict[str, Any]:
         return {}
     with open(paths[0], "rb") as file:
         cache = cache_in(file, os.fspath(paths[0]))
-    made = {} if cache is None else cache.told["options"]
-    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], "auto")}
+    made = {} if cache is None else {**cache.told["options"], "kinds": cache.kinds}
+    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], {}, "auto")}
 
 
 def once(source: Any) -> bool:

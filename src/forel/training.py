@@ -14,6 +14,7 @@ from forel.checkpoint import Standing, read_checkpoint, remove_checkpoint, write
 from forel.checks import refuse, whole
 from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
+from forel.formats.kinds import Kinds
 from forel.formats.place import prints_of
 from forel.grid import settle
 from forel.linear import Linear, Rows
@@ -175,7 +176,7 @@ def train(
     problems = Problems(reading.get("on_error", "raise"))
     given = reading.get("names")
     names = given if isinstance(given, Names) else Names(reading["bits"]) if given else None
-    standing = Standing(measure(), measure(), problems, names)
+    standing = Standing(measure(), measure(), problems, names, kinds=Kinds(reading.get("kinds")))
     save = None
     if checkpoint is not None:
         told = _told(source, reading, model, turns, out, start)
@@ -190,7 +191,9 @@ def train(
             first = standing.turn == 1
             met = problems if first else Problems(problems.on_error)
             targets = Targets(model.settings, met, standing.negative)
-            for block in rows.blocks(standing.turn, met, standing.names if first else None, standing.place):
+            for block in rows.blocks(
+                standing.turn, met, standing.names if first else None, standing.place, standing.kinds
+            ):  # fmt: skip
                 moment = _learn(model, standing, targets, block, out)
                 standing.seconds = time.perf_counter() - begun
                 if progress is not None:
@@ -201,6 +204,7 @@ def train(
                 raise refuse("source", "no examples", "at least one" + _hint(met))
             held = standing.held.report() if any(out) else None
             standing.next_pass(measure)
+    kept |= {"kinds": standing.kinds.known} if standing.kinds.known else {}
     reports = tuple(one.report() for one in standing.finished)
     seconds = time.perf_counter() - begun
     return Trained(
@@ -295,7 +299,8 @@ class _Saving:
         if standing.turn > self.turn:
             self.turn, self.rows = standing.turn, 0
         if standing.rows - self.rows >= self.every:
-            write_checkpoint(self.path, model, standing, self.told, self.extra)
+            reading = {**self.extra["reading"], "kinds": standing.kinds.known}
+            write_checkpoint(self.path, model, standing, self.told, {**self.extra, "reading": reading})
             self.rows = standing.rows
 
 

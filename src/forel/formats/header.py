@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from forel.checks import refuse
+from forel.formats.columns import repeated
 from forel.formats.problems import Malformed, shown
 from forel.formats.sources import BROKEN
 
@@ -28,7 +29,7 @@ def header(stream: Any, separator: str, file: str) -> list[str]:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
         raise Malformed(file, 1, None, "no header", "the names of the columns")
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    twice = repeated(names)
     if twice is not None:
         raise refuse("columns", f"{twice} twice", "a name for each column of its own")
     return names

@@ -15,7 +15,7 @@ from forel.formats.buffers import Buffers
 from forel.formats.cells import Column, Faults, Words, block_of, start_of
 from forel.formats.columns import Columns
 from forel.formats.compiled import layout
-from forel.formats.contents import Numbers, numeric, targets
+from forel.formats.contents import Numbers, Strings, numeric, targets
 from forel.formats.crosses import CHUNK, Step
 from forel.formats.header import header
 from forel.formats.names import Names
@@ -48,11 +48,13 @@ class Separated:
 
 
 def parse_separated(
-    stream: Any, form: Separated, problems: Problems, names: Names | None, file: str, start: Place
-) -> Iterator[Task]:
+    stream: Any, form: Separated, problems: Problems, names: Names | None, file: str, start: Place,
+    kinds_found: dict[str, str] | None = None,
+) -> Iterator[Task]:  # fmt: skip
     """Yield the parsing of each chunk of rows from ``start`` on, and at last what was met where they are read.
 
     What a column is has to be known before a chunk is parsed; so until all are, chunks are split here, one by one.
+    ``kinds_found`` takes what columns of features turned out to be.
     """
     try:
         there = header(stream, form.separator, file)
@@ -63,17 +65,21 @@ def parse_separated(
     table = _Table(form, there, form.columns.features(there), names, file, Buffers())
     if form.step is not None:
         form.step.check(table.features)
-    kinds = {name: kind for name, kind in form.columns.kinds.items() if name in table.used}
+    told = {**form.columns.known, **form.columns.kinds}
+    kinds = {name: told[name] for name in table.used if name in told}
     size = form.block_bytes if form.step is None else min(form.block_bytes, CHUNK)
     line = 2
     for number, chunk in enumerate(chunks(stream, size, problems, file, line, _whole_rows(form.mark)), 1):
-        rows, since = None, {}
+        rows, since = None, dict[str, int]()
         if len(kinds) < len(table.used):
             rows = _split(chunk, table)
-            since = _decide(rows, table, kinds)
+            decided, since = _decide(rows, table, kinds)
+            kinds = {**kinds, **decided} if decided else kinds  # a new one, because earlier chunks still have the old
+            if kinds_found is not None:
+                kinds_found.update((name, decided[name]) for name in table.places.keys() & decided.keys())
         if number > start.blocks:
-            told = Problems(problems.on_error)
-            yield partial(_task, table, chunk, rows, dict(kinds), since, line, told, Place(start.file, number))
+            met = Problems(problems.on_error)
+            yield partial(_task, table, chunk, rows, kinds, since, line, met, Place(start.file, number))
         line += chunk.lines
     yield found(None, problems)
 
@@ -94,6 +100,11 @@ class _Table:
         """The columns whose cells matter, and where they are, in this order."""
         wanted = {self.form.columns.label, self.form.columns.importance, *self.features}
         return {name: k for k, name in enumerate(self.there) if name in wanted}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The features, and where they are among features."""
+        return {name: k for k, name in enumerate(self.features)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,19 +161,19 @@ def _utf8(text: NDArray[np.uint8], length: int) -> tuple[NDArray[np.uint8], int]
     return text, length
 
 
-def _decide(rows: _Rows, table: _Table, kinds: dict[str, str]) -> dict[str, int]:
-    """Say of columns whether they are of words or numbers, if there is a value; return the row of that value."""
-    since = {}
+def _decide(rows: _Rows, table: _Table, kinds: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return of columns whether they are of words or numbers, if there is a value, and the row of a first word."""
+    decided, since = dict[str, str](), dict[str, int]()
     for name in table.used.keys() - kinds.keys():
         words = rows.words(table.used[name])
         row = next((k for k in range(rows.lines.size) if not says_nothing(words[k])), None)
         if row is not None:
             try:
                 number_in(words[row])
-                kinds[name] = "number"
+                decided[name] = "number"
             except ValueError:
-                kinds[name], since[name] = "category", row
-    return since
+                decided[name], since[name] = "category", row
+    return decided, since
 
 
 def _task(
@@ -189,9 +200,9 @@ def _parse(
         met.meet(Malformed(table.file, line + number, None, got, expected))
     faults = Faults(rows.lines + line, met, table.file)
     numbers = {
-        name: _numbers(rows.words(k), name, faults, exact=columns.kinds.get(name) == "number")
+        name: _numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
         for name, k in table.used.items()
-        if kinds.get(name, "number") == "number"
+        if kinds.get(name, "number") != "category"
     }
     for what, name in (("label", columns.label), ("importance", columns.importance)):
         if kinds.get(str(name)) == "category":
@@ -213,31 +224,29 @@ def _parse(
 def _hash(table: _Table, rows: _Rows, names: list[str], cells: Cells, mask: np.uint64) -> None:
     """Fill the cells of columns of words."""
     at = np.array([table.used[name] for name in names], np.int64)
-    places = np.array([table.features.index(name) for name in names], np.int64)
+    places = np.array([table.places[name] for name in names], np.int64)
     hashes = np.array([start_of(name.encode()) for name in names], np.uint64)
     scanner("separated", "hash_cells")(
         rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.there
     )
 
 
-def _numbers(words: Words, name: str, faults: Faults, exact: bool) -> Numbers:
+def _numbers(words: Words, exact: bool) -> Numbers:
     """Return the numbers of a column; to be exact takes longer, and only what is computed from them needs it."""
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
     scanner("separated", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    bad: list[int] = []
+    strays = np.zeros(n, bool)
     for row in np.flatnonzero(kinds == layout.UNSURE).tolist():
         try:
             value = number_in(words[row])
         except ValueError:
-            bad.append(row)
+            strays[row] = True
             value = None
         kinds[row] = layout.ABSENT if value is None else layout.THERE
         wide[row] = 0.0 if value is None else value
-    expected = f"a number, as the column's first; or say categories=[{name!r}]"
-    faults.meet(name, np.array(bad, np.int64), [shown(words[row]) for row in bad], expected)
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         wide[row] = number_in(words[row])  # as it is written, for a message
-    return Numbers(values, kinds == layout.THERE, wide)
+    return Numbers(values, kinds == layout.THERE, wide, Strings(words, strays) if strays.any() else None)

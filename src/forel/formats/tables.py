@@ -19,8 +19,10 @@ from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
 from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, targets
 from forel.formats.crosses import Step
+from forel.formats.kinds import join
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.spelling import number_in
 
 __all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
 
@@ -168,8 +170,10 @@ def table_blocks(
     names: Names | None,
     file: str,
     step: Step | None = None,
+    kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of record batches."""
+    """Yield blocks of the rows of record batches; ``kinds_found`` takes what columns turned out to be."""
+    found = {} if kinds_found is None else kinds_found
     mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
     for batch, lines in batches:
         features = columns.features(batch.schema.names)
@@ -178,6 +182,10 @@ def table_blocks(
             step.check(features)
             width = step.width(features)
         held = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        for feature, column in held.items():
+            if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
+                kind = "number" if isinstance(column, Numbers) else "category"
+                join(found, columns.known, feature, kind)
         book = Book.of([held[name] for name in features], batch.num_rows, buffers)
         for what, name in (("label", columns.label), ("importance", columns.importance)):
             if name is not None and name in batch.schema.names:
@@ -218,12 +226,32 @@ def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers 
     """Return what a column holds."""
     import pyarrow as pa
 
-    number = _is_number(array.type)
-    if not number and columns.kinds.get(name) == "number":
+    number, kind = _is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
+    if not number and columns.kinds.get(name) == "number" and columns.strict:
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
-    if number and name not in columns.categories:
+    if number and kind != "category":
         return _numbers(array)
+    if not number and kind == "number":
+        return _spelled(array, name)
     return _strings(array.cast(pa.string()) if number else array, name, known)
+
+
+def _spelled(array: Any, name: str) -> Numbers:
+    """Return the numbers that strings spell, and the strings that spell none."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    words, there = _words(array, name), valid(array)
+    wide, strays = np.zeros(len(array)), np.zeros(len(array), bool)
+    for row in np.flatnonzero(there).tolist():
+        try:
+            value = number_in(words[row])
+            there[row], wide[row] = value is not None, 0.0 if value is None else value
+        except ValueError:
+            there[row], strays[row] = False, True
+    with np.errstate(over="ignore"):
+        return Numbers(wide.astype(np.float32), there, wide, Strings(words, strays) if strays.any() else None)
 
 
 @lru_cache(1 << 12)

@@ -110,7 +110,7 @@ def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
 
     source = _native(stream)
     schema = pq.ParquetFile(source).schema_arrow
-    used = {columns.label, columns.importance, *columns.features(schema.names)}
+    used = {columns.label, columns.importance, *features_of(schema, columns)}
     wanted = [name for name in schema.names if name in used]
     names = [name for name in wanted if _is_string(schema.field(name).type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
@@ -120,7 +120,8 @@ def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
         # A buffer, or all columns of a row group would be in memory at once.
         file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
         # Names are also the beginnings of others, "a" of "a.b".
-        return _ahead(batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        found = (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        return _ahead(batch.replace_schema_metadata(None) for batch in found)  # what is left is wanted, index or not
 
     held = batches(names)
     start = list(islice(held, 2))
@@ -150,6 +151,17 @@ def _grows(before: Any, after: Any) -> bool:
     return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
 
 
+def features_of(schema: Any, columns: Columns) -> list[str]:
+    """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
+    named = {*(columns.keep or ()), *columns.kinds}
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        hidden = {name for name in index if isinstance(name, str)} - named
+    except (ValueError, AttributeError, TypeError):  # whatever another writer has there
+        hidden = set()
+    return [name for name in columns.features(schema.names) if name not in hidden]
+
+
 def arrow_batches(stream: Any) -> Iterator[Any]:
     """Yield the record batches of an Arrow file or stream."""
     import pyarrow as pa
@@ -176,7 +188,7 @@ def table_blocks(
     found = {} if kinds_found is None else kinds_found
     mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
     for batch, lines in batches:
-        features = columns.features(batch.schema.names)
+        features = features_of(batch.schema, columns)
         width = len(features)
         if step is not None:
             step.check(features)

@@ -18,7 +18,7 @@ from forel.progressive import Progressive
 from forel.store import Stored, Unreadable, load, save
 from forel.store.files import Path, sweep
 
-__all__ = ["Standing", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
+__all__ = ["Saving", "Standing", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
 
 NUMBERS = ("turn", "rows", "entries", "bytes", "negative", "seconds")
 
@@ -98,6 +98,27 @@ def write_checkpoint(path: Path, model: Any, standing: Standing, told: Mapping[s
         for name, array in measure.packed().items()
     }  # fmt: skip
     save(path, model, {**extra, "checkpoint": kept}, standing.names, packed)
+
+
+@dataclass
+class Saving:
+    """Writes a checkpoint whenever so many rows were read since the last."""
+
+    path: Path
+    every: int
+    told: dict[str, Any]
+    extra: dict[str, Any]
+    turn: int
+    rows: int
+
+    def __call__(self, model: Any, standing: Standing) -> None:
+        """Write one, if it is time."""
+        if standing.turn > self.turn:
+            self.turn, self.rows = standing.turn, 0
+        if standing.rows - self.rows >= self.every:
+            reading = {**self.extra["reading"], "kinds": standing.kinds.known}
+            write_checkpoint(self.path, model, standing, self.told, {**self.extra, "reading": reading})
+            self.rows = standing.rows
 
 
 def read_checkpoint(

@@ -250,7 +250,8 @@ def train(
             trained = train(
                 source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
                 holdout_after=None if holdout_off else holdout_after, threads=threads,
-                certified=certificate, share=share, start=stored, progress=each, cache=cache, **saving, **reading,
+                certified=certificate, share=share, start=stored, copy=False, progress=each, cache=cache,
+                **saving, **reading,
             )  # fmt: skip
         finish(trained, model, Kept(serving, best), certificate, as_json, predictions == "-")
         if page is not None:

@@ -17,6 +17,7 @@ from forel.formats.columns import Columns
 from forel.formats.compiled import layout
 from forel.formats.contents import Numbers, Strings, numeric, targets
 from forel.formats.crosses import CHUNK, Step
+from forel.formats.decimals import nearest
 from forel.formats.header import header
 from forel.formats.names import Names
 from forel.formats.place import Place
@@ -236,8 +237,8 @@ def _numbers(words: Words, exact: bool) -> Numbers:
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
     scanner("separated", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    strays = np.zeros(n, bool)
-    for row in np.flatnonzero(kinds == layout.UNSURE).tolist():
+    strays, unsure = np.zeros(n, bool), np.flatnonzero(kinds == layout.UNSURE)
+    for row in unsure.tolist():
         try:
             value = number_in(words[row])
         except ValueError:
@@ -247,6 +248,8 @@ def _numbers(words: Words, exact: bool) -> Numbers:
         wide[row] = 0.0 if value is None else value
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
+        for row in unsure[np.isfinite(wide[unsure]) & ~np.isin(wide[unsure], (0, 1))].tolist():
+            values[row] = nearest(words[row].strip())  # by way of a double it may have been rounded twice
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         wide[row] = number_in(words[row])  # as it is written, for a message
     return Numbers(values, kinds == layout.THERE, wide, Strings(words, strays) if strays.any() else None)

@@ -26,7 +26,7 @@ __all__ = ["Mixture"]
 HEAD = 6  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
 
 # Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
-WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
+WITHIN = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class Mixture:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from forel.checks import refuse
 from forel.formats import Block, Malformed, Names, Place, Problems, Reader, open_blocks
 from forel.formats.cached import HEAD, Cache, Writer, begins_cache, cache_in
+from forel.formats.constant import name_constant, with_constant
 from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING, prints_of, single_sources
 from forel.pipeline import ordered_blocks
@@ -55,7 +56,8 @@ class Passes:
     _open: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._reader = open_blocks(self.source, **{**self.reading, "names": False})
+        # Not in a cache, which is the same for models with and without; blocks get it when they come from there.
+        self._reader = open_blocks(self.source, **{**self.reading, "names": False, "constant": False})
         if self.number > 1 and self._reader.options.tags and once(self.source):
             raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
         if self.path is not None:
@@ -74,9 +76,18 @@ class Passes:
         """Yield the blocks of a pass from a place on; problems, names and kinds are kept in what is given."""
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
-        if self._cache is not None and names is None:
+        blocks = self._blocks(turn, reader)
+        if not self.reading.get("constant"):
+            yield from blocks
+        else:
+            if names is not None:
+                name_constant(names)
+            yield from (with_constant(block, reader.options.bits) for block in blocks)
+
+    def _blocks(self, turn: int, reader: Reader) -> Iterator[Block]:
+        if self._cache is not None and reader.names is None:
             yield from ordered_blocks(replace(reader, source=self._cache), self.threads)
-        elif self._cache is None and start == BEGINNING and self._worth(turn):
+        elif self._cache is None and reader.start == BEGINNING and self._worth(turn):
             yield from self._writing(reader)
         else:
             yield from ordered_blocks(reader, self.threads)
@@ -127,7 +138,7 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
     """
     if os.path.exists(path) and not _begins(path):
         raise refuse("output", os.fspath(path), "a cache, or the name of a file that is not there")
-    reader = open_blocks(source, **reading)
+    reader = open_blocks(source, **{**reading, "constant": False})
     with ExitStack() as held:
         draft, none = _Draft(path, reader, held), Problems()
         for block in ordered_blocks(reader, threads):

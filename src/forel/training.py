@@ -31,7 +31,10 @@ from forel.targets import Targets, measure_of
 __all__ = ["Moment", "Trained", "train"]
 
 # What a model has to be told again when it predicts; all else is about one file or one run.
-KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based")
+KEPT = (
+    "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based",
+    "constant",
+)  # fmt: skip
 OWN = ("reading", "report", "holdout", "checkpoint")  # what training keeps with a model itself
 
 
@@ -314,6 +317,7 @@ def _told(
     reader = open_blocks(source, **reading)
     return {
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
+        "constant": reader.options.constant,
         "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout.every,
         "holdout_after": holdout.after, "start": begun, "certified": model.certified,
         "settings": pack_settings(model.settings), "share": getattr(model, "share", None),

@@ -12,6 +12,7 @@ from forel.formats.apart import Apart
 from forel.formats.block import Block
 from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
+from forel.formats.constant import name_constant, with_constant
 from forel.formats.crosses import CHUNK, Step, crosses_of
 from forel.formats.dicts import dict_blocks, json_dicts
 from forel.formats.kinds import Kinds, checked
@@ -44,6 +45,7 @@ class Options:
     block_bytes: int = BLOCK_BYTES
     interactions: tuple[Any, ...] = ()
     step: Step | None = None
+    constant: bool = False
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -89,6 +91,8 @@ class Reader:
 
     def tasks(self) -> Iterator[Task]:
         """Yield the work for each block, in order."""
+        if self.options.constant and self.names is not None:
+            name_constant(self.names)
         if isinstance(self.source, Cache):
             self.kinds.found(0).update(self.source.kinds)
             yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
@@ -102,7 +106,7 @@ class Reader:
         """Count the problems of a task, and yield its block if there are examples in it."""
         self.problems.take(problems)
         if block is not None and len(block):
-            yield block
+            yield with_constant(block, self.options.bits) if self.options.constant else block
 
 
 def open_blocks(
@@ -122,6 +126,7 @@ def open_blocks(
     kinds: Mapping[str, str] | None = None,
     strict: bool = True,
     interactions: Iterable[Any] = (),
+    constant: bool = False,
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
     names: bool | Names = False,
@@ -151,6 +156,7 @@ def open_blocks(
     strict : whether a word in a column of numbers is malformed; if not, it is a category of that column
     interactions : crosses, as :func:`forel.formats.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
         namespaces that begin with a and with b, ``"city*device"`` for columns of that name, or three of these
+    constant : whether each example gets the feature ``Constant``, which is penalised as others are, and not crossed
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
@@ -173,10 +179,10 @@ def open_blocks(
     )  # fmt: skip
     interactions = tuple(interactions)
     crosses = crosses_of(interactions)
-    if words and (crosses is not None or names):
-        raise refuse("words", words, "False with interactions or names")
+    if words and (crosses is not None or names or constant):
+        raise refuse("words", words, "False with interactions, names or a constant")
     step = Apart() if words else crosses
-    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step)
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step, constant)
     if isinstance(names, Names) and names.bits != bits:
         raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
     held = names if isinstance(names, Names) else Names(bits) if names else None

@@ -23,4 +23,4 @@ def scanner(module: str, name: str) -> Native:
 @cache
 def _sources() -> str:
     folder = pathlib.Path(__file__).parent / "compiled"
-    return "".join(path.read_text() for path in sorted(folder.glob("*.py")))
+    return "".join(path.read_text("utf-8") for path in sorted(folder.glob("*.py")))

@@ -81,7 +81,7 @@ def _written(path: pathlib.Path, text: str) -> pathlib.Path:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     return path
 

@@ -60,4 +60,4 @@ def routine(module: str, name: str) -> Native:
 
 @cache
 def _sources() -> str:
-    return "".join(path.read_text() for path in sorted(pathlib.Path(__file__).parent.glob("*.py")))
+    return "".join(path.read_text("utf-8") for path in sorted(pathlib.Path(__file__).parent.glob("*.py")))

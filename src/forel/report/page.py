@@ -85,7 +85,7 @@ def page(
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", "Training report"),
         tag("link", rel="icon", href="data:,"),  # so that no browser asks for one
-        tag("style", (files("forel.report") / "style.css").read_text()),
+        tag("style", (files("forel.report") / "style.css").read_text("utf-8")),
     )
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
 

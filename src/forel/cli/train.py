@@ -20,6 +20,7 @@ from forel.cli.options import (
     Interactions,
     Keep,
     Label,
+    LineLimit,
     Log,
     OnError,
     Threads,
@@ -154,6 +155,7 @@ def train(
     bucket: Bucket = None,
     interactions: Interactions = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     threads: Threads = None,
     data: Data = None,
     test: Annotated[
@@ -218,9 +220,9 @@ def train(
         from forel.cli.predict import predict
 
         if predictions is not None:
-            predict(source, start, predictions, link, None, True, form, label, on_error, threads)
+            predict(source, start, predictions, link, None, True, form, label, on_error, line_limit, threads)
         else:
-            evaluate(source, start, None, form, label, on_error, threads, as_json)
+            evaluate(source, start, None, form, label, on_error, line_limit, threads, as_json)
         return
     with sentences():
         from forel.cli.page import Page
@@ -249,6 +251,7 @@ def train(
             reading |= page.reading
         columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
         reading |= {name: tuple(value) for name, value in columns.items() if value}
+        reading |= {} if line_limit is None else {"line_limit": line_limit}
         reading |= {"constant": True} if constant and stored is None else {}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:

@@ -22,7 +22,7 @@ from forel.formats.place import BEGINNING, Place, single_sources
 from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
 from forel.formats.separated import Separated, parse_separated
-from forel.formats.sources import BROKEN, chunks, opened, skip
+from forel.formats.sources import BROKEN, LONGEST, chunks, opened, skip
 from forel.formats.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
 from forel.formats.tasks import Task, found, ready
 from forel.formats.transforms import bucket_of
@@ -30,6 +30,7 @@ from forel.formats.transforms import bucket_of
 __all__ = ["BLOCK_BYTES", "Reader", "open_blocks"]
 
 LENIENT = ("unlabelled", "unweighted", "strict")  # options that say what may be missing or odd, not what it means
+OBJECTS = 16  # how much more memory an object of JSON takes than a line of other formats, roughly
 BLOCK_BYTES = 1 << 21  # long enough that what is done once for each block does not count, and some fit into a cache
 
 
@@ -46,6 +47,7 @@ class Options:
     interactions: tuple[Any, ...] = ()
     step: Step | None = None
     constant: bool = False
+    line_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -54,8 +56,17 @@ class Options:
             raise refuse("bits", self.bits, "1 to 31")
         if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
             raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
+        # Compiled code counts entries of a chunk in 32 bits.
+        if self.line_limit is not None and whole("line_limit", self.line_limit, low=1) > 1 << 30:
+            raise refuse("line_limit", self.line_limit, "1 to 2**30")
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+
+    def longest(self, form: str) -> int:
+        """Return how many bytes a line of a format may have."""
+        if self.line_limit is not None:
+            return self.line_limit
+        return LONGEST // OBJECTS if form == "jsonl" else LONGEST
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -133,6 +144,7 @@ def open_blocks(
     words: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     block_bytes: int = BLOCK_BYTES,
+    line_limit: int | None = None,
 ) -> Reader:
     r"""Read examples in blocks, in constant memory.
 
@@ -165,6 +177,8 @@ def open_blocks(
         svmlight's are its ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : about how much is read at a time
+    line_limit : bytes of the longest line or header, beyond which text is refused, as it may be no text; None for
+        64 MB, and 4 MB in JSON lines, whose objects take more memory than their text
 
     >>> import io
     >>> reader = open_blocks(io.BytesIO(b"1 2.0 |a x:3 y\n-1 |a y\n"))
@@ -182,7 +196,7 @@ def open_blocks(
     if words and (crosses is not None or names or constant):
         raise refuse("words", words, "False with interactions, names or a constant")
     step = Apart() if words else crosses
-    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step, constant)
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step, constant, line_limit)
     if isinstance(names, Names) and names.bits != bits:
         raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
     held = names if isinstance(names, Names) else Names(bits) if names else None
@@ -217,7 +231,14 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         yield found(None, problems)
         return
     if form in ("csv", "tsv"):
-        rows = Separated("," if form == "csv" else "\t", columns, options.bits, options.block_bytes, options.step)
+        rows = Separated(
+            "," if form == "csv" else "\t",
+            columns,
+            options.bits,
+            options.block_bytes,
+            options.step,
+            options.longest(form),
+        )
         yield from parse_separated(stream, rows, problems, reader.names, file, start, kinds_found)
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _suit(cache, reader)
@@ -230,7 +251,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         held = numbered(arrow_batches(stream), "arrow file", problems, file)
         yield from _table_tasks(held, file, reader, problems, start, columns)
     elif form == "jsonl":
-        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
+        limit = options.longest(form)
+        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file, limit=limit), problems, file)
         yield from _dict_tasks(dicts, file, reader, problems, start)
     else:
         if options.columns != Columns(unlabelled=columns.unlabelled, unweighted=columns.unweighted):
@@ -247,7 +269,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", step)
         size = options.block_bytes if step is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
-        found_lines = chunks(stream, size, problems, file, start.line)
+        found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest(form))
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
 
 

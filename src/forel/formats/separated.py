@@ -23,12 +23,13 @@ from forel.formats.names import Names
 from forel.formats.place import Place
 from forel.formats.problems import Gathered, Malformed, Problems, shown
 from forel.formats.scanners import scanner
-from forel.formats.sources import PAD, Chunk, Cut, chunks, count, whole_lines
+from forel.formats.sources import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
 from forel.formats.spelling import number_in, says_nothing
 from forel.formats.tasks import Task, found
 
 __all__ = ["Separated", "parse_separated"]
 
+WIDE, ROWS = 1 << 10, 64  # columns from which on a chunk has so many rows, if rows are as long as the header
 FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
 
 
@@ -41,6 +42,7 @@ class Separated:
     bits: int
     block_bytes: int
     step: Step | None = None
+    line_limit: int = LONGEST
 
     @property
     def mark(self) -> int:
@@ -58,7 +60,7 @@ def parse_separated(
     ``kinds_found`` takes what columns of features turned out to be.
     """
     try:
-        there = header(stream, form.separator, file)
+        there = header(stream, form.separator, file, form.line_limit)
     except Malformed as wrong:
         problems.meet(wrong)
         yield found(None, problems)
@@ -69,8 +71,11 @@ def parse_separated(
     told = {**form.columns.known, **form.columns.kinds}
     kinds = {name: told[name] for name in table.used if name in told}
     size = form.block_bytes if form.step is None else min(form.block_bytes, CHUNK)
+    if len(there) > WIDE:  # what is done once for each column and chunk should not count
+        size = max(size, ROWS * sum(len(name) + 1 for name in there))
     line = 2
-    for number, chunk in enumerate(chunks(stream, size, problems, file, line, _whole_rows(form.mark)), 1):
+    rows_of = chunks(stream, size, problems, file, line, _whole_rows(form.mark, len(there)), form.line_limit)
+    for number, chunk in enumerate(rows_of, 1):
         rows, since = None, dict[str, int]()
         if len(kinds) < len(table.used):
             rows = _split(chunk, table)
@@ -123,16 +128,16 @@ class _Rows:
         return Words(self.text, self.starts[:, column], self.stops[:, column])
 
 
-def _whole_rows(mark: int) -> Cut:
+def _whole_rows(mark: int, width: int) -> Cut:
     """Return what finds the end of the last row, which line ends within quotes are not."""
     counts = np.zeros(2, np.int64)
 
-    def cut(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
+    def cut(text: NDArray[np.uint8], length: int, ended: bool) -> tuple[int, int]:
         if not count(text, length, QUOTE) and not count(text, length, RETURN):
             return whole_lines(text, length)
         after = text[length]
         text[length] = FEED  # which stops a search
-        scanner("separated", "ends")(text, length, mark, counts)
+        scanner("separated", "ends")(text, length, mark, width, ended, counts)
         text[length] = after
         return int(counts[0]), int(counts[1])
 
@@ -141,8 +146,13 @@ def _whole_rows(mark: int) -> Cut:
 
 def _split(chunk: Chunk, table: _Table) -> _Rows:
     text, length = _utf8(chunk.text, chunk.length)
-    starts, stops = (table.buffers.empty((chunk.lines, len(table.there)), np.int32) for _ in range(2))
-    lines, wrong = np.empty(chunk.lines, np.int64), np.empty((chunk.lines, 4), np.int64)
+    # In text that was escaped, quotes may reach less far, and there may be more rows.
+    held = chunk.lines if text is chunk.text else count(text, length, FEED) + count(text, length, RETURN)
+    # A row has a byte for each of its cells at least, and the last place is for rows that turn out wrong.
+    width = len(table.there)
+    most = min(held, length // width) + 1
+    starts, stops = (table.buffers.empty((most, width), np.int32) for _ in range(2))
+    lines, wrong = np.empty(held, np.int64), np.empty((held, 4), np.int64)
     counts = np.zeros(3, np.int64)
     scanner("separated", "split")(text, length, table.form.mark, starts, stops, lines, wrong, counts)
     n, bad, tied = counts.tolist()
@@ -167,7 +177,8 @@ def _decide(rows: _Rows, table: _Table, kinds: dict[str, str]) -> tuple[dict[str
     decided, since = dict[str, str](), dict[str, int]()
     for name in table.used.keys() - kinds.keys():
         words = rows.words(table.used[name])
-        row = next((k for k in range(rows.lines.size) if not says_nothing(words[k])), None)
+        some = (words.stops > words.starts).nonzero()[0].tolist()
+        row = next((k for k in some if not says_nothing(words[k])), None)
         if row is not None:
             try:
                 number_in(words[row])
@@ -197,7 +208,7 @@ def _parse(
         width = len(table.there)
         got, expected = f"{cells} columns in {shown(text)}", f"{width} columns"
         if cells == layout.OPEN:
-            got, expected = f"an open quote in {shown(text)}", "a quote that closes it"
+            got, expected = f"an open quote in {shown(text)}", f"a quote that closes it within {layout.QUOTED:,} bytes"
         met.meet(Malformed(table.file, line + number, None, got, expected))
     faults = Faults(rows.lines + line, met, table.file)
     numbers = {
@@ -237,7 +248,7 @@ def _numbers(words: Words, exact: bool) -> Numbers:
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
     scanner("separated", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    strays, unsure = np.zeros(n, bool), np.flatnonzero(kinds == layout.UNSURE)
+    strays, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
     for row in unsure.tolist():
         try:
             value = number_in(words[row])
@@ -248,8 +259,10 @@ def _numbers(words: Words, exact: bool) -> Numbers:
         wide[row] = 0.0 if value is None else value
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
-        for row in unsure[np.isfinite(wide[unsure]) & ~np.isin(wide[unsure], (0, 1))].tolist():
-            values[row] = nearest(words[row].strip())  # by way of a double it may have been rounded twice
-    for row in np.flatnonzero(~np.isfinite(values)).tolist():
-        wide[row] = number_in(words[row])  # as it is written, for a message
+        for row in unsure.tolist():
+            if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
+                values[row] = nearest(words[row].strip())  # by way of a double it may have been rounded twice
+    if not np.isfinite(values).all():
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
+            wide[row] = number_in(words[row])  # as it is written, for a message
     return Numbers(values, kinds == layout.THERE, wide, Strings(words, strays) if strays.any() else None)

@@ -102,10 +102,10 @@ def ends(text, length, separator, width, whole, found):
     base = address(text)
     i, stop = base, base + np.uint64(length)
     separators, mark = np.uint64(separator) * ONES, np.uint8(separator)
-    rows, begin, columns, quoted, odd = np.int64(0), base, np.int64(0), False, False
+    rows, begin, columns, odd = np.int64(0), base, np.int64(0), False
     while i < stop:
         if byte(i) == QUOTE:
-            limit, quoted = min(stop, begin + REACH), True
+            limit = min(stop, begin + REACH)
             i, _, more = quoted_end(i + ONE, limit, separators)
             odd = odd or more
             if i == 0:
@@ -120,7 +120,7 @@ def ends(text, length, separator, width, whole, found):
             continue
         if i >= stop and columns != 0:
             break
-        if quoted and (columns != width or odd):
+        if odd or columns != width:
             i = line_end(begin)
             if i >= stop:
                 break
@@ -128,7 +128,7 @@ def ends(text, length, separator, width, whole, found):
         if i + ONE == stop and byte(i) == RETURN and not whole:
             break
         i = after(i, stop)
-        begin, columns, quoted, odd = i, np.int64(0), False, False
+        begin, columns, odd = i, np.int64(0), False
         rows += 1
     found[0], found[1] = np.int64(begin - base), rows
 
@@ -147,12 +147,11 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
     row, bad, line = np.uint64(0), np.uint64(0), np.int64(0)
     tied = False
     while i < stop:
-        begin, column, something, knots, quoted, odd = i, np.uint64(0), False, False, False, False
+        begin, column, something, knots, odd = i, np.uint64(0), False, False, False
         while True:
             start = i
             if byte(i) == QUOTE:
                 start += ONE
-                quoted = True
                 i, end, more = quoted_end(start, min(stop, begin + REACH), separators)
                 odd = odd or more
                 if i == 0:
@@ -180,7 +179,7 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
             # A line without a byte is no row.
             if broken or i > begin:
                 wrong[bad, 3] = OPEN if broken else np.int64(column)
-                i = line_end(begin) if quoted else i
+                i = line_end(begin)  # that of the row, unless there are several lines
                 wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base
                 bad += ONE
         elif something:

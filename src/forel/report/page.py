@@ -154,7 +154,8 @@ def _problems(trained: Trained) -> Element | None:
 
 def _facts(trained: Trained, source: Sequence[str]) -> Element:
     settings = {**asdict(trained.model.settings), "loss": _loss_name(trained.model.settings)}
-    facts = {**settings, **trained.reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
+    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}  # which nobody asked for
+    facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
     if len(trained.passes) > 1:
         facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
     rows = (

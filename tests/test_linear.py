@@ -32,7 +32,7 @@ def stream(loss, seed=0, rounds=ROUNDS, n=N):
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(rounds, n)) * (rng.random((rounds, n)) < np.linspace(0.9, 0.05, n)) * np.linspace(1, 3, n)
     labels = rng.integers(0, 2, rounds) * (2 if "hinge" in loss else 1) - (1 if "hinge" in loss else 0)
-    real = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
+    real = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive")
     return dense, labels + (rng.normal(size=rounds) if loss in real else 0)
 
 

@@ -316,7 +316,8 @@ class Lanes:
             return ""
         remedy = "scale the features and labels" + ("" if self.dtype == np.float64 else ", or use float64")
         remedy += "" if self.settings.rate == "scale_free" else ", or use rate='scale_free'"
-        return f"gradients of {rows:,} row{'s' if rows > 1 else ''} left the range of {self.dtype} and were clipped; {remedy}"
+        count = f"{rows:,} row{'s' if rows > 1 else ''}"
+        return f"gradients of {count} left the range of {self.dtype} and were clipped; {remedy}"
 
     def _void(self, lanes: slice) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""

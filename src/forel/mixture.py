@@ -29,7 +29,7 @@ LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
 EPS = float(np.finfo(np.float64).eps)
 
 # Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
-WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
+WITHIN = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class Mixture:

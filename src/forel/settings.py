@@ -21,6 +21,7 @@ from forel.losses import (
     Poisson,
     Quantile,
     Squared,
+    SquaredError,
     SquaredHinge,
 )
 
@@ -33,6 +34,7 @@ Own = Callable[[float, float], tuple[float, float]]
 LOSSES: dict[str, MarginLoss] = {
     "logistic": Logistic(),
     "squared": Squared(),
+    "squared_error": SquaredError(),
     "hinge": Hinge(),
     "squared_hinge": SquaredHinge(),
     "absolute": Absolute(),
@@ -53,7 +55,8 @@ class Settings:
 
     Parameters
     ----------
-    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", "absolute", "huber",
+    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", half of the
+        "squared_error", "absolute", "huber",
         "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
         ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
         returns value and slope and is convex in the margin; its attribute ``labels``, if it has one, is the domain of

@@ -82,11 +82,11 @@ class Writer:
         self.entries += block.indices.size
         self.bytes += block.size
 
-    def close(self, problems: Problems) -> None:
-        """Write the end, with what could not be read."""
+    def close(self, problems: Problems, kinds: Mapping[str, str] | None = None) -> None:
+        """Write the end, with what could not be read, and what columns turned out to hold."""
         met = {"count": problems.count, "messages": problems.messages}
         sums = {"rows": self.rows, "entries": self.entries, "bytes": self.bytes, "blocks": self._blocks}
-        text = json.dumps({**sums, "problems": met}).encode()
+        text = json.dumps({**sums, "problems": met, "kinds": dict(kinds or {})}).encode()
         empty = tuple(np.zeros(int(kind is np.int64), kind) for kind in TYPES)
         self._write(empty, text, _check(self._header + text))
         self._writer.close()
@@ -125,6 +125,11 @@ class Cache:
         """What was met when the cache was written."""
         met = self.totals["problems"]
         return Problems("skip", count=met["count"], messages=list(met["messages"]))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What columns turned out to hold when the cache was written."""
+        return dict(self.totals.get("kinds", {}))
 
     def find(self, place: Place) -> int:
         """Return the number of the first block after a place of the source."""

@@ -90,8 +90,8 @@ class Implicit:
 
         # The farther it steps the flatter the loss, so the slope lies between none and the one without a step.
         steepest = -excess(0.0)
-        if steepest == 0:
-            return point(0.0)
+        if steepest * excess(steepest) <= 0:  # no step, or one that rounding hides in a·x
+            return point(steepest)
         low, high = sorted((0.0, steepest))
         return point(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=500)))
 

@@ -15,7 +15,33 @@ from forel.checks import Strength, Vector, refuse, vector, whole
 from forel.geometries import Geometry
 from forel.norms import Norm
 
-__all__ = ["Regularizer"]
+__all__ = ["Regularizer", "gradient_from", "mirror_image"]
+
+
+def mirror_image(geometry: Geometry, x: Vector) -> Vector:
+    r"""Return $\nabla\phi_1(x)$, from which the gradient at every strength follows; of quadratics it is x itself.
+
+    Algorithms keep it beside the point: a coordinate that underflows in $x \propto e^\theta$ is known by its image.
+
+    >>> from forel.geometries import Entropy, Euclidean
+    >>> mirror_image(Euclidean(), np.array([3.0])), mirror_image(Entropy(), np.array([1.0]))
+    (array([3.]), array([1.]))
+
+    Survey: section 6
+    """
+    return x if geometry.quadratic else geometry.gradient(1.0, x)
+
+
+def gradient_from(strength: Strength, image: Vector) -> Vector:
+    r"""Return $\nabla\phi_\sigma(x)$ given $\nabla\phi_1(x)$: a geometry is linear in its strength.
+
+    >>> gradient_from(np.diag([2.0, 3.0]), np.ones(2)), gradient_from(2.0, np.ones(2))
+    (array([2., 3.]), array([2., 2.]))
+
+    Survey: section 6
+    """
+    gradient: Vector = strength @ image if np.ndim(strength) == 2 else strength * image
+    return gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +70,18 @@ class Regularizer:
     constant: float
 
     @classmethod
-    def around(cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike) -> "Regularizer":
-        """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t."""
+    def around(
+        cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike, image: Vector | None = None
+    ) -> "Regularizer":
+        """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t.
+
+        The point's mirror image is that of the point as given, where nothing more exact is known.
+        """
         point = vector("point", point)
         if not np.any(strength):
             return cls.zero(geometry, point.size)
         strength = geometry.check(strength, point.size)
-        linear = geometry.gradient(strength, point)
+        linear = gradient_from(strength, mirror_image(geometry, point) if image is None else image)
         return cls(geometry, strength, linear, float(linear @ point) - geometry.value(strength, point))
 
     @classmethod

@@ -3,12 +3,10 @@
 Survey: Figures 5 and 6
 """
 
-import numpy as np
-
 from forel.algorithms.forms.form import Form, FormState
-from forel.checks import Unsupported, Vector
+from forel.checks import Vector
 from forel.geometries import Entropy
-from forel.regularizers import Regularizer
+from forel.regularizers import Regularizer, gradient_from, mirror_image
 
 __all__ = [
     "explicit_from_dual",
@@ -23,25 +21,28 @@ __all__ = [
 
 
 def unconstrained(theta: Vector, r: Regularizer) -> Vector:
-    r"""Return $\nabla r^\star(\theta)$ with r on its whole domain, which for the entropy is the positive orthant.
+    r"""Return the mirror image of $u = \nabla r^\star(\theta)$ with r on its whole domain.
 
+    For the entropy that is the positive orthant, on which $\log u = (\theta + a)/\sigma - 1$ for r's linear part
+    a, and u itself may be beyond what floats hold.
+
+    >>> import numpy as np
     >>> around_uniform = Regularizer.around(Entropy(), 2.0, np.array([0.5, 0.5]))
-    >>> unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform)
+    >>> np.exp(unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform) - 1)
     array([0.5, 1.5])
 
     Survey: appendix C.2
     """
     if not isinstance(r.geometry, Entropy):
-        return r.conjugate_gradient(theta)
+        return mirror_image(r.geometry, r.conjugate_gradient(theta))
     # The conjugate that the geometry knows is that on the simplex, where the point is already normalised.
-    exponents = (theta + r.linear) / r.strength - 1
-    if abs(exponents.max()) > 650:
-        raise Unsupported(
-            f"strength: got {r.strength}, for which the unconstrained point exp({exponents.max():.4g}) is beyond what "
-            "floats hold; use a form of the same column that does not project, or a larger strength"
-        )
-    u: Vector = np.exp(exponents)
-    return u
+    logarithms: Vector = (theta + r.linear) / r.strength - 1
+    return 1 + logarithms
+
+
+def slope(state: FormState) -> Vector:
+    r"""Return $\nabla r(x_t)$."""
+    return gradient_from(state.r.strength, state.image) - state.r.linear
 
 
 def explicit_from_dual(form: Form, state: FormState, g: Vector) -> FormState:
@@ -58,8 +59,9 @@ def explicit_from_point(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 5, and the greedy column of Figure 6
     """
-    theta = state.r.gradient(state.x) - g
-    return state._replace(theta=theta, x=form.conjugate_gradient(theta, state.r))
+    theta = slope(state) - g
+    x = form.conjugate_gradient(theta, state.r)
+    return state._replace(theta=theta, x=x, image=form.locate(-theta, state.r).image)
 
 
 def implicit(form: Form, state: FormState, g: Vector) -> FormState:
@@ -67,8 +69,9 @@ def implicit(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 5, and the greedy column of Figure 6
     """
-    near = Regularizer.around(form.geometry, form.strength, state.x)
-    return state._replace(x=form.minimizer(g, near))
+    near = Regularizer.around(form.geometry, form.strength, state.x, state.image)
+    x, image = form.locate(g, near)
+    return state._replace(x=x, image=image)
 
 
 def ftrl(form: Form, state: FormState, g: Vector) -> FormState:
@@ -90,8 +93,9 @@ def greedy_ftrl(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, greedy
     """
     total = state.g + g
-    x = form.minimizer(total + state.slopes, state.r)
-    return state._replace(g=total, slopes=-total - state.r.gradient(x), x=x)
+    x, image = form.locate(total + state.slopes, state.r)
+    after = state._replace(g=total, x=x, image=image)
+    return after._replace(slopes=-total - slope(after))
 
 
 def lazy_projection(form: Form, state: FormState, g: Vector) -> FormState:
@@ -100,7 +104,7 @@ def lazy_projection(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, lazy
     """
     total = state.g + g
-    return state._replace(g=total, x=form.project(unconstrained(-total, state.r)))
+    return state._replace(g=total, x=form.project_image(unconstrained(-total, state.r)).x)
 
 
 def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
@@ -108,4 +112,5 @@ def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 6, greedy
     """
-    return state._replace(x=form.project(unconstrained(state.r.gradient(state.x) - g, state.r)))
+    x, image = form.project_image(unconstrained(slope(state) - g, state.r))
+    return state._replace(x=x, image=image)

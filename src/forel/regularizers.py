@@ -15,33 +15,21 @@ from forel.checks import Strength, Vector, refuse, vector, whole
 from forel.geometries import Geometry
 from forel.norms import Norm
 
-__all__ = ["Regularizer", "gradient_from", "mirror_image"]
+__all__ = ["Regularizer", "gradient_at"]
 
 
-def mirror_image(geometry: Geometry, x: Vector) -> Vector:
-    r"""Return $\nabla\phi_1(x)$, from which the gradient at every strength follows; of quadratics it is x itself.
+def gradient_at(geometry: Geometry, strength: Strength, x: Vector, image: Vector | None) -> Vector:
+    r"""Return $\nabla\phi_\sigma(x)$, from the mirror image $\nabla\phi_1(x)$ where it is known better than x.
 
-    Algorithms keep it beside the point: a coordinate that underflows in $x \propto e^\theta$ is known by its image.
+    Algorithms keep it beside the point where a coordinate may underflow, as $x \propto e^\theta$ does; None otherwise.
 
-    >>> from forel.geometries import Entropy, Euclidean
-    >>> mirror_image(Euclidean(), np.array([3.0])), mirror_image(Entropy(), np.array([1.0]))
-    (array([3.]), array([1.]))
-
-    Survey: section 6
-    """
-    return x if geometry.quadratic else geometry.gradient(1.0, x)
-
-
-def gradient_from(strength: Strength, image: Vector) -> Vector:
-    r"""Return $\nabla\phi_\sigma(x)$ given $\nabla\phi_1(x)$: a geometry is linear in its strength.
-
-    >>> gradient_from(np.diag([2.0, 3.0]), np.ones(2)), gradient_from(2.0, np.ones(2))
-    (array([2., 3.]), array([2., 2.]))
+    >>> from forel.geometries import Entropy
+    >>> gradient_at(Entropy(), 2.0, np.array([1.0, 0.0]), np.array([1.0, -999.0]))
+    array([    2., -1998.])
 
     Survey: section 6
     """
-    gradient: Vector = strength @ image if np.ndim(strength) == 2 else strength * image
-    return gradient
+    return geometry.gradient(strength, x) if image is None else strength * image
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +66,13 @@ class Regularizer:
     ) -> "Regularizer":
         """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t.
 
-        The point's mirror image is that of the point as given, where nothing more exact is known.
+        An image, where there is one, says more exactly where the point is.
         """
         point = vector("point", point)
         if not np.any(strength):
             return cls.zero(geometry, point.size)
         strength = geometry.check(strength, point.size)
-        linear = gradient_from(strength, mirror_image(geometry, point) if image is None else image)
+        linear = gradient_at(geometry, strength, point, image)
         constant = float(linear @ point) - geometry.value(strength, point)
         return cls(geometry, strength, linear, constant, point if geometry.quadratic else None)
 

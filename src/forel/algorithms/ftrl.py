@@ -14,7 +14,7 @@ from forel.geometries import Euclidean, Geometry
 from forel.losses import Loss, Total
 from forel.penalties import NONE, Penalty
 from forel.rates import Rate, Unregularized, growth
-from forel.regularizers import Regularizer, gradient_from, mirror_image
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import Once, Weights
 
@@ -39,7 +39,7 @@ class FTRLState(NamedTuple):
     strength: Strength
     linear: Vector
     x: Vector
-    image: Vector
+    image: Vector | None
     updated: Strength
 
     @property
@@ -94,9 +94,8 @@ class FTRL:
         first = self.argmin(np.zeros(n), 1.0, weight=0.0)
         rate = self.rate.init(n)
         strength = self.rate.strength(rate)
-        image = mirror_image(self.geometry, first)
-        linear = gradient_from(strength, image)
-        return FTRLState(0, first, Total.zero(n), rate, strength, linear, first, image, strength)
+        linear = self.geometry.gradient(strength, first)
+        return FTRLState(0, first, Total.zero(n), rate, strength, linear, first, None, strength)
 
     def play(self, state: FTRLState) -> Vector:
         """Return x_{t+1}."""
@@ -126,10 +125,8 @@ class FTRL:
         rate = self.rate.update(state.rate, g, loss.strong_convexity if self.treatment.keeps_curvature else 0.0)
         strength = self.rate.strength(rate)
         added = strength - state.strength
-        if self.proximal:
-            linear = state.linear + gradient_from(added, state.image)
-        else:
-            linear = state.linear + self.geometry.gradient(added, state.first)
+        center = (x, state.image) if self.proximal else (state.first, None)
+        linear = state.linear + gradient_at(self.geometry, added, *center)
         following = self._argmin(total, linear, strength, t)
         return FTRLState(t, state.first, total, rate, strength, linear, *following, strength)
 
@@ -146,8 +143,7 @@ class FTRL:
             regularizer = self.geometry.expression(factor, x) - linear @ x
             return total.expression(x) + weight * self.penalty.expression(x) + regularizer
 
-        x = minimize(linear.size, objective, self.feasible.constraints)
-        return Minimizer(x, mirror_image(self.geometry, x))
+        return Minimizer(minimize(linear.size, objective, self.feasible.constraints))
 
     def initial(self, state: FTRLState) -> Regularizer:
         """Return r_0, around x_1."""
@@ -156,10 +152,8 @@ class FTRL:
     def added(self, before: FTRLState, loss: Loss, after: FTRLState) -> Round:
         """Return the round's g_t, its loss as treated, α_tΨ and r_t."""
         x, strength = before.x, growth(before.strength, after.updated)
-        if self.proximal:
-            regularizer = Regularizer.around(self.geometry, strength, x, before.image)
-        else:
-            regularizer = Regularizer.around(self.geometry, strength, before.first)
+        center = (x, before.image) if self.proximal else (before.first, None)
+        regularizer = Regularizer.around(self.geometry, strength, *center)
         g, treated = loss.subgradient(x), self.treatment.bound(loss, x)
         if not self.observes:
             return Round(g, treated, self.weights(after.t), self.penalty, regularizer)

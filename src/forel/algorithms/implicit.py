@@ -14,7 +14,7 @@ from forel.geometries import Geometry
 from forel.losses import Example, Loss
 from forel.penalties import NONE, Penalty
 from forel.rates import Rate
-from forel.regularizers import Regularizer, gradient_from, mirror_image
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import EveryRound, Weights
 
@@ -80,7 +80,7 @@ class Implicit:
         t = state.t + 1
         rate = self.rate.update(state.rate, loss.subgradient(state.x))  # of f_t's curvature only this step has use
         strength, weight = self.rate.strength(rate), self.weights(t)
-        pull = gradient_from(strength, state.image)
+        pull = gradient_at(self.geometry, strength, state.x, state.image)
         if isinstance(loss, Example):
             following = self._margin(loss, pull, strength, weight)
         else:
@@ -108,8 +108,7 @@ class Implicit:
             near = self.geometry.expression(factor, x) - pull @ x
             return loss.expression(x) + weight * self.penalty.expression(x) + near
 
-        x = minimize(pull.size, objective, self.feasible.constraints)
-        return Minimizer(x, mirror_image(self.geometry, x))
+        return Minimizer(minimize(pull.size, objective, self.feasible.constraints))
 
     def initial(self, state: MirrorState) -> Regularizer:
         """Return r_0, around x_1."""

@@ -11,7 +11,7 @@ from forel.checks import Strength, Vector
 from forel.losses import Linear, Loss, linear_bound
 from forel.penalties import Penalty
 from forel.rates import Rate, growth
-from forel.regularizers import Regularizer, gradient_from
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet
 from forel.weights import Weights
 
@@ -28,7 +28,7 @@ class MirrorAsFTRLState(NamedTuple):
     strength: Strength
     linear: Vector
     x: Vector
-    image: Vector
+    image: Vector | None
     updated: Strength
 
 
@@ -77,7 +77,7 @@ class MirrorAsFTRL:
     def init(self, n: int) -> MirrorAsFTRLState:
         """Return the state before round 1."""
         start = self.mirror.init(n)
-        zero, linear = np.zeros(n), gradient_from(start.strength, start.image)
+        zero, linear = np.zeros(n), self.mirror.geometry.gradient(start.strength, start.x)
         return MirrorAsFTRLState(0, zero, zero, start.rate, start.strength, linear, start.x, start.image, start.updated)
 
     def play(self, state: MirrorAsFTRLState) -> Vector:
@@ -96,7 +96,7 @@ class MirrorAsFTRL:
             return state
         rate = observe(state.rate, features)
         strength = self.rate.strength(rate)
-        linear = state.linear + gradient_from(strength - state.strength, state.image)
+        linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
         return state._replace(rate=rate, strength=strength, linear=linear)
 
     def update(self, state: MirrorAsFTRLState, loss: Loss) -> MirrorAsFTRLState:
@@ -106,9 +106,9 @@ class MirrorAsFTRL:
         g = state.g + gradient
         rate = self.rate.update(state.rate, gradient)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
-        linear = state.linear + gradient_from(strength - state.strength, state.image)
+        linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
         x, image = self.mirror.argmin.locate(g + state.slopes - linear, strength, self.weights(t))
-        slopes = linear - gradient_from(strength, image) - g
+        slopes = linear - gradient_at(self.mirror.geometry, strength, x, image) - g
         return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x, image, strength)
 
     def initial(self, state: MirrorAsFTRLState) -> Regularizer:

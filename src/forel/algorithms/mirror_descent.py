@@ -12,7 +12,7 @@ from forel.geometries import Geometry
 from forel.losses import Linear, Loss, linear_bound
 from forel.penalties import NONE, Penalty
 from forel.rates import Rate, growth
-from forel.regularizers import Regularizer, gradient_from, mirror_image
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import EveryRound, Weights
 
@@ -32,7 +32,7 @@ class MirrorState(NamedTuple):
     rate: Any
     strength: Strength
     x: Vector
-    image: Vector
+    image: Vector | None
     updated: Strength
 
 
@@ -79,7 +79,7 @@ class MirrorDescent:
         n = whole("n", n, low=1)
         rate = self.rate.init(n)
         strength, x = self.rate.strength(rate), self.argmin(np.zeros(n), 1.0, weight=0.0)
-        return MirrorState(0, rate, strength, x, mirror_image(self.geometry, x), strength)
+        return MirrorState(0, rate, strength, x, None, strength)
 
     def play(self, state: MirrorState) -> Vector:
         """Return x_{t+1}."""
@@ -103,7 +103,7 @@ class MirrorDescent:
         t, g = state.t + 1, loss.subgradient(state.x)
         rate = self.rate.update(state.rate, g)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
-        z = g - gradient_from(strength, state.image)
+        z = g - gradient_at(self.geometry, strength, state.x, state.image)
         return MirrorState(t, rate, strength, *self.argmin.locate(z, strength, self.weights(t)), strength)
 
     def initial(self, state: MirrorState) -> Regularizer:
@@ -114,8 +114,8 @@ class MirrorDescent:
         r"""Return the round in its FTRL-Proximal form: Ψ as its tangent at $x_{t+1}$, and $r_t = B_{r_t}(x, x_t)$."""
         x, following, weight = before.x, after.x, self.weights(after.t)
         bound = linear_bound(loss, x)
-        moved = gradient_from(after.updated, before.image) - gradient_from(after.updated, after.image)
-        slope = moved - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
+        ends = [gradient_at(self.geometry, after.updated, s.x, s.image) for s in (before, after)]
+        slope = ends[0] - ends[1] - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
         value = weight * self.penalty(following) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ following))
         strength = growth(before.strength, after.updated)

@@ -19,7 +19,7 @@ from forel.argmin.solver import solver
 from forel.checks import Strength, Unbounded, Vector, all_finite, non_negative, vector
 from forel.geometries import Diagonal, Euclidean, FullMatrix, Geometry
 from forel.penalties import NONE, Penalty
-from forel.regularizers import Regularizer, mirror_image
+from forel.regularizers import Regularizer
 from forel.sets import FeasibleSet, Reals
 
 CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {
@@ -39,10 +39,10 @@ EVERYWHERE = Reals()
 
 
 class Minimizer(NamedTuple):
-    """A minimiser x and its mirror image ∇φ_1(x), which still knows the coordinates that underflow in x."""
+    """A minimiser x and its mirror image ∇φ_1(x), where that knows coordinates which underflow in x; None elsewhere."""
 
     x: Vector
-    image: Vector
+    image: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +105,8 @@ class Argmin:
         return x
 
     def locate(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
-        """Return what ``solve`` returns, and its mirror image."""
-        x = self.solve(z, strength, weight)
-        return Minimizer(x, self._image(z, strength, weight) if self._image else mirror_image(self.geometry, x))
+        """Return what ``solve`` returns, and its mirror image where that says more."""
+        return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
 
     def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:
         """Return z·x + αΨ(x) + φ_σ(x), infinite outside X."""

@@ -13,7 +13,7 @@ from forel.checks import Strength, Vector, constants, frozen, matrix, whole
 from forel.geometries import Geometry
 from forel.losses import Loss
 from forel.norms import eigen
-from forel.regularizers import Regularizer, gradient_from, mirror_image
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 
 __all__ = ["EVERYWHERE", "Form", "FormState", "Step"]
@@ -32,7 +32,7 @@ class FormState(NamedTuple):
     g: Vector
     slopes: Vector
     x: Vector
-    image: Vector
+    image: Vector | None
 
 
 # (form, state, g_t) -> the next state
@@ -84,7 +84,7 @@ class Form:
         zero = np.zeros(whole("n", n, low=1))
         first = self.argmin(zero, 1.0)
         r = Regularizer.around(self.geometry, self.strength, first)
-        return FormState(r, zero, zero, zero, first, mirror_image(self.geometry, first))
+        return FormState(r, zero, zero, zero, first, None)
 
     def play(self, state: FormState) -> Vector:
         """Return x_{t+1}."""
@@ -108,11 +108,11 @@ class Form:
 
     def project(self, u: Vector) -> Vector:
         r"""Return $\Pi^r_X(u) = \arg\min_{x \in X} B_r(x, u)$, which sees only the φ_σ in r: the rest is linear."""
-        return self.project_image(mirror_image(self.geometry, u)).x
+        return self.project_from(Minimizer(u)).x
 
-    def project_image(self, image: Vector) -> Minimizer:
-        """Return the same for the u with that mirror image, which may itself be beyond what floats hold."""
-        return self.argmin.locate(-gradient_from(self.strength, image), self.strength)
+    def project_from(self, u: Minimizer) -> Minimizer:
+        """Return the same for a u that may be beyond what floats hold, and is then known by its image."""
+        return self.argmin.locate(-gradient_at(self.geometry, self.strength, *u), self.strength)
 
 
 def _positive(strength: ArrayLike) -> Strength:

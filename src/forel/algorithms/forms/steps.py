@@ -3,10 +3,13 @@
 Survey: Figures 5 and 6
 """
 
+import numpy as np
+
 from forel.algorithms.forms.form import Form, FormState
+from forel.argmin import Minimizer
 from forel.checks import Vector
 from forel.geometries import Entropy
-from forel.regularizers import Regularizer, gradient_from, mirror_image
+from forel.regularizers import Regularizer, gradient_at
 
 __all__ = [
     "explicit_from_dual",
@@ -20,29 +23,29 @@ __all__ = [
 ]
 
 
-def unconstrained(theta: Vector, r: Regularizer) -> Vector:
-    r"""Return the mirror image of $u = \nabla r^\star(\theta)$ with r on its whole domain.
+def unconstrained(theta: Vector, r: Regularizer) -> Minimizer:
+    r"""Return $u = \nabla r^\star(\theta)$ with r on its whole domain.
 
     For the entropy that is the positive orthant, on which $\log u = (\theta + a)/\sigma - 1$ for r's linear part
-    a, and u itself may be beyond what floats hold.
+    a; u itself may be beyond what floats hold, and is known by its mirror image.
 
-    >>> import numpy as np
     >>> around_uniform = Regularizer.around(Entropy(), 2.0, np.array([0.5, 0.5]))
-    >>> np.exp(unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform) - 1)
+    >>> unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform).x
     array([0.5, 1.5])
 
     Survey: appendix C.2
     """
     if not isinstance(r.geometry, Entropy):
-        return mirror_image(r.geometry, r.conjugate_gradient(theta))
+        return Minimizer(r.conjugate_gradient(theta))
     # The conjugate that the geometry knows is that on the simplex, where the point is already normalised.
     logarithms: Vector = (theta + r.linear) / r.strength - 1
-    return 1 + logarithms
+    with np.errstate(over="ignore"):
+        return Minimizer(np.exp(logarithms), 1 + logarithms)
 
 
 def slope(state: FormState) -> Vector:
     r"""Return $\nabla r(x_t)$."""
-    return gradient_from(state.r.strength, state.image) - state.r.linear
+    return gradient_at(state.r.geometry, state.r.strength, state.x, state.image) - state.r.linear
 
 
 def explicit_from_dual(form: Form, state: FormState, g: Vector) -> FormState:
@@ -104,7 +107,7 @@ def lazy_projection(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, lazy
     """
     total = state.g + g
-    return state._replace(g=total, x=form.project_image(unconstrained(-total, state.r)).x)
+    return state._replace(g=total, x=form.project_from(unconstrained(-total, state.r)).x)
 
 
 def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
@@ -112,5 +115,5 @@ def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 6, greedy
     """
-    x, image = form.project_image(unconstrained(slope(state) - g, state.r))
+    x, image = form.project_from(unconstrained(slope(state) - g, state.r))
     return state._replace(x=x, image=image)

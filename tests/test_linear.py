@@ -62,7 +62,7 @@ def replay(settings, dense, labels):
     rows = np.hstack([dense, np.ones((len(dense), 1))]) if settings.bias else dense
     state, margins, losses = algorithm.init(rows.shape[1]), [], 0.0
     for a, y in zip(rows, labels, strict=True):
-        state = algorithm.see(state, a)
+        state = algorithm.observe(state, a)
         margins.append(a @ algorithm.play(state))
         losses += float(loss(margins[-1], y))
         state = algorithm.update(state, Example(loss, a, y))

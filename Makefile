@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-quality bench-sparsity reproduce docs site clean
+.PHONY: run survey test test-narrowed lint bench bench-quality bench-sparsity reproduce docs site clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(RUN)
@@ -25,6 +25,12 @@ survey: $(READY)
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(MAKE) test-narrowed
+
+# What is generated and shown, on a processor without any of the instructions that only some have.
+test-narrowed: $(READY)
+	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
+		tests/test_clicks.py tests/test_docs.py README.md docs
 
 # Code, and the documents: the site is built where a warning is an error.
 lint: $(READY)

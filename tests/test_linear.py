@@ -231,11 +231,6 @@ def test_classes_are_one_against_the_rest():
         assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
 
 
-@pytest.fixture
-def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
-
-
 @pytest.mark.usefixtures("interpreted")
 def test_rows_may_come_in_pieces_sparse_or_dense_in_any_type_and_order():
     dense, labels = stream("logistic")

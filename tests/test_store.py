@@ -695,7 +695,7 @@ def test_mixtures_survive_and_go_on(loss, classes, interpreted, tmp_path):
     assert np.array_equal(estimator._model.margins(rows), never.margins(rows))
 
 
-def test_an_estimator_that_mixes_survives_and_goes_on(tmp_path):
+def test_an_estimator_that_mixes_survives_and_goes_on(interpreted, tmp_path):
     rows, codes = stream(24)
     never = FTRLClassifier(lanes=4, l1=0.5).partial_fit(rows[:12], codes[:12], classes=[0, 1])
     save(tmp_path / "m", never)

@@ -102,8 +102,9 @@ def test_a_regression_is_the_fast_learners_too():
 
 
 @pytest.mark.parametrize("bits", [None, 3])
-@pytest.mark.parametrize("kind", ["bool", "names", "number"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("bool", "float32"), ("bool", "float64"), ("names", "float64"), ("number", "float64")]
+)
 def test_frames_are_the_same_as_one_row_at_a_time_to_the_bit(kind, bits, dtype):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(90, 11)).round(1), columns=[f"c{k}" for k in range(11)])

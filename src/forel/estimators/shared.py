@@ -44,8 +44,8 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
     # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
     dtypes = [dtype_of(estimator), np.float32, np.float64]
     for name, given in (("X", X), ("y", y)):
-        if hasattr(given, "dtype"):
-            real(name, given)  # scikit-learn would drop a mask
+        if isinstance(given, np.ma.MaskedArray):
+            real(name, given)  # scikit-learn would drop the mask; complex numbers it refuses itself
     return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
 
 

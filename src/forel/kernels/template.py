@@ -81,7 +81,7 @@ def within(x):
 def scaled(p, u):
     """Return a lane's parameters in units of a coordinate, finite so that none of them times 0 is NaN."""
     #see w = inverse(u)
-    #see radius = p[4] * u if p[4] < FULL * min(w, SINGLE) else FULL
+    #see radius = min(p[4], FULL * min(w, SINGLE)) * u
     #see p = (p[0], p[1], min(p[2] * w, FULL), min(p[3] * w * w, FULL), radius)
     return p
 

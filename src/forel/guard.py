@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-__all__ = ["Guard"]
+__all__ = ["Guard", "changes", "reads"]
 
+S = TypeVar("S")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Guard:
@@ -73,3 +76,27 @@ class Guard:
                     return found
         with self.reading():
             return function()
+
+
+def changes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Let a method of an object with a ``_guard`` change it, one call at a time."""
+
+    @wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        guard: Guard = self._guard  # type: ignore[attr-defined]
+        with guard.changing():
+            return method(self, *args, **kwargs)
+
+    return guarded
+
+
+def reads(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    """Let a method of an object with a ``_guard`` read it while nothing changes it."""
+
+    @wraps(method)
+    def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        guard: Guard = self._guard  # type: ignore[attr-defined]
+        with guard.reading():
+            return method(self, *args, **kwargs)
+
+    return guarded

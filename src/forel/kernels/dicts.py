@@ -2,9 +2,10 @@
 
 Compiled code asks the interpreter for every entry, and holds its lock meanwhile. It takes only names and numbers of
 types whose hash, comparison and conversion are the interpreter's or numpy's own, so that nobody's code runs in between,
-nothing changes under its hands, and references that the dict holds last. Other rows are left to Python.
+nothing changes meanwhile, and every object is held by its dict as long as it is used. Other rows are left to Python.
 """
 
+import ctypes
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from forel.kernels import address
+from forel.kernels.address import carray, pointer
 from forel.native.compiling import kept
 
 __all__ = ["CELLS", "FRONT", "KEYS", "VALUES", "plain", "read", "usable"]
@@ -27,7 +30,7 @@ OBJECT, NUMBER, WHOLE, CODE, NOTHING = types.uint64, types.float64, types.int64,
 ADDRESSES = np.array([0, 0, 0, *(id(kind) for kind in (tuple, *KEYS, *VALUES))], np.int64)
 ASKED: list[str] = []
 
-compiled: Callable[..., Any] = kept("dicts", __file__, nogil=False)
+compiled: Callable[..., Any] = kept("dicts", __file__, address.__file__, nogil=False)
 
 
 def asked(name: str, result: Any, *arguments: Any) -> Any:
@@ -43,7 +46,6 @@ size_of = asked("PyDict_Size", WHOLE, OBJECT)
 float_of = asked("PyFloat_AsDouble", NUMBER, OBJECT)
 int_of = asked("PyLong_AsLongLong", WHOLE, OBJECT)
 int_from = asked("PyLong_FromLongLong", OBJECT, WHOLE)
-type_of = asked("PyObject_Type", OBJECT, OBJECT)
 length_of = asked("PyTuple_Size", WHOLE, OBJECT)
 element_of = asked("PyTuple_GetItem", OBJECT, OBJECT, WHOLE)
 let_go = asked("Py_DecRef", NOTHING, OBJECT)
@@ -52,13 +54,17 @@ forgive = asked("PyErr_Clear", NOTHING)
 
 
 def usable() -> bool:
-    """Tell whether addresses of objects are what ``id`` returns, the interpreter has a lock, and these functions."""
+    """Tell whether this knows the interpreter: it has a lock and these functions, and objects are laid out so."""
     from llvmlite import binding
 
-    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    known = sys.implementation.name == "cpython" and locked
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return False
+    # An object begins with a count of references and its type.
+    samples = ("a", 1, True, 1.0, None, (), np.float64(1))
+    kinds = [ctypes.c_ssize_t.from_address(id(one) + int(WORD)).value for one in samples]
+    expected = object.__basicsize__ == 2 * WORD and kinds == [id(type(one)) for one in samples]
     # A symbol that is missing would end the process when the function is linked.
-    return known and all(binding.address_of_symbol(name) for name in ASKED)
+    return expected and all(binding.address_of_symbol(name) for name in ASKED)
 
 
 def plain(name: Any) -> bool:
@@ -73,10 +79,8 @@ def plain(name: Any) -> bool:
 
 @compiled
 def kind_of(thing):
-    """Return the address of an object's type, which the object keeps alive."""
-    kind = type_of(thing)
-    let_go(kind)
-    return np.int64(kind)
+    """Return the address of an object's type."""
+    return carray(pointer(thing + WORD), (1,), np.int64)[0]  # type: ignore[call-arg]
 
 
 @compiled

@@ -21,7 +21,7 @@ from forel.lanes import Lanes
 from forel.river.arguments import number_of
 from forel.river.buffers import RowBuffers
 from forel.river.frames import Columns
-from forel.river.slots import beside, duplicate, forget, hashed, resized, slot_of
+from forel.river.slots import beside, forget, hashed, resized, slot_of
 from forel.rows import Rows
 from forel.settings import Settings
 
@@ -84,7 +84,7 @@ class Learner:
 
     def __getstate__(self) -> dict[str, Any]:
         with self.guard.reading():  # and copied, since learning may go on before all is written
-            parts = tuple(duplicate(part) for part in self.parts)
+            parts = tuple(part.copied() for part in self.parts)
             held = {"bits": self.bits, "names": dict(self.names), "codes": self.codes, "begun": self.begun}
             return {**held, "parts": parts}
 
@@ -116,78 +116,74 @@ class Learner:
         if names is None or row is None or admit is not None:
             return self._learn_slowly(held, label, weight, codes, admit)
         buffers = self._buffers(len(row))
-        try:
-            with guard.lock:
-                if guard.version & 1:
-                    guard.check()
-                if codes is not None and codes is not self.codes:
-                    return False
-                guard.version += 1
-                try:
-                    if buffers.parts is not self.parts:
+        with guard.lock:
+            if guard.version & 1:
+                guard.check()
+            if codes is not None and codes is not self.codes:
+                return False
+            guard.version += 1
+            try:
+                if buffers.parts is not self.parts:
+                    buffers = buffers.on(self.parts)
+                known, address = len(names), id(names) if self.bits is None else 0
+                # A dict that is no longer the model's still has plain names only.
+                good = names is self._plain and self._dicts.read(
+                    id(row), address, buffers.numbers, buffers.places, weight, -1
+                )
+                if good:
+                    if len(names) >= buffers.lanes.features:
+                        self.make_room()
                         buffers = buffers.on(self.parts)
-                    known, address = len(names), id(names) if self.bits is None else 0
-                    # A dict of names that is no longer the model's still has plain names only.
-                    if names is self._plain and self._dicts.read(
-                        id(row), address, buffers.numbers, buffers.places, weight, -1
-                    ):
-                        if len(names) >= buffers.lanes.features:
-                            self.make_room()
-                            buffers = buffers.on(self.parts)
-                        buffers.learn(label)
-                        return True
+                    buffers.learn(label)
+                else:
                     forget(names, known)
-                finally:
-                    guard.version += 1
-        finally:
-            self._give_back(buffers)
-        return self._learn_slowly(held, label, weight, codes, None)
+            finally:
+                guard.version += 1
+        if buffers.parts is self.parts:
+            self._idle.append(buffers)
+        return good or self._learn_slowly(held, label, weight, codes, None)
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
         """Return a row's margin, or an array of every lane's, and the codes of classes; unknown names weigh 0."""
         held = x if type(x) is dict else dict(x)
         row = held if self.bits is None else self._hashed(held)
         guard = self.guard
-        before = guard.version
+        before, codes = guard.version, self.codes
         found = self._predicted(row)
         if found is not None and (before & 1 or guard.version != before):
             with guard.reading():
-                found = self._predicted(row)
-        return self._margins_slowly(held) if found is None else found
+                found, codes = self._predicted(row), self.codes
+        return (found, codes) if found is not None else self._margins_slowly(held)
 
-    def _predicted(self, row: dict[Any, Any] | None) -> tuple[Any, dict[Any, float]] | None:
-        """Return the same for a row of plain names and numbers, from what may be a state in the middle of a change."""
-        names, codes = self._plain, self.codes
+    def _predicted(self, row: dict[Any, Any] | None) -> Any:
+        """Return the margins of a row of plain names and numbers, of a state that may be in the middle of a change."""
+        names = self._plain
         if names is None or row is None:
             return None
         buffers = self._buffers(len(row))
-        try:
-            address, most = id(names) if self.bits is None else 0, buffers.lanes.features
-            if not self._dicts.read(id(row), address, buffers.numbers, buffers.places, 1.0, most):
-                return None
-            return buffers.predict(), codes
-        finally:
-            self._give_back(buffers)
+        address, most = id(names) if self.bits is None else 0, buffers.lanes.features
+        good = self._dicts.read(id(row), address, buffers.numbers, buffers.places, 1.0, most)
+        found = buffers.predict() if good else None
+        if buffers.parts is self.parts:
+            self._idle.append(buffers)
+        return found
 
     def _buffers(self, count: int) -> RowBuffers:
         """Return buffers for a row of so many entries, which nobody else uses."""
-        try:
-            buffers = self._idle.pop()
+        while self._idle:
+            try:
+                buffers = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
             if buffers.parts is self.parts and buffers.room >= count:
                 return buffers
-        except IndexError:  # all are in use
-            pass
         return RowBuffers(self.parts, max(ENTRIES, 2 * count))
-
-    def _give_back(self, buffers: RowBuffers) -> None:
-        if buffers.parts is self.parts:  # others would keep the memory of an earlier state
-            self._idle.append(buffers)
 
     def _hashed(self, x: dict[Hashable, Any]) -> dict[int, Any] | None:
         """Return the values of a row by slots, or None for values that cannot be added."""
         assert self.bits is not None
         try:
-            return hashed(list(x.items()), self.bits)  # a list, because whoever is asked for a sum may change the dict
+            return hashed(x.copy().items(), self.bits)  # whoever is asked for a sum may change the dict
         except (TypeError, ValueError, OverflowError):
             return None
 

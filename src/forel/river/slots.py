@@ -7,7 +7,7 @@ from zlib import crc32
 
 from forel.lanes import Lanes
 
-__all__ = ["beside", "duplicate", "forget", "hashed", "resized", "slot_of"]
+__all__ = ["beside", "forget", "hashed", "resized", "slot_of"]
 
 
 def slot_of(names: dict[Hashable, int], name: Hashable) -> int:
@@ -58,14 +58,6 @@ def resized(old: Lanes, features: int, lanes: int, labels: Literal["shared", "cl
         after[:n, :k], after[-1, :k] = before[:-1], before[-1]
     new.totals.reshape(4, lanes)[:, :k] = old.totals.reshape(4, k)
     new.rounds = old.rounds
-    return new
-
-
-def duplicate(old: Lanes) -> Lanes:
-    """Return a copy of a state; memory of slots that were never used stays unused."""
-    new = copy(old)
-    new.reset()
-    new.take(old, slice(None))
     return new
 
 

@@ -1,12 +1,12 @@
 """Models under threads: one change at a time, and answers of whole states beside it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-__all__ = ["Guard", "changes", "reads"]
+__all__ = ["Guard", "changes", "reads", "unchanged"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -76,6 +76,12 @@ class Guard:
                     return found
         with self.reading():
             return function()
+
+
+def unchanged(thing: Any) -> AbstractContextManager[None]:
+    """Keep changes out of anything, if it is something that has a guard."""
+    guard: Guard | None = getattr(thing, "_guard", None)
+    return nullcontext() if guard is None else guard.reading()
 
 
 def changes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:

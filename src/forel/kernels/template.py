@@ -246,8 +246,10 @@ def gather(chosen, zn, reach, last, mark, t, lanes, totals, out):
 
 @one_row
 def predict_one(block, t):
-    """Write the margins of one row after t rounds, all of whose arrays lie where the block says: address and length of
-    each. Ends and indices are in the places; label, importance, shape and values in the numbers.
+    """Write the margins of one row after t rounds, and return the first of them.
+
+    All arrays lie where the block says: address and length of each. Ends and indices are in the places; label,
+    importance, shape and values in the numbers.
     """
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
     zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
@@ -256,6 +258,7 @@ def predict_one(block, t):
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     out = carray(pointer(block[16]), (block[17],), {real})
     predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, t, lanes, totals, out)
+    return np.float64(out[0])
 
 
 @one_row

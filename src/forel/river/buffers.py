@@ -22,7 +22,9 @@ class RowBuffers:
     row : numbers and places to use, None for new ones
     """
 
-    __slots__ = ("arrays", "block", "kernel", "lanes", "numbers", "others", "out", "parts", "places", "room")
+    __slots__ = (
+        "arrays", "block", "lanes", "learn_one", "numbers", "others", "out", "parts", "places", "predict_one", "room",
+    )  # fmt: skip
 
     def __init__(
         self, parts: tuple[Lanes, ...], room: int, row: tuple[NDArray[Any], NDArray[np.int64]] | None = None
@@ -30,7 +32,8 @@ class RowBuffers:
         from forel.kernels import dicts
 
         self.parts, self.room, self.lanes = parts, room, parts[0]
-        self.kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
+        kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
+        self.learn_one, self.predict_one = kernel.learn_one, kernel.predict_one
         if row is None:
             row = np.zeros(room + dicts.FRONT, self.lanes.dtype), np.zeros(2 + room + dicts.CELLS, np.int64)
             row[0][2], row[1][-dicts.CELLS :] = self.lanes.shape, dicts.ADDRESSES
@@ -55,16 +58,15 @@ class RowBuffers:
     def learn(self, label: float) -> None:
         """Learn from the row that was written, in every part; each has the labels of its own lanes from 0 on."""
         lanes, rounds = self.lanes, self.lanes.rounds
-        after = self.kernel.learn_one(self.block, rounds, label)
+        lanes.rounds = self.learn_one(self.block, rounds, label)
         for part, block in self.others:
             label -= lanes.lanes
-            part.rounds = self.kernel.learn_one(block, rounds, label)
-        lanes.rounds = after
+            part.rounds = self.learn_one(block, rounds, label)
 
-    def predict(self) -> Any:
-        """Return the margin of that row, or an array of every lane's."""
+    def predict(self) -> NDArray[Any]:
+        """Return the margin of every lane for that row."""
         rounds = self.lanes.rounds
-        self.kernel.predict_one(self.block, rounds)
+        self.predict_one(self.block, rounds)
         for _, block in self.others:
-            self.kernel.predict_one(block, rounds)
-        return self.out.item(0) if self.out.size == 1 else self.out.copy()
+            self.predict_one(block, rounds)
+        return self.out.copy()

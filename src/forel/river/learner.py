@@ -76,11 +76,13 @@ class Learner:
 
     def _begin(self) -> None:
         self.guard = Guard()
-        self._idle: list[RowBuffers] = []  # buffers that no call is using
+        self._idle: list[RowBuffers] = []  # buffers that no prediction is using
+        self._learning: RowBuffers | None = None  # those of the one call that learns
         # A module, because whoever counts a model's memory goes on into functions of numba's.
         self._dicts = compiled()
         # The same dict as names until a name comes that is not plain, and None from then on.
         self._plain = self.names if self._dicts and all(map(self._dicts.plain, self.names)) else None
+        self._address = id(self._plain) if self.bits is None else 0
 
     def __getstate__(self) -> dict[str, Any]:
         with self.guard.reading():  # and copied, since learning may go on before all is written
@@ -115,7 +117,6 @@ class Learner:
         names, guard = self._plain, self.guard
         if names is None or row is None or admit is not None:
             return self._learn_slowly(held, label, weight, codes, admit)
-        buffers = self._buffers(len(row))
         with guard.lock:
             if guard.version & 1:
                 guard.check()
@@ -123,24 +124,24 @@ class Learner:
                 return False
             guard.version += 1
             try:
-                if buffers.parts is not self.parts:
-                    buffers = buffers.on(self.parts)
-                known, address = len(names), id(names) if self.bits is None else 0
+                buffers = self._learning
+                if buffers is None or buffers.parts is not self.parts or buffers.room < len(row):
+                    buffers = self._learning = self._buffers(len(row))
+                known, lanes = len(names), buffers.lanes
                 # A dict that is no longer the model's still has plain names only.
                 good = names is self._plain and self._dicts.read(
-                    id(row), address, buffers.numbers, buffers.places, weight, -1
+                    id(row), self._address, buffers.numbers, buffers.places, weight, -1
                 )
-                if good:
-                    if len(names) >= buffers.lanes.features:
-                        self.make_room()
-                        buffers = buffers.on(self.parts)
-                    buffers.learn(label)
+                if good and len(names) < lanes.features and not buffers.others:
+                    lanes.rounds = buffers.learn_one(buffers.block, lanes.rounds, label)
+                elif good:
+                    self.make_room()
+                    self._learning = buffers.on(self.parts)
+                    self._learning.learn(label)
                 else:
                     forget(names, known)
             finally:
                 guard.version += 1
-        if buffers.parts is self.parts:
-            self._idle.append(buffers)
         return good or self._learn_slowly(held, label, weight, codes, None)
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
@@ -157,26 +158,26 @@ class Learner:
 
     def _predicted(self, row: dict[Any, Any] | None) -> Any:
         """Return the margins of a row of plain names and numbers, of a state that may be in the middle of a change."""
-        names = self._plain
+        names = self._plain  # holds the dict, whose address is read from
         if names is None or row is None:
             return None
         buffers = self._buffers(len(row))
-        address, most = id(names) if self.bits is None else 0, buffers.lanes.features
-        good = self._dicts.read(id(row), address, buffers.numbers, buffers.places, 1.0, most)
-        found = buffers.predict() if good else None
-        if buffers.parts is self.parts:
+        lanes = buffers.lanes
+        if not self._dicts.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, lanes.features):
+            return None
+        found = buffers.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
+        if buffers.parts is self.parts:  # others would keep the memory of an earlier state
             self._idle.append(buffers)
         return found
 
     def _buffers(self, count: int) -> RowBuffers:
         """Return buffers for a row of so many entries, which nobody else uses."""
-        while self._idle:
-            try:
-                buffers = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
+        try:
+            buffers = self._idle.pop()
             if buffers.parts is self.parts and buffers.room >= count:
                 return buffers
+        except IndexError:  # all are in use
+            pass
         return RowBuffers(self.parts, max(ENTRIES, 2 * count))
 
     def _hashed(self, x: dict[Hashable, Any]) -> dict[int, Any] | None:
@@ -303,7 +304,7 @@ class Learner:
         self._replace((*self.parts, beside(self.lanes)))
 
     def _replace(self, parts: tuple[Lanes, ...]) -> None:
-        self.parts, self._idle = parts, []
+        self.parts, self._idle, self._learning = parts, [], None
 
     def weights(self, lane: int = 0) -> dict[Hashable, float]:
         """Return the weight of each name, exact zeros included; of slots that are not zero where names are hashed."""

@@ -35,7 +35,7 @@ def hashed(items: Iterable[tuple[Hashable, float]], bits: int) -> dict[int, floa
     mask = (1 << bits) - 1
     sums: dict[int, float] = {}
     for name, value in items:
-        slot = crc32(str(name).encode()) & mask
+        slot = crc32((name if type(name) is str else str(name)).encode()) & mask
         sums[slot] = sums[slot] + value if slot in sums else value
     return sums
 

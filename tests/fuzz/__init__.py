@@ -1,0 +1,1 @@
+"""Fuzzers: each has ``run(seconds, seed)``, which tests call for a while, and a ``main`` for longer."""

@@ -114,34 +114,38 @@ class Learner:
         """
         held = x if type(x) is dict else dict(x)
         row = held if self.bits is None else self._hashed(held)
-        names, guard = self._plain, self.guard
-        if names is None or row is None or admit is not None:
+        if row is None or admit is not None:
             return self._learn_slowly(held, label, weight, codes, admit)
+        guard, good, more = self.guard, False, False
         with guard.lock:
-            if guard.version & 1:
+            version = guard.version
+            if version & 1:
                 guard.check()
-            if codes is not None and codes is not self.codes:
+            if codes is not self.codes and codes is not None:
                 return False
-            guard.version += 1
+            guard.version = version + 1
             try:
-                buffers = self._learning
-                if buffers is None or buffers.parts is not self.parts or buffers.room < len(row):
+                names, buffers = self._plain, self._learning
+                if buffers is None:
                     buffers = self._learning = self._buffers(len(row))
-                known, lanes = len(names), buffers.lanes
-                # A dict that is no longer the model's still has plain names only.
-                good = names is self._plain and self._dicts.read(
+                if names is not None and self._dicts.read(
                     id(row), self._address, buffers.numbers, buffers.places, weight, -1
-                )
-                if good and len(names) < lanes.features and not buffers.others:
-                    lanes.rounds = buffers.learn_one(buffers.block, lanes.rounds, label)
-                elif good:
-                    self.make_room()
-                    self._learning = buffers.on(self.parts)
-                    self._learning.learn(label)
-                else:
-                    forget(names, known)
+                ):
+                    good, lanes = True, buffers.lanes
+                    if len(names) >= lanes.features:
+                        self.make_room()
+                        buffers = self._learning = buffers.on(self.parts)
+                        lanes = buffers.lanes
+                    if buffers.others:
+                        buffers.learn(label)
+                    else:
+                        lanes.rounds = buffers.learn_one(buffers.block, lanes.rounds, label)
+                elif len(row) > buffers.room:
+                    more, self._learning = True, None
             finally:
-                guard.version += 1
+                guard.version = version + 2
+        if more:
+            return self.learn(held, label, weight, codes)
         return good or self._learn_slowly(held, label, weight, codes, None)
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:

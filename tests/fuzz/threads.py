@@ -1,6 +1,6 @@
 """Models under threads: answers are those of one thread, every round counts, and a state is never seen half changed.
 
-``python -m tests.fuzz.threads --seconds 60`` goes on for longer. Each scenario makes a model, lets four threads loose on
+``python -m tests.fuzz.threads --seconds 60`` goes on for longer. Each scenario makes a model, starts four threads on
 it while the interpreter switches between them a hundred times as often as usual, and checks what came out.
 """
 

@@ -15,7 +15,7 @@ from forel.certificate import Certificate
 from forel.checks import refuse
 from forel.river.arguments import importance, settings_of
 from forel.river.frames import columns_of, importances, targets
-from forel.river.learner import Labels, Learner
+from forel.river.learner import Labels, Learner, Target
 from forel.rows import Rows
 
 __all__ = ["LinearClassifier"]
@@ -104,15 +104,12 @@ class LinearClassifier(base.MiniBatchClassifier):
     def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
         """Learn from one row; ``w`` multiplies its loss."""
         weight = 1.0 if w == 1.0 else importance(w)
-        learner, done = self._learner, False
-        while not done:  # as a rule once; again if another thread brought a class meanwhile
-            codes = learner.codes
-            code = codes.get(y)
-            if code is not None:
-                done = learner.learn(x, code, weight, codes)
-            else:
-                # Only a row that can be learned from brings a new class.
-                done = learner.learn(x, 0.0, weight, codes, self._admission(codes, y))
+        learner = self._learner
+        codes = learner.codes
+        code = codes.get(y)
+        row = x if code is None else learner.learn(x, code, weight, codes)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: self._target(y))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
         """Return the probability of each class so far; names that were never learned from have weight 0."""
@@ -202,6 +199,12 @@ class LinearClassifier(base.MiniBatchClassifier):
     def _needs_probabilities(self) -> None:
         if self.loss != "logistic":
             raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
+
+    def _target(self, y: Any) -> Target:
+        """Return the codes of classes, and that of one or what makes room for a new class and returns its code."""
+        codes = self._learner.codes
+        code = codes.get(y)
+        return codes, self._admission(codes, y) if code is None else code
 
     def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
         """Return what makes room for a new class, inside a change, and returns its code."""

@@ -25,10 +25,11 @@ from forel.river.slots import beside, forget, hashed, resized, slot_of
 from forel.rows import Rows
 from forel.settings import Settings
 
-__all__ = ["Learner"]
+__all__ = ["Labels", "Learner", "Target"]
 
 SLOTS, ENTRIES = 1024, 64  # to begin with; both double when they are not enough
 Labels = Literal["shared", "classes", "signs"]
+Target = tuple[dict[Any, float], float | Callable[[], float]]
 
 
 @cache
@@ -56,7 +57,6 @@ class Learner:
 
     >>> learner = Learner(Settings(alpha=1.0), "float64", None, False)
     >>> learner.learn({"a": 1.0, "b": 2}, label=1.0, weight=1.0)
-    True
     >>> list(learner.weights()), learner.lanes.rounds
     (['a', 'b'], 1)
 
@@ -100,29 +100,23 @@ class Learner:
         return self.parts[0]
 
     def learn(
-        self,
-        x: Mapping[Hashable, Any],
-        label: float,
-        weight: float,
-        codes: dict[Any, float] | None = None,
-        admit: Callable[[], float] | None = None,
-    ) -> bool:
-        """Learn from a row; one with a value that is not a finite number is refused, and nothing changes.
+        self, x: Mapping[Hashable, Any], label: float, weight: float, codes: dict[Any, float] | None = None
+    ) -> dict[Hashable, Any] | None:
+        """Learn from a row of plain names and numbers, whose label was found in ``codes``.
 
-        Return False, and do nothing, if ``codes``, in which the label was found, are no longer the model's. ``admit``
-        makes room for a new class and returns its label.
+        Return None if that was done. Otherwise nothing has changed, and what is returned is for :meth:`learn_any`.
         """
-        held = x if type(x) is dict else dict(x)
+        held = x if self.bits is None and type(x) is dict else dict(x)
         row = held if self.bits is None else self._hashed(held)
-        if row is None or admit is not None:
-            return self._learn_slowly(held, label, weight, codes, admit)
-        guard, good, more = self.guard, False, False
+        if row is None:
+            return held
+        guard, more = self.guard, False
         with guard.lock:
             version = guard.version
             if version & 1:
                 guard.check()
             if codes is not self.codes and codes is not None:
-                return False
+                return held
             guard.version = version + 1
             try:
                 names, buffers = self._plain, self._learning
@@ -131,7 +125,7 @@ class Learner:
                 if names is not None and self._dicts.read(
                     id(row), self._address, buffers.numbers, buffers.places, weight, -1
                 ):
-                    good, lanes = True, buffers.lanes
+                    lanes = buffers.lanes
                     if len(names) >= lanes.features:
                         self.make_room()
                         buffers = self._learning = buffers.on(self.parts)
@@ -140,17 +134,16 @@ class Learner:
                         buffers.learn(label)
                     else:
                         lanes.rounds = buffers.learn_one(buffers.block, lanes.rounds, label)
-                elif len(row) > buffers.room:
+                    return None
+                if len(row) > buffers.room:
                     more, self._learning = True, None
             finally:
                 guard.version = version + 2
-        if more:
-            return self.learn(held, label, weight, codes)
-        return good or self._learn_slowly(held, label, weight, codes, None)
+        return self.learn(held, label, weight, codes) if more else held
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
         """Return a row's margin, or an array of every lane's, and the codes of classes; unknown names weigh 0."""
-        held = x if type(x) is dict else dict(x)
+        held = x if self.bits is None and type(x) is dict else dict(x)
         row = held if self.bits is None else self._hashed(held)
         guard = self.guard
         before, codes = guard.version, self.codes
@@ -185,16 +178,16 @@ class Learner:
         return RowBuffers(self.parts, max(ENTRIES, 2 * count))
 
     def _hashed(self, x: dict[Hashable, Any]) -> dict[int, Any] | None:
-        """Return the values of a row by slots, or None for values that cannot be added."""
+        """Return the values of a row, which nobody else holds, by slots; None for values that cannot be added."""
         assert self.bits is not None
         try:
-            return hashed(x.copy().items(), self.bits)  # whoever is asked for a sum may change the dict
+            return hashed(x.items(), self.bits)
         except (TypeError, ValueError, OverflowError):
             return None
 
-    def _read(self, x: dict[Hashable, Any]) -> tuple[list[Any], NDArray[Any]]:
+    def _read(self, x: Mapping[Hashable, Any]) -> tuple[list[Any], NDArray[Any]]:
         """Return the names, or slots, and the values of a row as it is now; conversions may run anybody's code."""
-        items, dtype = list(x.items()), self.lanes.dtype
+        items, dtype = list((x if type(x) is dict else dict(x)).items()), self.lanes.dtype
         values = [number_of(name, value, dtype) for name, value in items]
         names = [name for name, _ in items]
         if self.bits is not None:
@@ -206,24 +199,21 @@ class Learner:
             raise refuse("x", x, f"numbers whose sum in a slot is within the range of {dtype}")
         return names, held
 
-    def _learn_slowly(
-        self,
-        x: dict[Hashable, Any],
-        label: float,
-        weight: float,
-        codes: dict[Any, float] | None,
-        admit: Callable[[], float] | None,
-    ) -> bool:
-        """Learn from any row."""
+    def learn_any(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
+        """Learn from any row; one with a value that is not a finite number is refused, and nothing changes.
+
+        ``target`` returns the codes as they are, and a label or what makes room for a new class and returns its label.
+        """
         names, values = self._read(x)
-        with self.guard.changing():
-            if codes is not None and codes is not self.codes:
-                return False
-            slots = self.slots(names)
-            label = label if admit is None else admit()
-            one = np.array([label, weight], values.dtype)
-            self.learn_rows(Rows(np.array([0, len(slots)]), np.array(slots, np.int64), values), one[:1], one[1:])
-        return True
+        while True:  # as a rule once; again if a class came while the label was looked for
+            codes, label = target()
+            with self.guard.changing():
+                if codes is not self.codes:
+                    continue
+                slots = self.slots(names)
+                one = np.array([label() if callable(label) else label, weight], values.dtype)
+                self.learn_rows(Rows(np.array([0, len(slots)]), np.array(slots, np.int64), values), one[:1], one[1:])
+                return
 
     def _margins_slowly(self, x: dict[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
         """Return the margins of any row."""

@@ -5,19 +5,19 @@ import pickle
 
 import numpy as np
 import pytest
-from test_hostile_objects import fuzz
 
 from forel.estimators import FTRLClassifier
 from forel.gradients import GradientLearner
 from forel.linear import Linear, Settings
 from forel.mixture import Mixture
+from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
 
 
 @pytest.mark.slow
 def test_threads():
-    done = fuzz("threads", 3)
+    done = process("threads", 3)
     assert done.returncode == 0, done.stderr
     assert "rounds_are_counted" in done.stdout
 

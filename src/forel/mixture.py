@@ -179,23 +179,18 @@ class Mixture:
         """Return one setting's model by itself, which can go on; the best one's if none is named."""
         return self.linear.only(self.best if setting is None else setting)
 
-    @changes
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict, suffer and learn from each row in turn; return the sum of the mixture's losses before learning."""
-        before = self.loss
-        self._progress(X, y, importance)
-        return np.array([self.loss - before])
+        with self._guard.lock:
+            before = self.loss
+            self.progress(X, y, importance)
+            return np.array([self.loss - before])
 
     @changes
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn from each row in turn, and return the mixture's margins from before, as :meth:`margins` does."""
-        return self._progress(X, y, importance, held)
-
-    def _progress(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
-    ) -> NDArray[Any]:
         found = self.linear.progress(X, y, importance, held)
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
         if held is not None:

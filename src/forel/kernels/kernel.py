@@ -8,6 +8,7 @@ from typing import Any
 
 from forel.kernels.recipe import Recipe
 from forel.native import Native
+from forel.native.function import LOCK
 
 __all__ = ["kernel", "routine"]
 
@@ -28,7 +29,8 @@ class Kernel:
         """All functions as numba has them."""
         from forel.kernels.compose import compose
 
-        return compose(self._recipe)
+        with LOCK:  # or threads that are the first would all write and compile it
+            return compose(self._recipe)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.module, name)

@@ -142,7 +142,7 @@ def test_classes_come_as_they_come_and_each_is_the_model_of_its_own():
         for label, each in alone.items():
             each.learn_one(x, y == label)
     assert model.classes == list(alone)
-    assert model._learner.lanes.lanes == 8
+    assert model._learner.lanes.lanes == 16
     for label, each in alone.items():
         for name, weight in each.weights.items():
             assert model.weights[label][name] == pytest.approx(weight, rel=1e-9, abs=1e-12)

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from forel.formats.compiled import plain as words
 from forel.kernels import plain
-from forel.kernels.dicts import CELLS, FRONT
-from test_dicts import NAMES, VALUES, Hostile, Liar
 
 EVERYTHING = """
 import io, json, sys
@@ -80,36 +78,6 @@ def test_words_are_read_as_their_bytes_say(text, wanted):
         assert [bool(int(marks) >> k & 1) for k in range(64)] == found
         assert words.lowest(marks) == next((k for k in range(64) if found[k]), 64)
         assert words.first(marks) == words.lowest(marks) // 8
-
-
-def _written(x, names, room=8, adding=True):
-    numbers, places = np.zeros(room + FRONT), np.zeros(2 + room + CELLS, np.int64)
-    good = plain.read(id(x), 0 if names is None else id(names), numbers, places, 0.5, 2.0, adding)
-    return good, places[2 : 2 + len(x)].tolist(), numbers[FRONT : FRONT + len(x)].tolist()
-
-
-@given(st.lists(st.dictionaries(NAMES, VALUES, max_size=8), max_size=6), st.booleans())
-def test_dicts_are_rows(rows, adding):
-    names, slow = {}, {}
-    for x in rows:
-        wanted = [slow.setdefault(name, len(slow) + 1) if adding else slow.get(name, 0) for name in x]
-        assert _written(x, names, adding=adding) == (True, wanted, [float(v) for v in x.values()])
-        assert names == slow
-        adding = not adding
-
-
-def test_dicts_that_are_no_rows_are_refused():
-    names = {}
-    for x in ({"a": "1.5"}, {"a": None}, {"a": Hostile(lambda: 1 / 0)}, dict.fromkeys(range(9), 1.0)):
-        assert not _written(x, names)[0]
-    assert not names
-    assert not _written({Liar(): 1.0}, {"a": 1})[0]
-    for x in ({"a": 1.0}, {1.5: 1.0}, {-1: 1.0}, {1 << 70: 1.0}):
-        assert not _written(x, None)[0]
-    assert _written({3: 1.5, True: 2}, None) == (True, [3, 1], [1.5, 2.0])
-    grown = dict.fromkeys(range(3), 1.0)
-    grown[1] = Hostile(lambda: grown.update(dict.fromkeys(range(100), 1.0)) or 2.0)
-    assert not _written(grown, {})[0]
 
 
 def test_arrays_by_address_are_written_through():

@@ -1,6 +1,7 @@
 """The state that kernels work on: a record a coordinate, with one number of each kind for every lane."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -139,6 +140,13 @@ class Lanes:
                 mine[start + used] = part[used]
         self.sums[:] = other.sums[:, lanes]
         self.rounds, self.weight = other.rounds, other.weight
+
+    def copied(self) -> "Lanes":
+        """Return a copy; memory of untouched coordinates stays unused."""
+        new = copy(self)
+        new.reset()
+        new.take(self, slice(None))
+        return new
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""

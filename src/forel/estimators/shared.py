@@ -3,8 +3,10 @@
 Functions rather than a base class: those that take an estimator first are put into both classes as they are.
 """
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +16,40 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forel.checks import real, refuse, vector, whole
 from forel.grid import settle
+from forel.guard import Guard
 from forel.linear import Linear, Settings, rows_of
 from forel.mixture import Mixture
 
+F = TypeVar("F", bound=Callable[..., Any])
 UNSAID = ("alpha", "beta", "l1", "rate")  # what may be None: as is best for most
+
+
+def guard_of(estimator: Any) -> Guard:
+    """Return the estimator's guard, which comes with its first fit: scikit-learn wants constructors to do nothing."""
+    guard: Guard = vars(estimator).setdefault("_guard", Guard())
+    return guard
+
+
+def learns(method: F) -> F:
+    """Let a method train an estimator, one call at a time."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with guard_of(self).changing():
+            return method(self, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]
+
+
+def predicts(method: F) -> F:
+    """Let a method answer by a whole state of an estimator, beside others that do."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        guard = vars(self).get("_guard")
+        return method(self, *args, **kwargs) if guard is None else guard.read(lambda: method(self, *args, **kwargs))
+
+    return guarded  # type: ignore[return-value]
 
 
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
@@ -165,7 +197,8 @@ def certificate(estimator: Any) -> Any:
     model: Linear | Mixture = estimator._model
     if not model.certified:
         raise AttributeError("certificate_ needs certified=True, from the first row on")
-    proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
+    with model._guard.reading():
+        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
     return proofs[0] if len(proofs) == 1 else proofs
 
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from forel.jit import CachedFunction, sources
+from forel.jit.function import LOCK
 from forel.kernels.recipe import Recipe
 
 __all__ = ["kernel", "routine"]
@@ -28,7 +29,8 @@ class Kernel:
         """All functions as numba has them."""
         from forel.kernels.compose import compose
 
-        return compose(self._recipe)
+        with LOCK:  # or threads that are the first would all write and compile it
+            return compose(self._recipe)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.module, name)

@@ -1,7 +1,6 @@
 """The slow twins of what only compiled code can have, under the same names."""
 
 import ctypes
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ __all__ = [
     "owned",
     "pointer",
     "prefetch",
-    "read",
     "release",
     "spread",
     "spread_rest",
@@ -28,8 +26,6 @@ __all__ = [
 ]
 
 SIDE = 8
-CELLS, FRONT = 3, 3  # as in ``forel.kernels.dicts``
-AS_DOUBLE = ctypes.PYFUNCTYPE(ctypes.c_double, ctypes.py_object)(("PyFloat_AsDouble", ctypes.pythonapi))
 Numbers = NDArray[Any]
 
 
@@ -136,27 +132,3 @@ def give_rest(
 def _put(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, q: int) -> None:
     for part in range(parts):
         zn[q * room(parts) + part] = desk[c + part * apart]
-
-
-def read(x: int, names: int, numbers: Numbers, places: Numbers, label: float, importance: float, adding: bool) -> bool:
-    """Write a dict as a row, as ``forel.kernels.dicts.read`` does; it and the names are given by their addresses."""
-    given = ctypes.cast(x, ctypes.py_object).value
-    known = ctypes.cast(names, ctypes.py_object).value if names else None
-    count, room = len(given), places.size - CELLS - 2
-    numbers[0], numbers[1], places[0], places[1] = label, importance, 0, count
-    try:
-        values = [AS_DOUBLE(value) for value in given.values()]
-        if len(values) != count or count > room:
-            return False
-        with np.errstate(over="ignore"):
-            numbers[FRONT : FRONT + count] = values
-        for j, name in enumerate(given):
-            slot = index(name) if known is None else known.get(name, 0)
-            if not slot and known is not None and adding:
-                slot = known[name] = len(known) + 1
-            if slot < 0:
-                return False
-            places[2 + j] = slot
-    except Exception:  # whatever a value or a name does when it is asked
-        return False
-    return len(given) == count

@@ -27,6 +27,8 @@ from numba import njit
 FLAGS = {flags}
 HOW = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 entry = kept(fastmath=FLAGS, **HOW)
+# A row takes less time than giving the interpreter's lock to another thread and waiting to get it back.
+one_row = kept(fastmath=FLAGS, **{**HOW, "nogil": False})
 # What follows is not to be called from Python, for which much would have to be compiled.
 inline = njit(fastmath=FLAGS, forceinline=True, no_cpython_wrapper=True, **HOW)
 loose = njit(fastmath=FLAGS | {"reassoc"}, forceinline=True, no_cpython_wrapper=True, **HOW)  # sums in any order
@@ -296,50 +298,36 @@ def gather(chosen, zn, reach, last, mark, t, key, lanes, totals, out):
     cleared(params, row, desk, squares)
 
 
-@inline
-def usable(numbers, count):
-    """Tell whether a row has neither NaN nor infinity."""
-    for j in range(3, 3 + count):
-        if not np.isfinite(numbers[j]):
-            return False
-    return True
+@one_row
+def predict_one(block, t):
+    """Write the margins of one row after t rounds, and return the first of them.
 
-
-@entry
-def predict_one(block):
-    """Write the margins of one row, all of whose arrays lie where the block says: address and length of each.
-
-    Ends and indices are in the places; label, importance, shape and values in the numbers. Rounds and key come last in
-    the block. Return the number of rounds so far, or −1 for a row that is not finite.
+    All arrays lie where the block says: address and length of each. Ends and indices are in the places; label,
+    importance, shape and values in the numbers. The key of the noise comes last in the block.
     """
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
-    if not usable(numbers, places[1]):
-        return np.int64(-1)
     zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
     last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     out = carray(pointer(block[16]), (block[17],), {real})
-    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, block[18], block[19], lanes, totals, out)
-    return block[18]
+    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, t, block[18], lanes, totals, out)
+    return np.float64(out[0])
 
 
-@entry
-def learn_one(block):
-    """Learn from one row likewise."""
+@one_row
+def learn_one(block, t, target):
+    """Learn from one row likewise, with a label that is written to its place, and return the number of rounds."""
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
-    if not usable(numbers, places[1]):
-        return np.int64(-1)
     zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
     last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
+    numbers[0] = target
     ends, indices, label, importance, values = places[:2], places[2:], numbers[:1], numbers[1:2], numbers[3:]
-    nothing = values[:0]
-    t, key, shape, longest = block[18], block[19], numbers[2], places[1] + 1
-    t = learn(
-        ends, indices, values, label, importance, zn, reach, last, mark, t, key, lanes, shape, longest, totals, nothing
+    shape, longest, nothing = numbers[2], places[1] + 1, values[:0]
+    return learn(
+        ends, indices, values, label, importance, zn, reach, last, mark, t, block[18], lanes, shape, longest, totals,
+        nothing,
     )
-    block[18] = max(t, block[18])
-    return t
 '''

@@ -8,7 +8,9 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 DEMO := build/demo
 
-.PHONY: run survey test test-narrowed lint bench bench-quality bench-sparsity reproduce docs site clean
+KERNEL_TESTS := tests/test_code_cache.py tests/test_uncompiled.py tests/test_records.py tests/test_elementary.py tests/test_dicts.py
+
+.PHONY: run survey test test-narrowed test-numba lint bench bench-quality bench-sparsity reproduce docs site clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(RUN)
@@ -31,6 +33,14 @@ test: $(READY)
 test-narrowed: $(READY)
 	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
 		tests/test_clicks.py tests/test_docs.py README.md docs
+
+# The kernel tests with the oldest and the newest numba allowed, each in an environment of its own.
+test-numba:
+	for numba in 0.61.2 0.68.1; do \
+	  $(PYTHON) -m venv build/numba-$$numba && \
+	  build/numba-$$numba/bin/pip install --quiet --disable-pip-version-check "numba==$$numba" -e '.[cvx,river]' hypothesis pytest && \
+	  FOREL_CACHE=$(CURDIR)/build/numba-$$numba/cache OPENBLAS_NUM_THREADS=1 build/numba-$$numba/bin/pytest $(KERNEL_TESTS) || exit 1; \
+	done
 
 # Code, and the documents: the site is built where a warning is an error.
 lint: $(READY)

@@ -25,10 +25,13 @@ def test_threads():
 X, Y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
 
 
-@pytest.mark.parametrize("twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy], ids=str)
+@pytest.mark.parametrize(
+    "twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"]
+)
 @pytest.mark.parametrize(
     "make",
     [lambda: Linear(3, Settings()), lambda: Mixture(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
+    ids=["linear", "mixture", "classifier"],
 )
 def test_copies_have_a_guard_and_go_on(make, twin):
     model = make()

@@ -333,6 +333,11 @@ class Lanes:
             return clipping
         if self.settings.rule == "implicit":
             return "the survey proves no bound for implicit updates; use algorithm='mirror'"
+        if self.recipe.primal and self.settings.rate == "scale_free":
+            return (
+                "Mirror Descent adds the strength of a growing scale around the present weights, which is not counted; "
+                "use algorithm='proximal'"
+            )
         if self.recipe.catches_up in ("drift", "replay"):
             return (
                 "with rate='root' and a penalty every round, strength is added around weights that nobody looked at; "

@@ -164,7 +164,8 @@ def test_scale_free_models_do_not_mind_any_power_of_two(power, algorithm, lanes,
         assert np.allclose(proofs[0].gradients * np.append(units, 1), proofs[1].gradients, rtol=1e-12)
         w = np.ones(N + 1)
         assert proofs[1].regret(w / np.append(units, 1)) == pytest.approx(proofs[0].regret(w), rel=1e-9)
-        assert proofs[1].bound(w / np.append(units, 1)) == pytest.approx(proofs[0].bound(w), rel=1e-9)
+        if algorithm != "mirror":  # whose bound is void
+            assert proofs[1].bound(w / np.append(units, 1)) == pytest.approx(proofs[0].bound(w), rel=1e-9)
 
 
 def timestamps(rounds=400):
@@ -200,9 +201,10 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     model.learn(X, y)
     assert model._lanes.clipped[0] > 0
     proof = model.certificate()
-    assert proof.loss_floor(l2=4.0) == -np.inf
+    with pytest.raises(ValueError, match=r"no loss floor: gradients of \d+ rows left the range of float32"):
+        proof.loss_floor(l2=4.0)
     assert proof.regret([3.0, 0.0]) == np.inf
-    assert "no average loss is ruled out" in model.words()
+    assert "nothing is proved of the losses" in model.words()
     with pytest.raises(ValueError, match=r"void: gradients of \d+ rows left the range of float32 and were clipped"):
         proof.bound([3.0, 0.0])
     wide = Linear(1, Settings("squared", alpha=1.0), dtype=np.float64, certified=True)

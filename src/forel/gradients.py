@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from forel import certify
 from forel.certificate import Certificate
 from forel.checks import all_finite, number, real, refuse, whole
 from forel.guard import Guard, changes, reads
@@ -110,7 +111,7 @@ class GradientLearner:
         """Return what is proved of the gradients so far; weights count index by index within a lane."""
         if not self._lanes.certified:
             raise ValueError("certified: got False, expected a learner made with certified=True")
-        proof = self._lanes.certificate(slice(None))
+        proof = certify.certificate(self._lanes, slice(None))
         void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
         # Regret needs no losses; where they were not given they count as 0.
         loss = 0.0 if void else self._loss

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from forel import certify
 from forel.certificate import Certificate, Snapshot
 from forel.checks import all_finite, real, refuse, whole
 from forel.guard import Guard, changes, reads
@@ -210,12 +211,12 @@ class Linear:
         ``among`` are the coordinates that models are told by, all others of which are 0; None for all. Those that were
         ``seen`` leave nothing out of what is said of balls, and are soon gone through where most were not.
         """
-        return self._lanes.certificate(self._certified(lane), among)
+        return certify.certificate(self._lanes, self._certified(lane), among)
 
     @reads
     def snapshot(self) -> Snapshot:
         """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
-        return self._lanes.snapshot()
+        return certify.snapshot(self._lanes)
 
     @reads
     def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
@@ -228,7 +229,7 @@ class Linear:
         >>> model.words() == model.certificate().words(model.weights)
         True
         """
-        return self._lanes.words(self._certified(lane), since, suffered)
+        return certify.words(self._lanes, self._certified(lane), since, suffered)
 
     def _certified(self, lane: int) -> slice:
         """Return the lanes of one model, of which something is proved."""

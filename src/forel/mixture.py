@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from forel import certify
 from forel.certificate import Certificate, Snapshot
 from forel.checks import number, refuse
 from forel.guard import Guard, changes, reads
@@ -363,7 +364,7 @@ class Mixture:
         It speaks of all rows, or of those ``since`` a snapshot, on which ``suffered`` was lost if that is known.
         """
         lanes = self.linear._certified(self._best_lane(lane))
-        return self.linear._lanes.words(lanes, since, self._suffered(since) if suffered is None else suffered)
+        return certify.words(self.linear._lanes, lanes, since, self._suffered(since) if suffered is None else suffered)
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)

@@ -65,7 +65,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([[0.8, 0.2],
            [0.2, 0.8]])
     >>> print(FTRLClassifier(lanes=4, passes=10).fit(X, y).guarantee_.against)  # nothing chosen
-    the best of 4 settings, which is alpha=0.224, l1=0.1
+    the best of 4 settings over 2 rows, which is alpha=0.224, l1=0.1
 
     Survey: section 3.4
     """

@@ -29,7 +29,7 @@ class RowBuffers:
     """
 
     __slots__ = (
-        "arrays", "block", "lanes", "learn_one", "numbers", "others", "out", "parts", "places", "predict_one", "room",
+        "arrays", "block", "kernel", "lanes", "numbers", "others", "out", "parts", "places", "room",
     )  # fmt: skip
 
     def __init__(
@@ -38,8 +38,8 @@ class RowBuffers:
         from forel.kernels import dicts
 
         self.parts, self.room, self.lanes = parts, room, parts[0]
-        kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
-        self.learn_one, self.predict_one = kernel.learn_one, kernel.predict_one
+        # A module, because whoever counts a model's memory goes on into functions of numba's.
+        self.kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
         if row is None:
             row = np.zeros(room + dicts.FRONT, self.lanes.dtype), np.zeros(2 + room + dicts.CELLS, np.int64)
             row[0][2], row[1][-dicts.CELLS :] = self.lanes.shape, dicts.ADDRESSES
@@ -65,7 +65,7 @@ class RowBuffers:
         """Learn from the row that was written, in every part; each has the labels of its own lanes from 0 on."""
         rounds, width = self.lanes.rounds, self.lanes.lanes
         for k, (part, block) in enumerate(((self.lanes, self.block), *self.others)):
-            after = self.learn_one(block, rounds, label - k * width)
+            after = self.kernel.learn_one(block, rounds, label - k * width)
             if after < 0:
                 raise unlearned(label)
             part.rounds, part.weight = after, part.weight + weight
@@ -73,7 +73,7 @@ class RowBuffers:
     def predict(self) -> NDArray[Any]:
         """Return the margin of every lane for that row."""
         rounds = self.lanes.rounds
-        self.predict_one(self.block, rounds)
+        self.kernel.predict_one(self.block, rounds)
         for _, block in self.others:
-            self.predict_one(block, rounds)
+            self.kernel.predict_one(block, rounds)
         return self.out.copy()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from forel import certify
 from forel.certificate import Certificate
 from forel.checks import Unsupported, refuse, whole
 from forel.guard import Guard
@@ -134,7 +135,7 @@ class Learner:
                     if buffers.others:
                         buffers.learn(label, weight)
                     else:
-                        rounds = buffers.learn_one(buffers.block, lanes.rounds, label)
+                        rounds = buffers.kernel.learn_one(buffers.block, lanes.rounds, label)
                         if rounds < 0:
                             raise unlearned(label)
                         lanes.rounds = rounds
@@ -167,7 +168,7 @@ class Learner:
         lanes = buffers.lanes
         if not self._dicts.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, lanes.features):
             return None
-        found = buffers.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
+        found = buffers.kernel.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
         if buffers.parts is self.parts:  # others would keep the memory of an earlier state
             self._idle.append(buffers)
         return found
@@ -330,7 +331,7 @@ class Learner:
             raise Unsupported("certified: got False, expected a model made with certified=True")
         with self.guard.reading():
             part, lane = self._place(lane)
-            proof = part.certificate(slice(lane, lane + 1))
+            proof = certify.certificate(part, slice(lane, lane + 1))
             if self.bits is not None:
                 return proof
             bias = [part.features] if part.settings.bias else []

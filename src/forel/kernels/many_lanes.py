@@ -8,6 +8,8 @@ __all__ = ["MANY_LANES"]
 MANY_LANES = '''\
 DESK = np.uint64({kinds} * L)
 X, ROOT, AFTER = np.uint64(0), np.uint64(L), np.uint64(2 * L)
+KEPT = np.uint64(0)
+#gradients KEPT = np.uint64(2 * L)  # where g_{1:t} is
 
 
 @inline
@@ -113,11 +115,7 @@ def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
         zn[at + np.uint64(k)], zn[at + np.uint64(L + k)] = z, n
         #gradients kept = zn[at + np.uint64(2 * L + k)]
         #gradients #see kept *= change
-        #gradients z = zn[at + np.uint64(2 * L + k)] = add(kept, h, -uz)
-        #proof total = np.float64(z)
-        #proof #see total *= np.float64(u)
-        #proof squares[k] += total * total
-        #proof row[6 * L + k] = max(row[6 * L + k], abs(slope * v))
+        #gradients zn[at + np.uint64(2 * L + k)] = add(kept, h, -uz)
         #points moved = zn[at + np.uint64(3 * L + k)]
         #points #see moved *= change
         #points zn[at + np.uint64(3 * L + k)] = add(moved, added * x, -un)
@@ -130,14 +128,28 @@ def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
 def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
     one = desk.dtype.type(1)
+    largest = desk.dtype.type(extra)
     for j in range(lo, hi):
         q, v = np.uint64(indices[j]), values[j]
         s, u, change = one - one, one, one
         #see s, u, change = seen(reach[q], v)
         #see reach[q] = max(reach[q], abs(v))
         #see v *= inverse(u)
+        largest = max(largest, abs(v))
         absorb_one(STATE, q, j - lo, s, u, change, v, one, pulled, rz, rn)
     if extra > ZERO:
         bias = final(zn)
         absorb_one(STATE, bias, hi - lo, one, one, one, one, one - one, pulled, rz, rn)
+    #proof for k in range(L):
+    #proof     row[6 * L + k] = max(row[6 * L + k], abs(row[2 * L + k]) * largest)
+
+
+#proof @inline
+#proof def add_square(STATE, q, i, times):
+#proof     """Add G² of coordinate q so many times, in every lane."""
+#proof     at, u = q * WIDTH + KEPT, 1.0
+#proof     #see u = np.float64(unit(reach[q]))
+#proof     for k in range(L):
+#proof         g = np.float64(zn[at + np.uint64(k)]) * u
+#proof         squares[k] += times * g * g
 '''

@@ -175,18 +175,21 @@ def step_all(STATE, base, count, pulled, rz, rn):
 
 
 #proof @loose
-#proof def squared(desk, base, count, here, slope):
-#proof     """Return Σ g_{1:t}² of the first ``here`` of some places, and the largest of their gradients.
-#proof
-#proof     The places after belong to no coordinate.
-#proof     """
-#proof     total, largest = 0.0, slope - slope
+#proof def largest_value(desk, base, count):
+#proof     """Return the largest |value| of some places of a block."""
+#proof     largest = desk.dtype.type(0)
 #proof     for i in range(count):
-#proof         g = np.float64(desk[base + i + KEPT])
-#proof         #see g *= np.float64(unit(desk[base + i + SPAN]))
-#proof         total += g * g if i < here else 0.0
-#proof         largest = max(largest, abs(slope * desk[base + i + V]))
-#proof     return total, largest
+#proof         largest = max(largest, abs(desk[base + i + V]))
+#proof     return largest
+
+
+#proof @inline
+#proof def add_square(STATE, q, i, times):
+#proof     """Add G² of coordinate q, at place i of the desk, so many times."""
+#proof     c = cell(i, 0)
+#proof     g = np.float64(desk[c + KEPT])
+#proof     #see g *= np.float64(unit(desk[c + SPAN]))
+#proof     squares[0] += times * g * g
 
 
 #points @loose
@@ -204,8 +207,6 @@ def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
     c = cell(i, 0)
     step_all(STATE, c, ONE, pulled, rz, rn)
     #points row[5] += desk[c + AFTER]
-    #proof found, largest = squared(desk, c, ONE, ONE, row[2])
-    #proof squares[0], row[6] = squares[0] + found, max(row[6], largest)
     put(STATE, q, c)
     #behind stamp(STATE, q, c)
 
@@ -220,8 +221,7 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         step_all(STATE, base, rounded(here), pulled, rz, rn)
         #points row[5] += spent_by(desk, base, rounded(here))
-        #proof found, largest = squared(desk, base, rounded(here), here, row[2])
-        #proof squares[0], row[6] = squares[0] + found, max(row[6], largest)
+        #proof row[6] = max(row[6], abs(row[2]) * largest_value(desk, base, rounded(here)))
         whole = seen // SIDE * SIDE
         for i in range(ZERO, whole, SIDE):
             give(desk, base + i, APART, zn, PARTS, indices, lo + b + i)

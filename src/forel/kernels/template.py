@@ -10,9 +10,9 @@ point; with a scale-free rate in units of the coordinate's scale, as ``units`` t
 in one lane the fourth number may be the scale, which is in ``reach`` otherwise. The ``desk`` is what the coordinates of
 the present row are worked on with. The ``row`` has seven numbers a lane: margin, slope of the step, slope of the loss,
 1/η_{t−1}, 1/η_t, Σ g²/S + σx² where z is a point, and the largest |g|, or LARGEST where something else was clipped. The
-``squares`` are two doubles a lane: the row's Σ G² with G = g_{1:t} after the step, and its loss, later its g·x. The
-``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all
-rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next to each
+``squares`` are two doubles a lane: the row's Σ G² with G = g_{1:t} after the step, by a sample, and its loss, later its
+g·x. The ``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over
+all rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next to each
 other. The ``key`` is what the noise of rounding depends on besides the round.
 """
 
@@ -183,6 +183,17 @@ def suffered(row, squares, totals, real):
 #proof             totals[5 * L + k] += 1.0
 
 
+#proof @inline
+#proof def sample(STATE, indices, lo, hi, extra, key):
+#proof     """Add Σ G² of a row's coordinates: the bias's, and as many times as there are others, that of one in turn."""
+#proof     count = hi - lo
+#proof     if count > ZERO:
+#proof         i = np.uint64(t + (key & 65535)) % count
+#proof         add_square(STATE, np.uint64(indices[lo + i]), i, np.float64(count))
+#proof     if extra > ZERO:
+#proof         add_square(STATE, final(zn), count, 1.0)
+
+
 #drift @inline
 #drift def tock(row, totals, params):
 #drift     """Add this round to the sums of ticks, after weights were recalled and before they are changed."""
@@ -224,6 +235,7 @@ def learn(
         rz, rn = zero, zero
         #dither rz, rn = noise(t, key)
         absorb(STATE, indices, values, lo, hi, EXTRA, pulled, rz, rn)
+        #proof sample(STATE, indices, lo, hi, EXTRA, key)
         #proof for k in range(L):
         #proof     squares[L + k] = np.float64(row[2 * L + k]) * np.float64(row[k])
         #proof account(row, squares, totals)
@@ -253,6 +265,9 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, key, lanes, longe
                 row[L + k] = row[2 * L + k] = gradients[(lo + i) * np.uint64(L) + np.uint64(k)]
                 #proof squares[L + k] += np.float64(row[L + k]) * np.float64(desk[cell(i, k) + X])
             absorb_one(STATE, np.uint64(indices[lo + i]), i, one, one, one, one, one, pulled, rz, rn)
+            #proof for k in range(L):
+            #proof     row[6 * L + k] = max(row[6 * L + k], abs(row[2 * L + k]))
+        #proof sample(STATE, indices, lo, hi, ZERO, key)
         #proof account(row, squares, totals)
         t += 1
     cleared(params, row, desk, squares)

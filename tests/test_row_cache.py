@@ -1,4 +1,4 @@
-"""A cache of parsed rows that is damaged in any way is a sentence: never a crash, and never numbers no source could give."""
+"""A cache of parsed rows that is damaged in any way is a sentence: never a crash, never numbers no source gives."""
 
 import os
 import re

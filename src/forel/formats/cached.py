@@ -62,7 +62,8 @@ class Writer:
         """Write a block."""
         start, check = self._place, 0
         for name, kind in ORDER.items():
-            memory = memoryview(np.ascontiguousarray(getattr(block, name), kind)).cast("B")
+            array: Any = np.ascontiguousarray(getattr(block, name), kind)
+            memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
             self._write(memory)
         after = None if block.after is None else list(block.after)
@@ -143,11 +144,11 @@ class Cache:
     def _task(self, k: int, file: int | None) -> tuple[Block, Problems]:
         known = self.index[k]
         try:
-            memory = np.empty(_size(known), np.uint8)
+            memory: Any = np.empty(_size(known), np.uint8)
             self.stored.read_into(memory, known["start"])
             if zlib.crc32(memory) != known["check"]:
                 raise ValueError("numbers that are not those that were written")
-            arrays = _arrays(memory, known["rows"], known["entries"])
+            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"])
             _validate(arrays, 1 << self.told["options"]["bits"])
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
@@ -199,7 +200,7 @@ class _Stored:
         self.end = 0
         self.beginning = os.pread(self._handle, HEAD, 0)
 
-    def read_into(self, memory: NDArray[np.uint8], start: int) -> None:
+    def read_into(self, memory: Any, start: int) -> None:
         """Fill the memory from a place on."""
         rest = memoryview(memory)
         while len(rest):
@@ -210,16 +211,16 @@ class _Stored:
 
     def text(self) -> bytes:
         """Return the text that describes the blocks, if it is whole and nothing comes after it."""
-        trailer = np.empty(TRAILER.size, np.uint8)
+        trailer = bytearray(TRAILER.size)
         if self.size < HEAD + TRAILER.size:
             raise ValueError("a cache without its end")
         self.read_into(trailer, self.size - TRAILER.size)
         start, length, check, magic = TRAILER.unpack(trailer)
         if magic != MAGIC or start < HEAD or start + length + TRAILER.size != self.size:
             raise ValueError("a cache without its end")
-        memory = np.empty(length, np.uint8)
+        memory = bytearray(length)
         self.read_into(memory, start)
-        text = memory.tobytes()
+        text = bytes(memory)
         if _text_check(text, start) != check:
             raise ValueError("a description that is not the one that was written")
         self.end = start

@@ -22,7 +22,9 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-__all__ = ["File", "Path", "Unreadable", "beside", "opened", "sweep", "text_of", "write"]
+from forel.store.locks import lock
+
+__all__ = ["File", "Path", "Unreadable", "beside", "failure", "opened", "permissions", "sweep", "text_of", "write"]
 
 Path = str | os.PathLike[str]
 ENTRY, FORMAT, VERSION = "forel", "forel", 1
@@ -57,25 +59,27 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     temporary = folder / "whole"
     try:
         folder.mkdir()
-        mode = _permissions(target, temporary)
-        save_file(whole, temporary, {ENTRY: text_of(full)})
-        os.chmod(temporary, mode)
-        _sync(temporary, os.O_RDWR)
-        temporary.replace(target)
+        with _in_use(folder):
+            mode = _new_mode(target, temporary)
+            save_file(whole, temporary, {ENTRY: text_of(full)})
+            os.chmod(temporary, mode)
+            _sync(temporary, os.O_RDWR)
+            temporary.replace(target)
         with suppress(OSError):  # some systems cannot sync a folder, and the file is whole either way
             _sync(target.parent, os.O_RDONLY)
     except (OSError, SafetensorError) as error:
-        raise _failure(path, error) from error
+        raise failure(path, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(path: Path) -> None:
-    """Remove what a process that was killed while it wrote to ``path`` has left; nobody may be writing to it now."""
+    """Remove what a process that was killed while it wrote to ``path`` has left; what another is writing stays."""
     target = pathlib.Path(os.path.realpath(path))
-    with suppress(OSError):
-        for left in target.parent.glob(f"{_prefix(target)}*.forel"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    for left in target.parent.glob(f"{_prefix(target)}*.forel"):
+        with suppress(OSError), _in_use(left) as mine:
+            if mine:
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def beside(path: Path) -> str:
@@ -88,13 +92,27 @@ def _prefix(target: pathlib.Path) -> str:
     return f".{zlib.crc32(os.fsencode(target.name)):08x}-"
 
 
-def _permissions(target: pathlib.Path, temporary: pathlib.Path) -> int:
-    """Return those of the file that is replaced, or those of any new file here."""
+def permissions(target: pathlib.Path, new: int) -> int:
+    """Return those of the file that is replaced, or those of the ``new`` one, which is open."""
+    return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
+
+
+def _new_mode(target: pathlib.Path, temporary: pathlib.Path) -> int:
     place = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
-        return os.fstat(place).st_mode & 0o777 if not target.exists() else target.stat().st_mode & 0o777
+        return permissions(target, place)
     finally:
         os.close(place)
+
+
+@contextmanager
+def _in_use(place: pathlib.Path) -> Iterator[bool]:
+    """Lock a file or a folder meanwhile, and tell whether nobody else had it."""
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        yield lock(handle)
+    finally:
+        os.close(handle)
 
 
 def _sync(place: pathlib.Path, flags: int) -> None:
@@ -105,7 +123,7 @@ def _sync(place: pathlib.Path, flags: int) -> None:
         os.close(handle)
 
 
-def _failure(path: Path, error: Exception) -> OSError:
+def failure(path: Path, error: Exception) -> OSError:
     """Return an error that says what to do; the container's library tells the system's number only in words."""
     said = re.search(r"os error (\d+)", str(error))
     number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
@@ -175,8 +193,9 @@ def opened(path: Path) -> Iterator[File]:
             yield File(_header(handle), handle)
     except OSError as error:
         raise OSError(error.errno, f"{path}: could not be read ({error.strerror or error}); check the path") from error
-    except MemoryError:
-        raise MemoryError(f"{path}: the model needs more memory than there is; load it on a larger machine") from None
+    except MemoryError as error:
+        said = str(error) or "the model needs more memory than there is"
+        raise MemoryError(f"{path}: {said}; or load it on a larger machine") from None
     except SafetensorError as error:
         what = f"not a whole model file ({error}); take another copy, or train again"
         raise Unreadable(f"{path}: {what}") from None

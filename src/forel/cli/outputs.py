@@ -1,0 +1,109 @@
+"""What ``forel train`` writes: the model first, elsewhere if need be; and predictions, as long as there is room."""
+
+import os
+import pathlib
+import secrets
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import typer
+
+from forel.cli.predict import writing
+from forel.store import save, serving
+from forel.training import Moment, Trained
+
+__all__ = ["Kept", "Predictions", "rescue_folders", "save_model", "write_all"]
+
+
+class Kept(NamedTuple):
+    """What is written of a model: weights for predicting only, or the best setting alone, or all."""
+
+    serving: bool = False
+    best: bool = False
+
+
+class Predictions:
+    """Predictions of rows before they are learned from; where they cannot be written, training goes on without them.
+
+    Parameters
+    ----------
+    path : of the file, which is replaced when all are there; "-" for standard output
+    link : from margins to what is written
+    """
+
+    def __init__(self, path: str, link: Callable[[Any], Any]) -> None:
+        self._link = link
+        self._problem: OSError | None = None
+        self._open = ExitStack()
+        self._write = self._open.enter_context(writing(path))
+
+    def __call__(self, moment: Moment) -> None:
+        """Write those of a block."""
+        if self._problem is not None:
+            return
+        try:
+            self._write(moment.block, self._link(moment.margins))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._problem = error
+            self.__exit__(type(error), error, error.__traceback__)  # room on the disk is given back at once
+            typer.echo(f"forel: {error.strerror}; training goes on without predictions", err=True)
+
+    def __enter__(self) -> "Predictions":
+        return self
+
+    def __exit__(self, *wrong: Any) -> None:
+        self._open.__exit__(*wrong)
+
+    def close(self) -> None:
+        """Replace the file, or raise what went wrong with it."""
+        if self._problem is not None:
+            raise self._problem
+        self._open.close()
+
+
+def save_model(trained: Trained, path: str | None, kept: Kept) -> None:
+    """Write a model; one that cannot be written where it should is written elsewhere, and the error says where."""
+    if path is None:
+        return
+    try:
+        _save(trained, path, kept)
+    except OSError as error:
+        text = f"{error.strerror or error}; the model was written to "
+        for folder in rescue_folders():
+            other = os.path.join(folder, f"rescued-{secrets.token_hex(4)}-{os.path.basename(path)}")
+            try:
+                _save(trained, other, kept)
+            except OSError:
+                continue
+            raise OSError(error.errno, f"{text}{other} instead; move it to where it belongs") from error
+        raise OSError(error.errno, f"{error.strerror or error}; and nowhere else either") from error
+
+
+def rescue_folders() -> list[pathlib.Path]:
+    """Return where to write a model that cannot be written where it should: here, or where temporary files are."""
+    return [pathlib.Path(one) for one in dict.fromkeys((os.getcwd(), "/var/tmp", tempfile.gettempdir()))]
+
+
+def write_all(*steps: Callable[[], object]) -> None:
+    """Take every step, whatever becomes of those before it; then raise what went wrong first."""
+    wrong: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except (OSError, ValueError) as error:
+            wrong.append(error)
+    for other in wrong[1:]:
+        typer.echo(f"forel: {getattr(other, 'strerror', None) or other}", err=True)
+    if wrong:
+        raise wrong[0]
+
+
+def _save(trained: Trained, path: str, kept: Kept) -> None:
+    if kept.serving:
+        save(path, serving(trained.model), trained.extra, trained.names)
+    else:
+        (trained.best() if kept.best else trained).save(path)

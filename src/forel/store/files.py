@@ -23,21 +23,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from forel.store.locks import lock
+from forel.store.versions import VERSION, Unreadable, migrated, this_forel
 
 __all__ = ["File", "Path", "Unreadable", "beside", "failure", "opened", "permissions", "sweep", "text_of", "write"]
 
 Path = str | os.PathLike[str]
-ENTRY, FORMAT, VERSION = "forel", "forel", 1
+ENTRY, FORMAT = "forel", "forel"
 PIECE = 1 << 24  # bytes that are read at a time
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or write elsewhere"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a folder that you may write to"),
     **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "make the folder first"),
 }
-
-
-class Unreadable(ValueError):
-    """A file that is not a whole model of a version that is known here."""
 
 
 def text_of(content: Any) -> str:
@@ -51,7 +48,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     if target.exists() and not target.is_file():
         raise ValueError(f"{path}: got a folder or a device, expected the name of a file")
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    full = {**header, "format": FORMAT, "version": VERSION}
+    full = {**header, "format": FORMAT, "version": VERSION, "written_by": this_forel()}
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in whole.items()}
     full["check"] = zlib.crc32(text_of(full).encode())
     # In a folder of its own, because the container's library writes to yet another file first.
@@ -208,12 +205,11 @@ def _header(handle: Any) -> dict[str, Any]:
     header = None if text is None else json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise Unreadable("a safetensors file, but not a model of forel; load it with what wrote it")
-    version = header.get("version")
-    if type(version) is int and version > VERSION:
-        raise Unreadable(f"a model file of version {version}, and {VERSION} is known here; update forel")
     rest = {name: value for name, value in header.items() if name != "check"}
-    if type(version) is not int or version != VERSION or header.get("check") != zlib.crc32(text_of(rest).encode()):
+    newer = type(header.get("version")) is int and header["version"] > VERSION  # which may check otherwise
+    if not newer and header.get("check") != zlib.crc32(text_of(rest).encode()):
         raise Unreadable("the header is not the one that was written; take another copy, or train again")
+    header = migrated(header)
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
         raise Unreadable("the arrays are not those that the header names; take another copy, or train again")
     return header

@@ -5,6 +5,7 @@ they are. Rows come from integer arithmetic and kernels run uncompiled, so that 
 the few digits that tests compare.
 """
 
+import io
 import json
 import pathlib
 import shutil
@@ -106,7 +107,7 @@ def found(path):
     stored = load(path)
     model = stored.model
     if path.stem in ("trained", "checkpoint"):
-        margins = [m for _, m in predictions(_text(), stored)]
+        margins = [m for _, m in predictions(text(), stored)]
         return {"margins": np.concatenate(margins).tolist(), "names": sorted(stored.names[k] for k in stored.names)}
     X, _ = rows(8, 100)
     first = {"margins": model.margins(X).tolist()}
@@ -120,12 +121,11 @@ def resumed(folder, checkpoint):
     copy = pathlib.Path(folder) / "copy"
     shutil.copy(checkpoint, copy)
     trained = training(folder, checkpoint=copy, resume=True, every=10**6)
-    return np.concatenate([m for _, m in predictions(_text(), trained.stored)]).tolist()
+    return np.concatenate([m for _, m in predictions(text(), trained.stored)]).tolist()
 
 
-def _text():
-    import io
-
+def text():
+    """Return the text as a file."""
     return io.BytesIO(TEXT.encode())
 
 

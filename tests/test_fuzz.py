@@ -80,3 +80,16 @@ def test_a_difference_between_parser_and_twin_is_noticed(monkeypatch):
     monkeypatch.setattr(formats, "twins", lambda: {"vw": (whole["vw"][0], 0, other)})
     with pytest.raises(AssertionError, match=r"seed 0, number 3, vw in blocks of \d+: b.*another row"):
         formats.run(5)
+
+
+FOUND = [
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,NA\0,x,Rome,\n"),  # zeros after a word are part of it
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,true\0\0,x,Rome,\n"),
+]
+
+
+@pytest.mark.parametrize(("form", "data"), FOUND)
+def test_what_a_fuzzer_found_stays_mended(form, data):
+    *_, check = formats.twins()[form]
+    for size in (1, 1 << 20):
+        check(data, size)

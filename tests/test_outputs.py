@@ -82,6 +82,7 @@ def test_without_room_for_predictions_the_model_is_written_and_the_file_named(cl
     assert done.exit_code == 2
     assert "p.txt: could not be written (File too large); a file that was there is unchanged" in done.stderr
     assert "training goes on without predictions" in done.stderr
+    assert "p.txt: predictions were not written" in done.stderr
     assert load(tmp_path / "m").model.rounds == 2000
     assert predictions.read_text() == "of before"
     assert names(tmp_path) == ["m", "p.txt"]
@@ -108,12 +109,13 @@ def test_a_model_that_cannot_be_written_where_it_should_is_written_elsewhere(cli
     assert "m.forel: could not be written (No such file or directory)" in done.stderr
     (rescued,) = elsewhere.iterdir()
     assert f"the model was written to {rescued} instead" in done.stderr
+    assert f"Model: {rescued}" in done.stdout
     assert load(rescued).model.rounds == 2000
     assert len((tmp_path / "p.txt").read_text().splitlines()) == 2000
     monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
     gone.mkdir()
     done = run("train", clicks, "--model", gone / "m.forel", *ONE)
-    assert (done.exit_code, "and nowhere else either" in done.stderr) == (2, True)
+    assert (done.exit_code, "and nowhere else either" in done.stderr, "Model:" in done.stdout) == (2, True, False)
 
 
 # Outputs are looked at before anything is read
@@ -217,6 +219,23 @@ def test_drafts_in_use_are_not_swept(tmp_path, monkeypatch):
     os.mkdir(left)
     save(tmp_path / "m", Linear(2, SETTINGS))
     assert names(tmp_path) == ["m"]  # without what a killed process had left
+
+
+def test_what_a_killed_process_left_of_a_text_is_swept_and_what_is_in_use_is_not(tmp_path):
+    path = tmp_path / "p.txt"
+    (tmp_path / os.path.basename(beside(path))).write_text("left")
+    with replacing(path) as first, replacing(path) as second:
+        first("1")
+        second("2")
+        assert len(names(tmp_path)) == 2
+    assert (names(tmp_path), path.read_text()) == (["p.txt"], "1")
+
+
+def test_predictions_do_not_replace_their_model(clicks, tmp_path):
+    run("train", clicks, "--model", tmp_path / "m", *ONE)
+    done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / "m")
+    assert (done.exit_code, "expected a file that is not read from" in done.stderr) == (2, True)
+    assert load(tmp_path / "m").model.rounds == 2000
 
 
 def test_a_cache_in_use_is_not_swept(clicks, tmp_path):

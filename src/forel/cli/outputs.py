@@ -5,7 +5,7 @@ import pathlib
 import secrets
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
 import typer
@@ -14,7 +14,7 @@ from forel.cli.predict import writing
 from forel.store import save, serving
 from forel.training import Moment, Trained
 
-__all__ = ["Kept", "Predictions", "rescue_folders", "save_model", "write_all"]
+__all__ = ["Kept", "Predictions", "Saved", "rescue_folders", "save_model", "write_all"]
 
 
 class Kept(NamedTuple):
@@ -34,7 +34,7 @@ class Predictions:
     """
 
     def __init__(self, path: str, link: Callable[[Any], Any]) -> None:
-        self._link = link
+        self._path, self._link = path, link
         self._problem: OSError | None = None
         self._open = ExitStack()
         self._write = self._open.enter_context(writing(path))
@@ -61,26 +61,40 @@ class Predictions:
     def close(self) -> None:
         """Replace the file, or raise what went wrong with it."""
         if self._problem is not None:
-            raise self._problem
+            raise OSError(self._problem.errno, f"{self._path}: predictions were not written")
         self._open.close()
 
 
-def save_model(trained: Trained, path: str | None, kept: Kept) -> None:
-    """Write a model; one that cannot be written where it should is written elsewhere, and the error says where."""
+class Saved(NamedTuple):
+    """Where a model was written, and what went wrong on the way."""
+
+    path: str | None
+    problem: Exception | None = None
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self.problem is not None:
+            raise self.problem
+
+
+def save_model(trained: Trained, path: str | None, kept: Kept) -> Saved:
+    """Write a model; one that cannot be written where it should is written elsewhere, and the problem says where."""
     if path is None:
-        return
+        return Saved(None)
     try:
         _save(trained, path, kept)
+    except ValueError as error:
+        return Saved(None, error)
     except OSError as error:
-        text = f"{error.strerror or error}; the model was written to "
+        said = error.strerror or str(error)
         for folder in rescue_folders():
             other = os.path.join(folder, f"rescued-{secrets.token_hex(4)}-{os.path.basename(path)}")
-            try:
+            with suppress(OSError):
                 _save(trained, other, kept)
-            except OSError:
-                continue
-            raise OSError(error.errno, f"{text}{other} instead; move it to where it belongs") from error
-        raise OSError(error.errno, f"{error.strerror or error}; and nowhere else either") from error
+                where = f"the model was written to {other} instead; move it to where it belongs"
+                return Saved(other, OSError(error.errno, f"{said}; {where}"))
+        return Saved(None, OSError(error.errno, f"{said}; and nowhere else either"))
+    return Saved(path)
 
 
 def rescue_folders() -> list[pathlib.Path]:

@@ -46,7 +46,7 @@ def predict(
         from forel.store import load
 
         source = source_of(files, data)
-        check_files({"--output": output}, source)
+        check_files({"--output": output}, [*source, model])
         stored = load(model)
         turn = link_of(link, settings_of(stored))
         reading = {**reading_of(form, label, None, None, None, on_error), "tags": True}

@@ -254,11 +254,11 @@ def train(
                     holdout_after=None if holdout_off else holdout_after, threads=threads,
                     certified=certificate, share=share, start=stored, progress=each, cache=cache, **saving, **reading,
                 )  # fmt: skip
-            aside = predictions == "-"
+            aside, saved = predictions == "-", save_model(trained, model, Kept(serving, best))
             write_all(
-                partial(save_model, trained, model, Kept(serving, best)),
+                saved.check,
                 *(() if out is None else (out.close,)),
-                partial(finish, trained, model, certificate, as_json, aside),
+                partial(finish, trained, saved.path, certificate, as_json, aside),
                 *(() if page is None else (partial(page.write, trained, aside=as_json or aside),)),
             )
         trained.done()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from forel.checks import refuse
-from forel.store.files import Path, beside, failure, permissions
+from forel.store.files import Path, beside, failure, permissions, sweep
+from forel.store.locks import lock
 
 __all__ = ["check_outputs", "replacing"]
 
@@ -63,8 +64,11 @@ def replacing(path: Path) -> Iterator[Callable[[str], object]]:
     target = pathlib.Path(os.path.realpath(path))
     whole = target.is_file() or not target.exists()
     name = beside(target) if whole else str(target)
+    if whole:
+        sweep(target)
     with _named(path):
         file = open(name, "x" if whole else "w", encoding="utf-8")  # noqa: SIM115
+    lock(file.fileno())
 
     def write(text: str) -> None:
         with _named(path):

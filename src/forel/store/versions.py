@@ -11,7 +11,10 @@ from typing import Any
 __all__ = ["VERSION", "Unreadable", "known_fields", "migrated", "this_forel"]
 
 VERSION = 2
-EVERY = ("kind", "settings", "features", "dtype", "rounds", "format", "version", "check", "checks", "written_by")
+EVERY = (
+    "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
+    "check", "checks",
+)  # fmt: skip
 LEARNER = ("classes", "certified", "weight")
 FIELDS = {"trainer": LEARNER, "mixture": (*LEARNER, "share"), "serving": ("lanes", "link", "measured")}
 DEFAULTS: dict[str, Any] = {"extra": {}, "estimator": None, "bits": None, "share": None, "measured": None}
@@ -53,8 +56,9 @@ def migrated(header: Mapping[str, Any]) -> dict[str, Any]:
     kind = now.get("kind")
     if not isinstance(kind, str) or kind not in FIELDS:
         raise Unreadable(f"a model of the kind {kind!r}, which is not known here; update forel")
-    known_fields("a header", now, (*EVERY, *FIELDS[kind], "extra", "estimator", "bits"), header)
-    return {**DEFAULTS, **now}
+    names = (*EVERY, *FIELDS[kind])
+    known_fields("a header", now, names, header)
+    return {**{name: DEFAULTS[name] for name in names if name in DEFAULTS}, **now}
 
 
 def known_fields(what: str, content: Mapping[str, Any], names: Any, header: Mapping[str, Any]) -> None:

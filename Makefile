@@ -1,14 +1,19 @@
-# Every target sets up .venv by itself; when it is there and current that takes no time.
+# Every target sets up .venv by itself; when it is there and current that takes no time. RUN marks what forel itself needs,
+# READY also the tools of tests, documents, solvers and plots.
 PYTHON ?= python3
 BIN := .venv/bin
+RUN := .venv/run
 READY := .venv/ready
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 DEMO := build/demo
 
-.PHONY: run survey test lint bench bench-quality bench-sparsity reproduce docs site clean
+KERNEL_TESTS := tests/test_code_cache.py tests/test_uncompiled.py tests/test_records.py tests/test_elementary.py tests/test_dicts.py
+
+.PHONY: run survey test test-narrowed test-numba lint bench bench-quality bench-sparsity reproduce docs site clean
 
 # Clicks with known truth: the last rows are kept for the end.
-run: $(READY)
+run: $(RUN)
 	mkdir -p $(DEMO)
 	$(BIN)/forel generate ctr --rows 200000 --output $(DEMO)/clicks.vw
 	head -n 180000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
@@ -22,12 +27,28 @@ survey: $(READY)
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(MAKE) test-narrowed
 
+# What is generated and shown, on a processor without any of the instructions that only some have.
+test-narrowed: $(READY)
+	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
+		tests/test_clicks.py tests/test_docs.py README.md docs
+
+# The kernel tests with the oldest and the newest numba allowed, each in an environment of its own.
+test-numba:
+	for numba in 0.61.2 0.68.1; do \
+	  $(PYTHON) -m venv build/numba-$$numba && \
+	  build/numba-$$numba/bin/pip install --quiet --disable-pip-version-check "numba==$$numba" -e '.[cvx,river]' hypothesis pytest && \
+	  FOREL_CACHE=$(CURDIR)/build/numba-$$numba/cache OPENBLAS_NUM_THREADS=1 build/numba-$$numba/bin/pytest $(KERNEL_TESTS) || exit 1; \
+	done
+
+# Code, and the documents: the site is built where a warning is an error.
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(MAKE) site
 
 bench: $(READY)
 	$(BIN)/python benchmarks/vocabulary.py
@@ -65,7 +86,13 @@ site: $(READY)
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(READY): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$(BIN)/pip:
+	$(PYTHON) -m venv .venv
+
+$(RUN): pyproject.toml constraints.txt | $(BIN)/pip
+	$(INSTALL) -e .
 	touch $@
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/pip
+	$(INSTALL) -e '.[dev]'
+	touch $(RUN) $@

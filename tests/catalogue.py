@@ -26,6 +26,7 @@ from forel.argmin.table import sets as set_table
 N = 4
 MARGIN_LOSSES = [
     losses.Squared(),
+    losses.SquaredError(),
     losses.Absolute(),
     losses.EpsilonInsensitive(0.1),
     losses.Huber(0.5),

@@ -84,8 +84,8 @@ def test_losses_lie_above_their_tangents_as_strongly_as_they_say(thing):
 @of("rate")
 def test_rates_start_from_init_and_their_strength_has_the_shape_they_say(thing):
     state = thing.init(N)
-    if hasattr(thing, "see"):
-        state = thing.see(state, np.ones(N))
+    if hasattr(thing, "observe"):
+        state = thing.observe(state, np.ones(N))
     after = thing.update(state, np.ones(N))
     shape = {"scalar": (), "diagonal": (N,), "matrix": (N, N)}[thing.shape]
     assert np.shape(thing.strength(state)) == np.shape(thing.strength(after)) == shape

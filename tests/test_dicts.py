@@ -1,31 +1,33 @@
 """Rows read from dicts by the interpreter's own functions against the same in Python, and dicts that mean harm."""
 
 import sys
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forel.kernels.dicts import CELLS, FRONT, read
-from forel.river import LinearClassifier, LinearRegressor
+from forel.kernels.dicts import ADDRESSES, CELLS, FRONT, read
+from forel.river import LinearRegressor
 
 
 def written(x, names, room=8, dtype=np.float64, adding=True):
     """Return whether a row could be read, its slots and its values."""
     numbers, places = np.zeros(room + FRONT, dtype), np.zeros(2 + room + CELLS, np.int64)
-    good = read(id(x), 0 if names is None else id(names), numbers, places, 0.5, 2.0, adding)
+    places[-CELLS:] = ADDRESSES
+    good = read(id(x), 0 if names is None else id(names), numbers, places, 2.0, -1 if adding else 1 << 40)
     if good:
-        assert (numbers[0], numbers[1], places[0], places[1]) == (0.5, 2.0, 0, len(x))
+        assert (numbers[1], places[0], places[1]) == (2.0, 0, len(x))
     return good, places[2 : 2 + len(x)].tolist(), numbers[FRONT : FRONT + len(x)].tolist()
 
 
-NAMES = st.one_of(st.text(max_size=9), st.integers(), st.booleans(), st.tuples(st.text(max_size=2), st.integers(0, 3)))
+NAMES = st.one_of(
+    st.text(max_size=9), st.integers(), st.booleans(), st.floats(), st.none(),
+    st.tuples(st.text(max_size=2), st.integers(0, 3)),
+)  # fmt: skip
 VALUES = st.one_of(
-    st.floats(allow_nan=False), st.integers(-(10**18), 10**18), st.booleans(), st.just(-1.0),
-    st.floats(-1e6, 1e6, width=32).map(np.float32), st.integers(-9, 9).map(np.int8), st.fractions(max_denominator=9),
+    st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**18), 10**18), st.booleans(), st.just(-1.0),
+    st.floats(-1e6, 1e6, width=32).map(np.float32), st.integers(-9, 9).map(np.int64), st.floats(-9, 9).map(np.float64),
 )  # fmt: skip
 
 
@@ -39,71 +41,40 @@ def test_rows_are_those_that_python_reads(rows, adding):
         adding = not adding
 
 
-@given(st.dictionaries(st.integers(0, 2**40), st.floats(allow_nan=False, width=32), max_size=8))
+@given(st.dictionaries(st.integers(0, 2**40), st.floats(allow_nan=False, allow_infinity=False, width=32), max_size=8))
 def test_names_that_are_slots_are_taken_as_they_are(x):
     assert written(x, None, dtype=np.float32) == (True, list(x), list(x.values()))
 
 
-class Hostile:
-    """A number that does something to a dict when it is asked for its value."""
-
-    def __init__(self, act):
-        self.act = act
-
-    def __float__(self):
-        return float(self.act())
+class Name(str):
+    """A name that is a string, and may do anything."""
 
 
-class Liar:
-    """A name that has the hash of another, and does something when they are compared."""
-
-    def __init__(self, act=lambda: 1 / 0):
-        self.act = act
-
-    def __hash__(self):
-        return hash("a")
-
-    def __eq__(self, other):
-        return bool(self.act())
+class Real(float):
+    """A number that is a float, and may do anything."""
 
 
-def test_no_dict_does_harm():
-    x = {"a": 1.0, "b": None, "c": 3.0}
-    x["b"] = Hostile(lambda: x.pop("b") and 2.0)
-    assert not written(x, {})[0]
-    grown = dict.fromkeys(range(3), 1.0)
-    grown[1] = Hostile(lambda: grown.update(dict.fromkeys(range(100), 1.0)) or 2.0)
-    names = {}
-    assert not written(grown, names)[0]
-    assert not names
-    gone = dict.fromkeys(range(8), 1.0)
-    gone[0] = Hostile(lambda: gone.clear() or 2.0)
-    assert not written(gone, {})[0]
-    for bad in ("1", None, [], 10**400, Hostile(lambda: 1 / 0), 1j):
+def test_what_may_run_code_is_left_to_python_and_leaves_no_names():
+    for value in ("1", None, [], 10**400, 1j, Real(1), np.int8(1), Fraction(1, 2), float("nan"), float("inf")):
         names = {}
-        assert not written({"new": 1.0, "a": bad}, names)[0]
+        assert not written({"new": 1.0, "a": value}, names)[0]
         assert not names
-    assert not written({Liar(): 1.0}, {"a": 1})[0]
-    late = {Liar(lambda: late.update(dict.fromkeys(range(1000), 1.0))): 1.0}
-    known = {"a": 1}
-    read(id(late), id(known), np.zeros(8 + FRONT), np.zeros(2 + 8 + CELLS, np.int64), 0.5, 2.0, True)
-    assert len(late) == 1001
+    for name in (Name("a"), b"a", np.str_("a"), ("a", ("b",)), (Name("a"),), frozenset("a")):
+        names = {}
+        assert not written({"new": 1.0, name: 1.0}, names)[0]
+        assert not names
     assert not written(dict.fromkeys(range(9), 1.0), {}, room=8)[0]
     assert sys.exc_info() == (None, None, None)
 
 
-def test_a_model_refuses_them_and_goes_on():
-    model = LinearClassifier()
-    model.learn_one({"a": 1.0}, True)
-    x = {"b": 1.0, "c": Hostile(lambda: x.clear() or 2.0)}
-    before = model.weights
-    with pytest.raises(ValueError, match="x: got"):
-        model.learn_one(x, True)
-    with pytest.raises(ValueError, match="x: got"):
-        model.learn_one({Liar(): 1.0}, True)
-    assert model.weights == before
-    model.learn_one({"a": Fraction(1, 2), "b": Decimal("0.5")}, False)
-    assert list(model.weights) == ["a", "b"]
+def test_slots_beyond_the_state_are_unknown():
+    names = {"a": 1, "b": 2, "c": 3}
+    numbers, places = np.zeros(8 + FRONT), np.zeros(2 + 8 + CELLS, np.int64)
+    places[-CELLS:] = ADDRESSES
+    x = {"c": 1.0, "b": 1.0, "z": 1.0}
+    assert read(id(x), id(names), numbers, places, 1.0, 3)
+    assert places[2:5].tolist() == [0, 2, 0]
+    assert len(names) == 3
 
 
 def test_nothing_is_kept_but_names():

@@ -483,16 +483,16 @@ def once_more(x):
 
 
 def test_compiled_code_is_kept_by_all_its_sources(tmp_path, monkeypatch):
-    from forel.native.compiling import kept
+    from forel.jit.compiling import cached_njit
 
     source = tmp_path / "callee.py"
     source.write_text("one")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
-    before = kept("formats", str(source))(once_more).stats.cache_path
-    assert str(tmp_path / "formats") in before
-    assert kept("formats", str(source))(once_more).stats.cache_path == before
+    before = cached_njit(source)(once_more).stats.cache_path
+    assert str(tmp_path / "code") in before
+    assert cached_njit(source)(once_more).stats.cache_path == before
     source.write_text("two")
-    assert kept("formats", str(source))(once_more).stats.cache_path != before
+    assert cached_njit(source)(once_more).stats.cache_path != before
 
 
 def test_parsers_run_without_the_interpreters_lock():

@@ -32,7 +32,7 @@ def stream(loss, seed=0, rounds=ROUNDS, n=N):
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(rounds, n)) * (rng.random((rounds, n)) < np.linspace(0.9, 0.05, n)) * np.linspace(1, 3, n)
     labels = rng.integers(0, 2, rounds) * (2 if "hinge" in loss else 1) - (1 if "hinge" in loss else 0)
-    real = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
+    real = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive")
     return dense, labels + (rng.normal(size=rounds) if loss in real else 0)
 
 
@@ -62,7 +62,7 @@ def replay(settings, dense, labels):
     rows = np.hstack([dense, np.ones((len(dense), 1))]) if settings.bias else dense
     state, margins, losses = algorithm.init(rows.shape[1]), [], 0.0
     for a, y in zip(rows, labels, strict=True):
-        state = algorithm.see(state, a)
+        state = algorithm.observe(state, a)
         margins.append(a @ algorithm.play(state))
         losses += float(loss(margins[-1], y))
         state = algorithm.update(state, Example(loss, a, y))
@@ -107,7 +107,7 @@ def check(settings, model, dense, labels):
 @pytest.mark.parametrize("settings", ALL, ids=str)
 def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
-    dense, labels = stream(settings.loss)
+    dense, labels = stream(settings.loss, rounds=80)  # in which the rarest feature still comes and goes
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
 
@@ -231,11 +231,6 @@ def test_classes_are_one_against_the_rest():
         assert np.allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-12)
 
 
-@pytest.fixture
-def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
-
-
 @pytest.mark.usefixtures("interpreted")
 def test_rows_may_come_in_pieces_sparse_or_dense_in_any_type_and_order():
     dense, labels = stream("logistic")
@@ -334,7 +329,7 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
         (lambda: Settings(loss="softmax", algorithm="implicit"), "a loss of one margin where algorithm='implicit'"),
         (lambda: Linear(2, Settings(loss="softmax")), "classes: got None, expected how many classes"),
         (lambda: Linear(0, Settings()), "features: got 0"),
-        (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others within the range of float32"),
+        (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others to be at most 1e\\+18"),
         (lambda: Settings(alpha="0.1"), "alpha: got '0.1', expected positive numbers"),
         (lambda: Settings(alpha=None), "alpha: got None, expected positive numbers"),
         (lambda: Linear(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
@@ -387,7 +382,7 @@ def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
     ]
     assert [run.stdout.strip() for run in runs] == ["1", "Counter()"]
     assert [run.stderr.strip() for run in runs] == [
-        f"forel: compiling a kernel, once; it is kept in {tmp_path / 'kernels'}",
+        f"forel: compiling a kernel, once; it is kept in {tmp_path / 'code'}",
         "",
     ]
 

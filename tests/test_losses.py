@@ -32,6 +32,7 @@ from forel.losses import (
     Quantile,
     Softmax,
     Squared,
+    SquaredError,
     SquaredHinge,
     linear_bound,
     quadratic_bound,
@@ -82,6 +83,7 @@ def _poisson(m: Any, y: Any, cap: float = 80.0) -> Any:
 REAL = (0.0, 1.0, -2.5, 0.1)
 CASES = {
     "squared": Case(Squared(), lambda m, y: (m - y) ** 2 / 2, REAL),
+    "squared error": Case(SquaredError(), lambda m, y: (m - y) ** 2, REAL),
     "absolute": Case(Absolute(), lambda m, y: abs(m - y), REAL, lambda y: [y]),
     "epsilon": Case(
         EpsilonInsensitive(0.375),

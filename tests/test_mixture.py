@@ -33,6 +33,7 @@ def adversarial(rows=ROUNDS):
 
 
 @pytest.mark.parametrize("weights", ["ones", "fractions", "large"])
+@pytest.mark.usefixtures("interpreted")
 def test_log_loss_is_mixed_by_bayes_rule(weights):
     X, y = stream("logistic")
     rng = np.random.default_rng(1)
@@ -62,6 +63,7 @@ def within(margins, labels, t):
 
 
 @pytest.mark.parametrize(("loss", "value"), [("absolute", Absolute()), ("hinge", Hinge())])
+@pytest.mark.usefixtures("interpreted")
 def test_other_losses_are_mixed_by_adahedge(loss, value):
     X, y = stream(loss)
     model = Mixture(N, Settings(loss, alpha=ALPHAS), dtype=np.float64)
@@ -82,6 +84,7 @@ def test_other_losses_are_mixed_by_adahedge(loss, value):
 
 
 @pytest.mark.parametrize("importance", [1.0, 2.5])
+@pytest.mark.usefixtures("interpreted")
 def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(importance):
     X, y = stream("squared")
     y[:20] *= 1e-3  # so that the first large label is far outside, and costs what mixing is not allowed to
@@ -110,7 +113,9 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
-def test_classes_are_mixed_by_bayes_rule(loss):
+def test_classes_are_mixed_by_bayes_rule(loss, request):
+    if loss == "logistic":  # which the tests of estimators compile for several classes and settings
+        request.getfixturevalue("interpreted")
     X, _ = stream("logistic")
     y = np.argmax(X[:, :3] + np.random.default_rng(2).normal(size=(ROUNDS, 3)), axis=1)
     model = Mixture(N, Settings(loss, alpha=ALPHAS), classes=3, dtype=np.float64)
@@ -139,6 +144,7 @@ def test_classes_are_mixed_by_bayes_rule(loss):
     "settings", [Settings(alpha=ALPHAS), Settings(alpha=ALPHAS, rate="scale_free", l1=(0, 1, 0, 1))]
 )
 @pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.usefixtures("interpreted")
 def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled):
     for X, y in (stream("logistic", 3), adversarial()):
         order = np.random.default_rng(4).permutation(ROUNDS) if shuffled else np.arange(ROUNDS)
@@ -148,6 +154,7 @@ def test_the_mixture_is_never_more_than_log_k_behind_the_best(settings, shuffled
         assert model.guarantee().measured <= model.guarantee().bound
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_classes_of_other_losses_are_mixed_by_adahedge():
     """One weight for all classes, whose losses are one convex function of all margins."""
     X, _ = stream("logistic")
@@ -168,6 +175,7 @@ def test_classes_of_other_losses_are_mixed_by_adahedge():
 
 
 @pytest.mark.parametrize("share", [0.001, 0.2, 0.75])
+@pytest.mark.usefixtures("interpreted")
 def test_streams_that_drift_are_mixed_by_fixed_share(share, tmp_path):
     from forel.store import load, save
 
@@ -233,6 +241,7 @@ def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
         assert np.array_equal(whole.margins(X[:5]), pieces.margins(X[:5]))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
     X, y = stream("logistic")
     model = Mixture(N, Settings(alpha=ALPHAS), dtype=np.float64, certified=True)
@@ -251,6 +260,7 @@ def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
     assert model.words() == proof.words(np.append(model.weights, model.bias))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_loss_of_ones_own_and_refusals():
     def bent(m, y):
         return (m - y) ** 2 / 2, m - y

@@ -37,7 +37,7 @@ def states(rate, gradients, curvature=CURVATURE):
     """All states of a run; a rate that wants features gets the gradients, as if every derivative were 1."""
     path = [rate.init(len(gradients[0]) if len(gradients) else N)]
     for g in gradients:
-        before = rate.see(path[-1], g) if isinstance(rate, ScaleFree) else path[-1]
+        before = rate.observe(path[-1], g) if isinstance(rate, ScaleFree) else path[-1]
         path.append(rate.update(before, g, curvature))
     return path
 
@@ -194,7 +194,7 @@ def test_states_do_not_change(rate):
     copies = [[np.copy(part) for part in state] for state in path]
     for state in path:
         g = np.array([1.0, -2.0, 3.0])
-        seen = rate.see(state, g) if isinstance(rate, ScaleFree) else state
+        seen = rate.observe(state, g) if isinstance(rate, ScaleFree) else state
         after = rate.update(seen, g, 1.0)
         strength, kept = rate.strength(after), np.copy(rate.strength(after))
         g[:] = 99.0
@@ -414,8 +414,11 @@ def test_promises_refused(rate, promised):
         (lambda: DiagonalAdaGrad([1.0, 2.0]).init(3), "scale: got a vector of length 2, expected .* length 3"),
         (lambda: DiagonalAdaGrad(1.0, [2.0]).init(3), "offset: got a vector of length 1, expected .* length 3"),
         (lambda: DiagonalAdaGrad(1.0, beta=[1.0] * 4).init(3), "beta: got a vector of length 4, expected .* length 3"),
-        (lambda: ScaleFree(1.0).see(ScaleFree(1.0).init(1), np.array([math.nan])), "features: got nan at index 0"),
-        (lambda: ScaleFree(1.0).update(ScaleFree(1.0).init(2), np.array([0.0, 3.0])), "g: got 3.0 at index 1.* see"),
+        (lambda: ScaleFree(1.0).observe(ScaleFree(1.0).init(1), np.array([math.nan])), "features: got nan at index 0"),
+        (
+            lambda: ScaleFree(1.0).update(ScaleFree(1.0).init(2), np.array([0.0, 3.0])),
+            "got 3.0 at index 1.* observe",
+        ),
     ],
 )
 def test_refused(call, said):
@@ -567,7 +570,7 @@ def test_predictions_do_not_depend_on_units(units, beta):
     def learn(features):
         state, z, predictions, last = rate.init(N), np.zeros(N), [], None
         for a, y in zip(features, labels, strict=True):
-            state = rate.see(state, a)
+            state = rate.observe(state, a)
             last = rate.strength(state)
             x = np.divide(-z, last, out=np.zeros(N), where=last > 0)
             predictions.append(float(a @ x))
@@ -584,9 +587,9 @@ def test_predictions_do_not_depend_on_units(units, beta):
 
 def test_the_present_example_counts():
     rate = ScaleFree(1.0)
-    state = rate.see(rate.init(2), np.array([-2.0, 0.0]))
+    state = rate.observe(rate.init(2), np.array([-2.0, 0.0]))
     np.testing.assert_array_equal(rate.strength(state), [4.0, 0.0])
-    state = rate.see(rate.update(state, np.array([1.0, 0.0])), np.array([1.0, 3.0]))
+    state = rate.observe(rate.update(state, np.array([1.0, 0.0])), np.array([1.0, 3.0]))
     np.testing.assert_array_equal(rate.strength(state), [6.0, 9.0])
 
 

@@ -20,7 +20,6 @@ import forel
 from forel.estimators import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.formats import Names, open_blocks, slot
 from forel.gradients import GradientLearner
-from forel.kernels import compose, kernel
 from forel.linear import Linear, Settings
 from forel.losses import Huber, Logistic, Quantile
 from forel.mixture import Mixture
@@ -33,11 +32,6 @@ N = 6
 def unsynced(monkeypatch):
     """Do not wait for the disk a thousand times; that it is waited for has a test of its own."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
 def stream(rounds=8, features=N, classes=2, seed=0):
@@ -679,7 +673,7 @@ def test_serving_takes_an_estimator(interpreted):
 
 
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("logistic", 3), ("softmax", 3), ("squared", None)])
-def test_mixtures_survive_and_go_on(loss, classes, tmp_path):
+def test_mixtures_survive_and_go_on(loss, classes, interpreted, tmp_path):
     rows, y = stream(24, classes=classes or 2)
     never = Mixture(rows.shape[1], Settings(loss, alpha=(0.1, 0.5, 1.0)), classes, certified=True)
     never.learn(rows[:12], y[:12])
@@ -701,7 +695,7 @@ def test_mixtures_survive_and_go_on(loss, classes, tmp_path):
     assert np.array_equal(estimator._model.margins(rows), never.margins(rows))
 
 
-def test_an_estimator_that_mixes_survives_and_goes_on(tmp_path):
+def test_an_estimator_that_mixes_survives_and_goes_on(interpreted, tmp_path):
     rows, codes = stream(24)
     never = FTRLClassifier(lanes=4, l1=0.5).partial_fit(rows[:12], codes[:12], classes=[0, 1])
     save(tmp_path / "m", never)

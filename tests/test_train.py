@@ -76,7 +76,7 @@ def test_the_command_the_function_and_the_estimator_are_one_model(folder, tmp_pa
 def test_train_evaluate_predict_inspect(folder, tmp_path):
     path, written = tmp_path / "m.forel", tmp_path / "p.txt"
     done = command(
-        "train", "-d", folder / "a.vw", "-f", path, "-b", 18, "--ftrl_alpha", 0.3, "--ftrl_beta", 1, "--l1", 0.5,
+        "train", "-d", folder / "a.vw", "-f", path, "-b", 18, "--alpha", 0.3, "--beta", 1, "--l1", 0.5,
         "--holdout", 10, "--certificate", "--names", "-p", written,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

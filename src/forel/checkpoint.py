@@ -12,12 +12,13 @@ from typing import Any
 
 from forel.checks import refuse
 from forel.formats import Names, Place, Problems
+from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING
 from forel.progressive import Progressive
 from forel.store import Stored, Unreadable, load, save
 from forel.store.files import Path, sweep
 
-__all__ = ["Standing", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
+__all__ = ["Saving", "Standing", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
 
 NUMBERS = ("turn", "rows", "entries", "bytes", "negative", "seconds", "certificate")
 
@@ -30,6 +31,7 @@ class Standing:
     ----------
     seen, held : what measures rows learned from and rows held out, in this pass
     problems, names : of the first pass
+    kinds : what columns turned out to hold
     turn : the present pass, from 1 on
     rows, entries, bytes : read in this pass
     negative : how the labels of this pass write the negative class, once that is known
@@ -54,6 +56,7 @@ class Standing:
     finished: list[Progressive] = field(default_factory=list)
     seconds: float = 0.0
     certificate: str | None = None
+    kinds: Kinds = field(default_factory=Kinds)
 
     @property
     def measures(self) -> list[Progressive]:
@@ -88,6 +91,7 @@ def write_checkpoint(path: Path, model: Any, standing: Standing, told: Mapping[s
         "place": list(place),
         "first": list(standing.first),
         "problems": {"count": standing.problems.count, "messages": standing.problems.messages},
+        "kinds": standing.kinds.packed(),
         "told": dict(told),
     }
     packed = {
@@ -96,6 +100,27 @@ def write_checkpoint(path: Path, model: Any, standing: Standing, told: Mapping[s
         for name, array in measure.packed().items()
     }  # fmt: skip
     save(path, model, {**extra, "checkpoint": kept}, standing.names, packed)
+
+
+@dataclass
+class Saving:
+    """Writes a checkpoint whenever so many rows were read since the last."""
+
+    path: Path
+    every: int
+    told: dict[str, Any]
+    extra: dict[str, Any]
+    turn: int
+    rows: int
+
+    def __call__(self, model: Any, standing: Standing) -> None:
+        """Write one, if it is time."""
+        if standing.turn > self.turn:
+            self.turn, self.rows = standing.turn, 0
+        if standing.rows - self.rows >= self.every:
+            reading = {**self.extra["reading"], "kinds": standing.kinds.known}
+            write_checkpoint(self.path, model, standing, self.told, {**self.extra, "reading": reading})
+            self.rows = standing.rows
 
 
 def read_checkpoint(
@@ -136,7 +161,10 @@ def _standing(kept: dict[str, Any], stored: Stored, problems: Problems, measure:
     *finished, seen, held = measures
     numbers = {name: kept[name] for name in NUMBERS}
     place, first = Place(*kept["place"]), (kept["first"][0], kept["first"][1])
-    return Standing(seen, held, problems, stored.names, place=place, first=first, finished=finished, **numbers)
+    kinds = Kinds.unpacked(kept["kinds"])
+    return Standing(
+        seen, held, problems, stored.names, place=place, first=first, finished=finished, kinds=kinds, **numbers
+    )
 
 
 def _same(path: Path, before: dict[str, Any], now: Mapping[str, Any]) -> None:

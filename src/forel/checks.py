@@ -84,6 +84,28 @@ def floats(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
         raise refuse(name, value, expected) from None
 
 
+def real(name: str, value: Any) -> Any:
+    """Return an array or matrix, or refuse what numpy would drop in silence: imaginary parts, and masked entries.
+
+    >>> real("X", [1.0, 2.0])
+    array([1., 2.])
+    >>> real("X", np.ma.masked_equal([1.0, -99.0], -99.0))
+    Traceback (most recent call last):
+    ValueError: X: got a masked entry at index 1, expected numbers without a mask; fill it, or leave its row out
+    """
+    held = value if hasattr(value, "dtype") else np.asarray(value)
+    if getattr(held.dtype, "kind", "") == "c":
+        raise ValueError(f"{name}: got complex numbers, expected real ones; give real and imaginary part a column each")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
+        place = where[0] if len(where) == 1 else where
+        raise ValueError(
+            f"{name}: got a masked entry at index {place}, expected numbers without a mask; fill it, or leave its row "
+            "out"
+        )
+    return held
+
+
 def all_finite(array: NDArray[np.float64]) -> bool:
     """Tell whether there is neither NaN nor infinity, as fast as can be told."""
     # One dot product, which neither lets through; on long arrays it would start BLAS threads, and a sum is faster.

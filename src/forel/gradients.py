@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate
-from forel.checks import all_finite, number, refuse, whole
+from forel.checks import all_finite, number, real, refuse, whole
+from forel.guard import Guard, changes, reads
 from forel.lanes import Lanes
 from forel.settings import Settings
 
@@ -56,12 +57,18 @@ class GradientLearner:
         self._lanes = Lanes(features, Settings(**fields), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
         self._loss = 0.0  # NaN once it was not given
+        self._guard = Guard()
+
+    @reads
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lanes": self._lanes.copied()}
 
     @property
     def rounds(self) -> int:
         """How many gradients were fed."""
         return self._lanes.rounds
 
+    @changes
     def reset(self) -> None:
         """Forget everything."""
         self._lanes.reset()
@@ -77,7 +84,7 @@ class GradientLearner:
         held = self._indices(indices)
         lanes = self._lanes
         with np.errstate(over="ignore"):
-            rows = np.asarray(gradient, dtype=np.float64).astype(self.dtype)
+            rows = np.asarray(real("gradient", gradient), dtype=np.float64).astype(self.dtype)
         if rows.size != held.size * self.lanes or rows.shape[:1] != held.shape:
             raise ValueError(f"gradient: got shape {rows.shape}, expected {held.size} rows of {self.lanes} numbers")
         if not all_finite(rows):
@@ -85,17 +92,20 @@ class GradientLearner:
         if np.unique(held).size < held.size:
             raise ValueError("indices: got one of them twice, expected each once, with its gradients added up")
         ends = np.array([0, held.size], np.int64)
-        lanes.rounds = int(lanes.kernel.feed(ends, held, rows.ravel(), *lanes.arrays, held.size + 1, lanes.totals))
-        lanes.weight += 1.0
-        self._loss += value
+        with self._guard.changing():
+            lanes.rounds = int(lanes.kernel.feed(ends, held, rows.ravel(), *lanes.arrays, held.size + 1, lanes.totals))
+            lanes.weight += 1.0
+            self._loss += value
 
     def weights(self, indices: ArrayLike | None = None) -> NDArray[Any]:
         """Return the weights at these indices, or at all, a row an index and a column a lane."""
         lanes = self._lanes
         if indices is None:
-            return lanes.read(0, self.features)
-        return lanes.gather(self._indices(indices))
+            return self._guard.read(lambda: lanes.read(0, self.features))
+        chosen = self._indices(indices)
+        return self._guard.read(lambda: lanes.gather(chosen))
 
+    @reads
     def certificate(self) -> Certificate:
         """Return what is proved of the gradients so far; weights count index by index within a lane."""
         if not self._lanes.certified:

@@ -1,6 +1,7 @@
 """The state that kernels work on: a record a coordinate, with one number of each kind for every lane."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal
 
 import numpy as np
@@ -107,6 +108,21 @@ class Lanes:
         """The scale of every coordinate, where rates are scale-free; one number elsewhere."""
         return self.flat.reshape(-1, self.recipe.width)[:, -1] if self.recipe.within else self._scales
 
+    def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """The powers of two in which z, n and g_{1:t} of some coordinates are kept, by their scales; 1 for other rates.
+
+        >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
+        >>> lanes.reach[:2] = 1.7e18, 0.3
+        >>> np.log2(lanes.units(slice(None)))
+        array([60., -2.,  0.])
+        """
+        if self.settings.rate != "scale_free":
+            return np.ones(1)
+        kind, scales = np.finfo(self.dtype), self.reach[some].astype(np.float64)
+        exponents = np.where(scales > 0, np.frexp(scales)[1] - 1, 0)
+        powers: NDArray[np.float64] = np.ldexp(1.0, np.clip(exponents, kind.minexp, kind.maxexp - 2))
+        return powers
+
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes: state, what some rules keep beside it, rounds, noise key, and parameters."""
@@ -136,6 +152,13 @@ class Lanes:
                 mine[start + used] = part[used]
         self.sums[:] = other.sums[:, lanes]
         self.rounds, self.weight = other.rounds, other.weight
+
+    def copied(self) -> "Lanes":
+        """Return a copy; memory of untouched coordinates stays unused."""
+        new = copy(self)
+        new.reset()
+        new.take(self, slice(None))
+        return new
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""
@@ -186,7 +209,8 @@ class Lanes:
             rounds=self.rounds,
             weight=self.weight,
             loss=float(totals[0]),
-            lower=float(totals[0]) - float(totals[1]),
+            # Of gradients that were clipped nothing is known: any regret may have been suffered.
+            lower=float(totals[0]) - float(totals[1]) if not self.clipping(lanes) else -np.inf,
             gradients=gradients,
             strength=strength,
             linear=linear,
@@ -196,11 +220,12 @@ class Lanes:
             l2=l2,
             radius=None if settings.radius is None else float(self.parameters.reshape(5, -1)[4, lanes].min()),
             result="Theorem 12" if primal else "Lemma 5",
-            void=self._void(),
+            void=self._void(lanes),
             rounding=self._rounding(lanes),
             slack=self._slack(lanes, float(totals[0]), float(totals[1]), self.weight),
             least=settings.least,
             bias=settings.bias,
+            floor_void=self.clipping(lanes),
         )
 
     def snapshot(self) -> Snapshot:
@@ -208,11 +233,11 @@ class Lanes:
         if not self.certified:
             return Snapshot(self.rounds, self.weight)
         slots = self.seen
-        gradients = self.state[:, self._gradient_part][slots].astype(np.float64)
+        gradients = self.state[:, self._gradient_part][slots] * self.units(slots)[:, None]
         return Snapshot(self.rounds, self.weight, self.sums.copy(), slots, gradients)
 
     def words(self, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
-        """Return what is proved of all rows, or of those since a snapshot, against models no larger than the learned.
+        """Return what is proved of all rows, or those since a snapshot, against models no larger than the learned one.
 
         ``suffered`` is what was lost on them, where that is not what these lanes lost.
         """
@@ -223,7 +248,7 @@ class Lanes:
         lower = loss - played - self._slack(lanes, loss, played, weight)
         rounding, least, bias = self._rounding(lanes), self.settings.least, self.settings.bias
         own = loss if suffered is None else suffered
-        return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias).words(norm)
+        return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, self.clipping(lanes)).words(norm)
 
     def _sums(self, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
         """Return the loss of some lanes together, and Σ g·x."""
@@ -258,7 +283,7 @@ class Lanes:
         """Return ‖g_{1:T}‖₂ since a snapshot and ‖x‖₂ of some lanes together, without a table of either."""
         part, gradients, weights = self._gradient_part, 0.0, 0.0
         for start, x in self.blocks(0, self.features + int(self.settings.bias)):
-            g = self.state[start : start + len(x), part, lanes].astype(np.float64)
+            g = self.state[start : start + len(x), part, lanes] * self.units(slice(start, start + len(x)))[:, None]
             if since.slots is not None and since.gradients is not None:
                 low, high = np.searchsorted(since.slots, (start, start + len(x)))
                 g[since.slots[low:high] - start] -= since.gradients[low:high, lanes]
@@ -284,6 +309,10 @@ class Lanes:
         p = self.parameters.reshape(5, self.lanes, 1)[:, lanes].astype(np.float64)
         parts = self.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
         x = self.gather(some)[:, lanes].T.astype(np.float64)
+        units = self.units(some)
+        parts[1:] *= units
+        parts[1] *= units
+        parts[0] *= 1 if recipe.primal else units
         z, n = parts[:2]
         gradients = z if recipe.parts == 2 else parts[2]
         linear = parts[3] if recipe.parts == 4 else gradients - z
@@ -300,10 +329,27 @@ class Lanes:
         spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
         return (gradients, strength, linear, l1, l2), spent
 
-    def _void(self) -> str:
+    def clipping(self, lanes: slice) -> str:
+        """Return what a certificate of some lanes does not know of, or nothing where all gradients were as they are."""
+        rows = int(self.clipped[lanes].max())
+        if not rows:
+            return ""
+        remedy = "scale the features and labels" + ("" if self.dtype == np.float64 else ", or use float64")
+        remedy += "" if self.settings.rate == "scale_free" else ", or use rate='scale_free'"
+        count = f"{rows:,} row{'s' if rows > 1 else ''}"
+        return f"gradients of {count} left the range of {self.dtype} and were clipped; {remedy}"
+
+    def _void(self, lanes: slice) -> str:
         """Return why no theorem bounds the regret, or nothing where one does."""
+        if clipping := self.clipping(lanes):
+            return clipping
         if self.settings.rule == "implicit":
             return "the survey proves no bound for implicit updates; use algorithm='mirror'"
+        if self.recipe.primal and self.settings.rate == "scale_free":
+            return (
+                "Mirror Descent adds the strength of a growing scale around the present weights, which is not counted; "
+                "use algorithm='proximal'"
+            )
         if self.recipe.catches_up in ("drift", "replay"):
             return (
                 "with rate='root' and a penalty every round, strength is added around weights that nobody looked at; "

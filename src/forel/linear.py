@@ -1,7 +1,8 @@
 """The fast learner: a linear model that learns online from sparse rows, in compiled code.
 
-It is the one object of forel that changes in place. Its updates are those of ``forel.algorithms``, coordinate by
-coordinate, touching only the features of a row; a parity test holds both together.
+It is the one object of forel that changes in place, one call at a time, whatever threads calls come from. Its updates
+are those of ``forel.algorithms``, coordinate by coordinate, touching only the features of a row; a parity test holds
+both together.
 """
 
 from typing import Any, Literal
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate, Snapshot
-from forel.checks import all_finite, refuse, whole
+from forel.checks import all_finite, real, refuse, whole
+from forel.guard import Guard, changes, reads
 from forel.lanes import Lanes, summed
 from forel.losses import Classes, Interval
-from forel.rows import Rows, rows_of
+from forel.rows import Rows, merged, rows_of
 from forel.settings import LOSSES, Settings
 
 __all__ = ["LOSSES", "Linear", "Rows", "Settings", "rows_of"]
@@ -60,7 +62,13 @@ class Linear:
         self._lanes = Lanes(features, settings, lanes, dtype, certified, labels)
         self.settings, self.features, self.lanes = settings, self._lanes.features, self._lanes.lanes
         self.dtype, self.certified = self._lanes.dtype, certified
+        self._guard = Guard()
 
+    @reads
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lanes": self._lanes.copied()}
+
+    @changes
     def reset(self) -> None:
         """Forget everything; memory that is not touched again is not used."""
         self._lanes.reset()
@@ -91,9 +99,7 @@ class Linear:
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
         twice: the second time, a learner has already learned from the first.
         """
-        before = self.loss
-        self._learn(X, y, importance, keep=False)
-        return self.loss - before
+        return self._learn(X, y, importance, keep=False)[1]
 
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
@@ -106,40 +112,54 @@ class Linear:
         >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        return self._learn(X, y, importance, keep=True, held=held)
+        return self._learn(X, y, importance, keep=True, held=held)[0]
 
     def _learn(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held: NDArray[np.bool_] | None = None
-    ) -> NDArray[Any]:
-        rows = rows_of(X, self.features, self.dtype)
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Learn from rows, and return their margins if they are to be kept, and each lane's sum of losses."""
+        rows = merged(X, self.features, self.dtype)
         labels = self._labels(y, rows.number)
         scale = self._importance(importance, rows.number)
         if held is not None:
             scale = np.where(held, self.dtype.type(-1), scale)
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
-        arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
-        lanes.rounds = int(lanes.kernel.learn(*arguments))
-        lanes.weight = summed(lanes.weight, scale[scale >= 0])
-        return out
+        with self._guard.changing():
+            before = self.loss
+            arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
+            rounds = int(lanes.kernel.learn(*arguments))
+            learned = scale[: -1 - rounds] if rounds < 0 else scale
+            learned = learned[learned >= 0]
+            lanes.rounds, lanes.weight = lanes.rounds + learned.size, summed(lanes.weight, learned)
+            if rounds < 0:
+                row = -1 - rounds
+                raise ValueError(
+                    f"loss: got a value or slope that is not finite in row {row}, whose label is {labels[row]:g}, "
+                    "expected finite numbers; the rows before it were learned from"
+                )
+            return out, self.loss - before
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""
         rows, lanes = rows_of(X, self.features, self.dtype), self._lanes
         out = np.empty((rows.number, self.lanes), self.dtype)
-        lanes.kernel.predict(*rows, *lanes.arrays, lanes.totals, out.ravel())
+        self._guard.read(lambda: lanes.kernel.predict(*rows, *lanes.arrays, lanes.totals, out.ravel()))
         return out
 
     @property
+    @reads
     def weights(self) -> NDArray[Any]:
         """The weights, a row a feature and a column a lane, exact zeros included."""
         return self._lanes.read(0, self.features)
 
     @property
+    @reads
     def bias(self) -> NDArray[Any]:
         """The weight of the constant feature in each lane; 0 without one."""
         constant: NDArray[Any] = self._lanes.read(self.features, 1)[0]
         return constant
 
+    @reads
     def only(self, setting: int) -> "Linear":
         """Return the model of one of several settings by itself, which goes on as it would have here.
 
@@ -156,10 +176,12 @@ class Linear:
         return alone
 
     @property
+    @reads
     def seen(self) -> NDArray[np.int64]:
         """The coordinates whose records are not zero, in order; the bias is ``features``."""
         return self._lanes.seen
 
+    @reads
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of some coordinates, a row each and a column a lane; the bias is ``features``.
 
@@ -171,6 +193,7 @@ class Linear:
         return self._lanes.gather(coordinates)
 
     @property
+    @reads
     def nonzeros(self) -> int:
         """How many weights are not zero, those of all lanes together, without a table of all of them.
 
@@ -179,6 +202,7 @@ class Linear:
         """
         return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))
 
+    @reads
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
 
@@ -188,10 +212,12 @@ class Linear:
         """
         return self._lanes.certificate(self._certified(lane), among)
 
+    @reads
     def snapshot(self) -> Snapshot:
         """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
         return self._lanes.snapshot()
 
+    @reads
     def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
         """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
 
@@ -214,7 +240,7 @@ class Linear:
         return slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
 
     def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
-        labels = np.asarray(y)
+        labels = np.asarray(real("y", y))
         if labels.shape != (count,):
             raise ValueError(f"y: got shape {labels.shape}, expected one label for each of {count} rows")
         if labels.dtype.kind not in "fiub":
@@ -228,7 +254,7 @@ class Linear:
         if importance is None:
             ones: NDArray[Any] = np.ones(count, self.dtype)
             return ones
-        given = np.asarray(importance)
+        given = np.asarray(real("importance", importance))
         if given.shape != (count,):
             raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
         if self._fit(given, 0.0, np.inf):

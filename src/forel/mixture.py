@@ -7,6 +7,7 @@ $1/(b-a)^2$, and at most $(b-a)^2 \log K$, plus what labels outside of that rang
 Other losses: margins are mixed by AdaHedge, whose bound is known at any moment.
 """
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.certificate import Certificate, Snapshot
 from forel.checks import number, refuse
+from forel.guard import Guard, changes, reads
 from forel.lanes import summed
 from forel.linear import Linear
 from forel.settings import Settings
@@ -29,7 +31,7 @@ LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
 EPS = float(np.finfo(np.float64).eps)
 
 # Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
-WITHIN = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
+WITHIN = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class Mixture:
@@ -66,10 +68,15 @@ class Mixture:
             number("share", share, f"a number above 0 and at most {most:g}", low=1e-12, high=most)
             if settings.piece != "logistic" or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
+        self._guard = Guard()
         self.linear = Linear(features, settings, classes, dtype, certified)
         self.share = share
         self.ledger = np.zeros(HEAD + (1 if share is None else 2) * settings.lanes)
         self.reset()
+
+    @reads
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "linear": copy(self.linear), "ledger": self.ledger.copy()}
 
     @property
     def settings(self) -> Settings:
@@ -127,11 +134,13 @@ class Mixture:
         return float(self.ledger[0])
 
     @property
+    @reads
     def losses(self) -> NDArray[np.float64]:
         """What each setting lost in all, its predictions clipped as the mixture clips them."""
         return self._lost.copy()
 
     @property
+    @reads
     def averages(self) -> NDArray[np.float64]:
         """What each setting lost per unit of importance, likewise."""
         return self._lost / max(float(self.ledger[6]), EPS)
@@ -151,6 +160,7 @@ class Mixture:
         return int(np.argmin(self._lost))
 
     @property
+    @reads
     def posterior(self) -> NDArray[np.float64]:
         """The weight of each setting in the next prediction."""
         if self.share is not None:
@@ -178,16 +188,19 @@ class Mixture:
         """Each setting in words: what differs between them."""
         return self.settings.names
 
+    @reads
     def only(self, setting: int | None = None) -> Linear:
         """Return one setting's model by itself, which can go on; the best one's if none is named."""
         return self.linear.only(self.best if setting is None else setting)
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict, suffer and learn from each row in turn; return the sum of the mixture's losses before learning."""
-        before = self.loss
-        self.progress(X, y, importance)
-        return np.array([self.loss - before])
+        with self._guard.lock:
+            before = self.loss
+            self.progress(X, y, importance)
+            return np.array([self.loss - before])
 
+    @changes
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
@@ -201,6 +214,7 @@ class Mixture:
         self.ledger[6] = summed(self.ledger[6], learned)
         return self._mixed(found, np.asarray(y, np.float64), scale, self.ledger)
 
+    @changes
     def again(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
@@ -216,15 +230,15 @@ class Mixture:
         >>> model.rounds, model.weighed, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        return self._unweighed(self.linear.progress(X, y, importance, held))
+        return self._unweighed(self.linear.progress(X, y, importance, held), self.ledger.copy())
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; of several classes the logarithm of each one's probability."""
-        return self._unweighed(self.linear.margins(X))
+        return self._unweighed(*self._guard.read(lambda: (self.linear.margins(X), self.ledger.copy())))
 
-    def _unweighed(self, found: NDArray[Any]) -> NDArray[Any]:
+    def _unweighed(self, found: NDArray[Any], ledger: NDArray[Any]) -> NDArray[Any]:
         # A ledger of its own, because a model in read-only memory predicts as well.
-        return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), self.ledger.copy())
+        return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), ledger)
 
     def _mixed(
         self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
@@ -267,11 +281,13 @@ class Mixture:
         return np.full(len(labels), -np.inf) if self.settings.piece == "poisson" else low[:-1], high[:-1]
 
     @property
+    @reads
     def weights(self) -> NDArray[Any]:
         """The weights of the best setting, a row a feature, exact zeros included."""
         return self.linear.weights[:, self._lanes]
 
     @property
+    @reads
     def bias(self) -> NDArray[Any]:
         """The weight of the constant feature in the best setting."""
         return self.linear.bias[self._lanes]
@@ -280,6 +296,7 @@ class Mixture:
     def _lanes(self) -> slice:
         return slice(self.best, None, self.settings.lanes)
 
+    @reads
     def guarantee(self) -> "Guarantee":
         """Return how much more than the best setting the mixture lost, and the most that it can have lost."""
         from forel.experts import FixedShare, Guarantee
@@ -311,14 +328,17 @@ class Mixture:
         return self.linear.seen
 
     @property
+    @reads
     def nonzeros(self) -> int:
         """How many weights of the best setting are not zero."""
         return int(np.count_nonzero(self.weights_at(self.seen[self.seen < self.features])))
 
+    @reads
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the best setting's weights of some coordinates."""
         return self.linear.weights_at(coordinates)[:, self._lanes]
 
+    @reads
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return what is proved against fixed models: the best setting's regret, and what mixing cost on top.
 
@@ -331,10 +351,12 @@ class Mixture:
             return proof
         return replace(proof, loss=suffered, constant=proof.constant + suffered - proof.loss)
 
+    @reads
     def snapshot(self) -> Snapshot:
         """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
         return replace(self.linear.snapshot(), suffered=self.loss, weighed=self.weighed)
 
+    @reads
     def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
         """Return what the certificate says of all models no larger than the best setting's, without its tables.
 
@@ -353,6 +375,7 @@ class Mixture:
             return None
         return self.loss - before.suffered
 
+    @changes
     def reset(self) -> None:
         """Forget everything."""
         self.linear.reset()

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 from forel.checks import refuse
 from forel.formats import Block, Malformed, Names, Place, Problems, Reader, open_blocks
 from forel.formats.cached import HEAD, Cache, Writer, begins_cache, cache_in
+from forel.formats.constant import name_constant, with_constant
+from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING, prints_of, single_sources
 from forel.pipeline import ordered_blocks
 from forel.store.files import beside
@@ -55,7 +57,8 @@ class Passes:
     _open: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._reader = open_blocks(self.source, **{**self.reading, "names": False})
+        # Not in a cache, which is the same for models with and without; blocks get it when they come from there.
+        self._reader = open_blocks(self.source, **{**self.reading, "names": False, "constant": False})
         if self.number > 1 and self._reader.options.tags and once(self.source):
             raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
         if self.path is not None:
@@ -68,13 +71,24 @@ class Passes:
         self._open.close()
 
     def blocks(
-        self, turn: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING
-    ) -> Iterator[Block]:
-        """Yield the blocks of a pass from a place on; problems that are met, and names, are kept in what is given."""
+        self, turn: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING,
+        kinds: Kinds | None = None,
+    ) -> Iterator[Block]:  # fmt: skip
+        """Yield the blocks of a pass from a place on; problems, names and kinds are kept in what is given."""
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
-        if self._cache is not None and names is None:
+        reader = reader if kinds is None else replace(reader, kinds=kinds)
+        blocks = self._blocks(turn, reader)
+        if not self.reading.get("constant"):
+            yield from blocks
+        else:
+            if names is not None:
+                name_constant(names)
+            yield from (with_constant(block, reader.options.bits) for block in blocks)
+
+    def _blocks(self, turn: int, reader: Reader) -> Iterator[Block]:
+        if self._cache is not None and reader.names is None:
             yield from ordered_blocks(replace(reader, source=self._cache), self.threads)
-        elif self._cache is None and start == BEGINNING and self._worth(turn):
+        elif self._cache is None and reader.start == BEGINNING and self._worth(turn):
             yield from self._writing(reader)
         else:
             yield from ordered_blocks(reader, self.threads)
@@ -93,7 +107,7 @@ class Passes:
             reader.problems.take(mine)
             yield block
         if draft is not None:
-            self._cache = self._try(partial(draft.finish, mine))
+            self._cache = self._try(partial(draft.finish, mine, reader.kinds.known))
         reader.problems.take(mine)
 
     def _try(self, write: Callable[[], T]) -> T | None:
@@ -125,12 +139,12 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
     """
     if os.path.exists(path) and not _begins(path):
         raise refuse("output", os.fspath(path), "a cache, or the name of a file that is not there")
-    reader = open_blocks(source, **reading)
+    reader = open_blocks(source, **{**reading, "constant": False})
     with ExitStack() as held:
         draft, none = _Draft(path, reader, held), Problems()
         for block in ordered_blocks(reader, threads):
             draft.add(block, none)
-        return draft.finish(reader.problems)
+        return draft.finish(reader.problems, reader.kinds.known)
 
 
 class Unwritten(OSError):
@@ -162,11 +176,11 @@ class _Draft:
             self._writer.add(block)
         return self
 
-    def finish(self, problems: Problems) -> Cache:
+    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> Cache:
         """Write the end, give the file its name, and open it for reading."""
         self._met.take(replace(problems, messages=list(problems.messages)))
         with self._sentence():
-            self._writer.close(self._met)
+            self._writer.close(self._met, kinds)
             if self._path is not None:
                 os.fsync(self._file.fileno())
                 os.replace(self._name, self._path)
@@ -203,8 +217,8 @@ def made_with(source: Any) -> dict[str, Any]:
         return {}
     with open(paths[0], "rb") as file:
         cache = cache_in(file, os.fspath(paths[0]))
-    made = {} if cache is None else cache.told["options"]
-    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], "auto")}
+    made = {} if cache is None else {**cache.told["options"], "kinds": cache.kinds}
+    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], {}, "auto")}
 
 
 def once(source: Any) -> bool:

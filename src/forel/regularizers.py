@@ -15,7 +15,21 @@ from forel.checks import Strength, Vector, refuse, vector, whole
 from forel.geometries import Geometry
 from forel.norms import Norm
 
-__all__ = ["Regularizer"]
+__all__ = ["Regularizer", "gradient_at"]
+
+
+def gradient_at(geometry: Geometry, strength: Strength, x: Vector, image: Vector | None) -> Vector:
+    r"""Return $\nabla\phi_\sigma(x)$, from the mirror image $\nabla\phi_1(x)$ where it is known better than x.
+
+    Algorithms keep it beside the point where a coordinate may underflow, as $x \propto e^\theta$ does; None otherwise.
+
+    >>> from forel.geometries import Entropy
+    >>> gradient_at(Entropy(), 2.0, np.array([1.0, 0.0]), np.array([1.0, -999.0]))
+    array([    2., -1998.])
+
+    Survey: section 6
+    """
+    return geometry.gradient(strength, x) if image is None else strength * image
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +37,8 @@ class Regularizer:
     r"""A regularizer or a running sum $r_{0:t}(x) = \phi_\sigma(x) - a \cdot x + c$.
 
     Sums stay in this form: strengths add, linear parts add. The linear part is what FTRL subtracts from $g_{1:t}$ to
-    get the dual state z; the strength is $1/\eta_t$.
+    get the dual state z; the strength is $1/\eta_t$. Where quadratics have a common minimum, known as ``center`` and
+    ``least``, values are taken from there: of the terms above nothing would be left where strengths are large.
 
     >>> from forel.geometries import Euclidean
     >>> proximal = Regularizer.around(Euclidean(), 2.0, np.array([1.0, 0.0]))
@@ -42,26 +57,36 @@ class Regularizer:
     strength: Strength
     linear: Vector
     constant: float
+    center: Vector | None = None
+    least: float = 0.0
 
     @classmethod
-    def around(cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike) -> "Regularizer":
-        """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t."""
+    def around(
+        cls, geometry: Geometry, strength: ArrayLike, point: ArrayLike, image: Vector | None = None
+    ) -> "Regularizer":
+        """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t.
+
+        An image, where there is one, says more exactly where the point is.
+        """
         point = vector("point", point)
         if not np.any(strength):
             return cls.zero(geometry, point.size)
         strength = geometry.check(strength, point.size)
-        linear = geometry.gradient(strength, point)
-        return cls(geometry, strength, linear, float(linear @ point) - geometry.value(strength, point))
+        linear = gradient_at(geometry, strength, point, image)
+        constant = float(linear @ point) - geometry.value(strength, point)
+        return cls(geometry, strength, linear, constant, point if geometry.quadratic else None)
 
     @classmethod
     def zero(cls, geometry: Geometry, n: int) -> "Regularizer":
         """Return r = 0, what a round adds that adds no strength."""
         n = whole("n", n, low=1)
         strength = 0.0 if geometry.shape == "scalar" else np.zeros(n if geometry.shape == "diagonal" else (n, n))
-        return cls(geometry, strength, np.zeros(n), 0.0)
+        return cls(geometry, strength, np.zeros(n), 0.0, np.zeros(n) if geometry.quadratic else None)
 
     def __call__(self, x: Vector) -> float:
         """Return r(x)."""
+        if self.center is not None:
+            return self.geometry.value(self.strength, x - self.center) + self.least
         return self.geometry.value(self.strength, x) - float(self.linear @ x) + self.constant
 
     def gradient(self, x: Vector) -> Vector:
@@ -96,4 +121,18 @@ class Regularizer:
             self.strength + other.strength,
             self.linear + other.linear,
             self.constant + other.constant,
+            *self._minimum(other),
         )
+
+    def _minimum(self, other: "Regularizer") -> tuple[Vector | None, float]:
+        """Return where the sum of two quadratics is smallest and how small, by terms that are never negative."""
+        if self.center is None or other.center is None:
+            return None, 0.0
+        apart, least = other.center - self.center, self.least + other.least
+        if not apart.any() or not np.any(other.strength):
+            return self.center, least
+        if self.geometry.shape == "matrix":
+            return None, 0.0
+        strength = np.add(self.strength, other.strength)
+        share = np.divide(other.strength, strength, out=np.zeros_like(strength), where=strength > 0)
+        return self.center + share * apart, least + self.geometry.value(self.strength * share, apart)

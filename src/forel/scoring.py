@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.formats import Block, Problems, open_blocks
-from forel.linear import Rows
 from forel.pipeline import ordered_blocks
 from forel.progressive import Report
+from forel.rows import Merged
 from forel.settings import Settings
 from forel.store import Stored
 from forel.store.header import unpack_settings
@@ -59,9 +59,9 @@ def predictions(
     >>> (margins > 0).tolist()
     [True, False]
     """
-    reader = open_blocks(source, **{"unlabelled": True, **reading_of(stored, reading)})
+    reader = open_blocks(source, **{"unlabelled": True, "strict": False, **reading_of(stored, reading)})
     for block in ordered_blocks(reader, threads):
-        yield block, stored.model.margins(Rows(*block.rows))[:, 0]
+        yield block, stored.model.margins(Merged(*block.rows))[:, 0]
     if problems is not None:
         problems.take(reader.problems)
 
@@ -84,7 +84,9 @@ def evaluate(source: Any, stored: Stored, *, threads: int | None = None, **readi
     settings = settings_of(stored)
     problems = Problems(reading.get("on_error") or "raise")
     targets, measure = Targets(settings, problems), measure_of(settings)
-    for block, margins in predictions(source, stored, threads, problems, unlabelled=False, **reading):
+    # Rows that a model is measured on count alike where they do not say how much.
+    asked = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
+    for block, margins in predictions(source, stored, threads, problems, **asked):
         labels, good = targets.of(block)
         rows = slice(None) if good is None else np.flatnonzero(good)
         measure.add(margins[rows], labels[rows], block.importance[rows])

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.checks import all_finite, constants, refuse, whole
+from forel.checks import constants, refuse, whole
 from forel.losses import (
     Absolute,
     Choice,
@@ -21,6 +21,7 @@ from forel.losses import (
     Poisson,
     Quantile,
     Squared,
+    SquaredError,
     SquaredHinge,
 )
 
@@ -33,6 +34,7 @@ Own = Callable[[float, float], tuple[float, float]]
 LOSSES: dict[str, MarginLoss] = {
     "logistic": Logistic(),
     "squared": Squared(),
+    "squared_error": SquaredError(),
     "hinge": Hinge(),
     "squared_hinge": SquaredHinge(),
     "absolute": Absolute(),
@@ -42,6 +44,7 @@ LOSSES: dict[str, MarginLoss] = {
     "poisson": Poisson(),
 }
 SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
+MOST = {"float32": 1e18, "float64": 1e150}  # of parameters
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
 NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
 
@@ -52,7 +55,8 @@ class Settings:
 
     Parameters
     ----------
-    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", "absolute", "huber",
+    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", half of the
+        "squared_error", "absolute", "huber",
         "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
         ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
         returns value and slope and is convex in the margin; its attribute ``labels``, if it has one, is the domain of
@@ -243,10 +247,11 @@ class Settings:
         rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
-        if not all_finite(parameters):
+        most = MOST[np.dtype(dtype).name]
+        if not parameters[:4].max() <= most:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
-                f"within the range of {np.dtype(dtype)}"
+                f"to be at most {most:g}, so that strengths are within the range of {np.dtype(dtype)}"
             )
         return parameters
 

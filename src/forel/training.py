@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.certificate import Snapshot
-from forel.checkpoint import Standing, read_checkpoint, remove_checkpoint, write_checkpoint
+from forel.checkpoint import Saving, Standing, read_checkpoint, remove_checkpoint
 from forel.checks import refuse, whole
 from forel.formats import Block, Names, Problems, open_blocks
 from forel.formats.assemble import without
+from forel.formats.kinds import Kinds
 from forel.formats.place import prints_of
 from forel.grid import settle
-from forel.linear import Linear, Rows
+from forel.linear import Linear
 from forel.mixture import Mixture
 from forel.passes import Passes, made_with, once
 from forel.progressive import Progressive, Report
+from forel.rows import Merged
 from forel.settings import Settings
 from forel.store import Stored
 from forel.store.files import Path
@@ -32,7 +35,11 @@ from forel.targets import Targets, measure_of
 __all__ = ["Moment", "Trained", "train"]
 
 # What a model has to be told again when it predicts; all else is about one file or one run.
-KEPT = ("bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based")
+KEPT = (
+    "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based",
+    "constant",
+)  # fmt: skip
+OWN = ("reading", "report", "holdout", "checkpoint")  # what training keeps with a model itself
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Trained:
     seconds : from the first byte to the last row
     certificate : what is proved of the rows of ``report``, against fixed models no larger than the one learned from
         them; None for a model that is not certified
+    others : what was kept with the model that training went on from
     """
 
     model: Linear | Mixture
@@ -87,6 +95,7 @@ class Trained:
     names: Names | None = field(default=None, repr=False)
     reading: dict[str, Any] = field(default_factory=dict, repr=False)
     checkpoint: Path | None = field(default=None, repr=False)
+    others: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def stored(self) -> Stored:
@@ -95,9 +104,13 @@ class Trained:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What is kept with the model: how to read, and how good predictions were."""
+        """What is kept with the model: how to read, how good predictions were, and what was kept before."""
         reports = {"report": self.report, "holdout": self.holdout}
-        return {"reading": self.reading, **{k: None if r is None else _plain(r) for k, r in reports.items()}}
+        return {
+            **self.others,
+            "reading": self.reading,
+            **{k: None if r is None else _plain(r) for k, r in reports.items()},
+        }
 
     def save(self, path: Path) -> None:
         """Write the model to a file, with how to read for it and the names of slots, if these were kept.
@@ -130,6 +143,7 @@ def train(
     certified: bool = False,
     share: float | None = None,
     start: Stored | None = None,
+    copy: bool = True,
     progress: Callable[[Moment], None] | None = None,
     cache: Path | None = None,
     checkpoint: Path | None = None,
@@ -150,7 +164,8 @@ def train(
     threads : that parse, which changes nothing but the time; None for what suits the machine
     certified : whether to keep what a certificate needs
     share : of a mixture for streams that drift, as in :class:`forel.mixture.Mixture`
-    start : a stored model to go on from, with its settings
+    start : a stored model to go on from, with its settings and what was kept with it
+    copy : whether to learn on a copy of it; without, the given model itself goes on, which saves its memory
     progress : called after each block
     cache : where to keep parsed blocks for later passes and runs, or where they are kept; None for a file without a
         name, which later passes read and which is gone at the end
@@ -175,23 +190,23 @@ def train(
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
     if holdout_after is not None and (out.every or whole("holdout_after", holdout_after, low=1) < 1):
         raise refuse("holdout", holdout, "0 where rows after holdout_after are held out")
-    model, reading = _begin(settings, certified, share, start, {**made_with(source), **reading})
+    model, reading = _begin(settings, certified, share, start, copy, {**made_with(source), **reading})
+    others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN}
     kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
     measure = partial(measure_of, model.settings)
     problems = Problems(reading.get("on_error", "raise"))
     given = reading.get("names")
     names = given if isinstance(given, Names) else Names(reading["bits"]) if given else None
-    standing = Standing(measure(), measure(), problems, names)
+    standing = Standing(measure(), measure(), problems, names, kinds=Kinds(reading.get("kinds")))
     save, lock = None, ExitStack()
     if checkpoint is not None:
-        told = _told(source, reading, model, turns, out, start)
+        told, often = _told(source, reading, model, turns, out, start), whole("every", every, low=1)
         with ExitStack() as held_lock:
             held_lock.enter_context(locked(checkpoint))
             if resume and os.path.exists(checkpoint):
                 model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
             lock = held_lock.pop_all()  # until training ends
-        often = whole("every", every, low=1)
-        save = _Saving(checkpoint, often, told, {"reading": kept}, standing.turn, standing.rows)
+        save = Saving(checkpoint, often, told, {**others, "reading": kept}, standing.turn, standing.rows)
     # What is said of this run's rows needs the sums from before them.
     before = Snapshot() if start is None else start.model.snapshot()
     begun = time.perf_counter() - standing.seconds
@@ -201,7 +216,9 @@ def train(
             first = standing.turn == 1
             met = problems if first else Problems(problems.on_error)
             targets = Targets(model.settings, met, standing.negative)
-            for block in rows.blocks(standing.turn, met, standing.names if first else None, standing.place):
+            for block in rows.blocks(
+                standing.turn, met, standing.names if first else None, standing.place, standing.kinds
+            ):  # fmt: skip
                 moment = _learn(model, standing, targets, block, out)
                 standing.seconds = time.perf_counter() - begun
                 if progress is not None:
@@ -215,16 +232,22 @@ def train(
                 standing.certificate = model.words(since=before, suffered=total.loss * total.weight)
             held = standing.held.report() if any(out) else None
             standing.next_pass(measure)
+    kept |= {"kinds": standing.kinds.known} if standing.kinds.known else {}
     reports = tuple(one.report() for one in standing.finished)
     seconds = time.perf_counter() - begun
     return Trained(
         model, reports[0], held, reports, *standing.first, seconds, problems, standing.certificate, standing.names,
-        kept, checkpoint,
+        kept, checkpoint, others,
     )  # fmt: skip
 
 
 def _begin(
-    settings: Settings | None, certified: bool, share: float | None, start: Stored | None, reading: dict[str, Any]
+    settings: Settings | None,
+    certified: bool,
+    share: float | None,
+    start: Stored | None,
+    copy: bool,
+    reading: dict[str, Any],
 ) -> tuple[Linear | Mixture, dict[str, Any]]:
     """Return the model to train, and how to read for it."""
     if start is None:
@@ -251,8 +274,11 @@ def _begin(
     if certified and not start.model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
     # Names that were kept go on being kept: a model must not forget what its first rows were called.
-    named = {} if start.names is None else {"names": start.names}
-    return start.model, {**reading_of(start, reading), **named}
+    model, names = start.model, start.names
+    if copy:
+        # Settings are shared, because kernels of a loss of one's own know it by identity.
+        model, names = deepcopy(model, {id(model.settings): model.settings}), deepcopy(names)
+    return model, {**reading_of(start, reading), **({} if names is None else {"names": names})}
 
 
 class Holdout(NamedTuple):
@@ -281,7 +307,7 @@ def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block:
     out = holdout.rows(now.rows, len(block))
     # Rows that were seen before say nothing about which setting is best.
     learn = model.again if isinstance(model, Mixture) and now.turn > 1 else model.progress
-    margins = learn(Rows(*block.rows), labels, block.importance, out)[:, 0]
+    margins = learn(Merged(*block.rows), labels, block.importance, out)[:, 0]
     if out is None:
         now.seen.add(margins, labels, block.importance)
     else:
@@ -295,25 +321,6 @@ def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block:
     return Moment(*far, now.seen, now.held, block, margins, model)
 
 
-@dataclass
-class _Saving:
-    """Writes a checkpoint whenever so many rows were read since the last."""
-
-    path: Path
-    every: int
-    told: dict[str, Any]
-    extra: dict[str, Any]
-    turn: int
-    rows: int
-
-    def __call__(self, model: Linear | Mixture, standing: Standing) -> None:
-        if standing.turn > self.turn:
-            self.turn, self.rows = standing.turn, 0
-        if standing.rows - self.rows >= self.every:
-            write_checkpoint(self.path, model, standing, self.told, self.extra)
-            self.rows = standing.rows
-
-
 def _told(
     source: Any, reading: dict[str, Any], model: Linear | Mixture, passes: int, holdout: Holdout, start: Stored | None
 ) -> dict[str, Any]:
@@ -325,6 +332,7 @@ def _told(
     reader = open_blocks(source, **reading)
     return {
         **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
+        "constant": reader.options.constant,
         "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout.every,
         "holdout_after": holdout.after, "start": begun, "certified": model.certified,
         "settings": pack_settings(model.settings), "share": getattr(model, "share", None),

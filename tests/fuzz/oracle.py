@@ -67,6 +67,7 @@ LOSSES = {
         clips=False,
     ),
     "squared": Loss(lambda m, y: (m - y) ** 2 / 2, lambda m, y: cp.square(m - y) / 2),
+    "squared_error": Loss(lambda m, y: (m - y) ** 2, lambda m, y: cp.square(m - y)),
     "absolute": Loss(lambda m, y: np.abs(m - y), lambda m, y: cp.abs(m - y)),
     "huber": Loss(_huber, lambda m, y: cp.huber(m - y, 1.0) / 2),
     "quantile": Loss(

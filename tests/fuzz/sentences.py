@@ -176,7 +176,14 @@ def learner_violations(rng, loss, kind):
     words = model.words()
     why = oracle.certificate_violation(words, loss, features, labels, weight, own)
     violations += [f"{words}: {why}"] if why else []
+    if settings.lanes > 1:
+        words = str(model.guarantee())
+        each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
+        why = oracle.mixture_violation(words, loss, margins, each, list(settings.names), labels, weight)
+        violations += [f"{words}: {why}"] if why else []
     proof, radius = model.certificate(), float(rng.exponential())
+    if proof.floor_void:
+        return settings, violations
     floor, least = proof.loss_floor(l2=radius), oracle.least_average(loss, features, labels, weight, radius)
     if floor > least:
         violations.append(f"loss_floor(l2={radius}) is {floor}, and a model has {least}")
@@ -186,11 +193,6 @@ def learner_violations(rng, loss, kind):
     allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)
     if regret > proof.regret(comparator) + allowance + 1e-12 * abs(own) * weight.sum():
         violations.append(f"regret against {comparator} is {regret}, above {proof.regret(comparator)}")
-    if settings.lanes > 1:
-        words = str(model.guarantee())
-        each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
-        why = oracle.mixture_violation(words, loss, margins, each, list(settings.names), labels, weight)
-        violations += [f"{words}: {why}"] if why else []
     return settings, violations
 
 

@@ -20,7 +20,7 @@
 ======================================== ==================================================== ==============
 """
 
-from forel.algorithms.algorithm import Algorithm, Round
+from forel.algorithms.algorithm import Algorithm, Observer, Round
 from forel.algorithms.dual_averaging import (
     adagrad_dual_averaging,
     dual_averaging,
@@ -57,6 +57,7 @@ __all__ = [
     "Linearized",
     "MirrorAsFTRL",
     "MirrorDescent",
+    "Observer",
     "QuadraticBound",
     "Round",
     "ad_click",

@@ -4,13 +4,18 @@ r"""What an algorithm is: three pure functions over an explicit state.
     x = algorithm.play(state)              # x_t
     state = algorithm.update(state, loss)  # observe f_t, choose r_t
 
+An algorithm that looks at the features of the example to come says so by a property ``observes``, and has one more
+step, which goes before ``play``:
+
+    state = algorithm.observe(state, features)
+
 What a round added to the objective, $h_t = f_t + \alpha_t\Psi + r_t$, can be asked for afterwards, with ``added``: that
 is all the analysis needs to know of an algorithm.
 """
 
 from typing import Any, NamedTuple, Protocol
 
-from forel.checks import Unsupported, Vector
+from forel.checks import Strength, Unsupported, Vector
 from forel.geometries import Geometry
 from forel.losses import Loss
 from forel.penalties import Penalty
@@ -19,14 +24,16 @@ from forel.regularizers import Regularizer
 from forel.sets import FeasibleSet
 from forel.weights import Weights
 
-__all__ = ["Algorithm", "Round", "check_shapes"]
+__all__ = ["Algorithm", "Observer", "Round", "check_curvature", "check_shapes"]
 
 
 class Round(NamedTuple):
     """What one round added to the objective, h_t = loss + weight·penalty + regularizer.
 
     The loss is the one the algorithm ran on, which may be a lower bound of the true one; the penalty is Ψ itself, or
-    its tangent (with weight 1) where the algorithm keeps only that.
+    its tangent (with weight 1) where the algorithm keeps only that. Where the algorithm observes, the regularizer holds
+    what observing the next round's features added, and ``strength`` is 1/η_t without that: the norm in which bounds
+    measure g_t.
 
     >>> from forel.algorithms import gradient_descent
     >>> from forel.losses import Linear
@@ -43,6 +50,7 @@ class Round(NamedTuple):
     weight: float
     penalty: Penalty | Loss
     regularizer: Regularizer
+    strength: Strength | None = None
 
 
 class Algorithm(Protocol):
@@ -92,6 +100,28 @@ class Algorithm(Protocol):
     def added(self, before: Any, loss: Loss, after: Any) -> Round:
         """Return what the round between two states added to the objective."""
         ...
+
+
+class Observer(Algorithm, Protocol):
+    """An algorithm with the optional step ``observe``."""
+
+    @property
+    def observes(self) -> bool:
+        """Whether it is to be shown features; where not, ``observe`` changes nothing."""
+        ...
+
+    def observe(self, state: Any, features: Vector) -> Any:
+        """Return the state that knows the features of the example to come, before its point is played."""
+        ...
+
+
+def check_curvature(rate: Rate[Any], keeps_curvature: bool, who: str) -> None:
+    """Refuse a rate that counts on the curvature of losses where losses are linearized."""
+    if getattr(rate, "needs_curvature", False) and not keeps_curvature:
+        raise Unsupported(
+            f"rate: {rate} adds only what the curvature of the losses lacks, and {who} linearizes them; use "
+            "as_needed(diameter), FTRL with treatment=QuadraticBound(), or a rate such as ScalarAdaGrad"
+        )
 
 
 def check_shapes(rate: Rate[Any], geometry: Geometry) -> None:

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.algorithms.algorithm import Round, check_shapes
+from forel.algorithms.algorithm import Round, check_curvature, check_shapes
 from forel.algorithms.treatments import Exact, Linearized, Treatment
-from forel.argmin import Argmin
+from forel.argmin import Argmin, Minimizer
 from forel.checks import Strength, Unsupported, Vector, whole
 from forel.cvx import minimize
 from forel.geometries import Euclidean, Geometry
 from forel.losses import Loss, Total
 from forel.penalties import NONE, Penalty
-from forel.rates import Rate, Unregularized, increment
-from forel.regularizers import Regularizer
+from forel.rates import Rate, Unregularized, growth
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import Once, Weights
 
@@ -27,7 +27,10 @@ EXACT = Exact()
 
 
 class FTRLState(NamedTuple):
-    """What FTRL keeps: the sum of losses, and the strength and linear part of r_{0:t}; x_{t+1} follows from them."""
+    """What FTRL keeps: the sum of losses, and the strength and linear part of r_{0:t}; x_{t+1} follows from them.
+
+    ``updated`` is the strength after the last update, without what observing features has added since.
+    """
 
     t: int
     first: Vector
@@ -36,6 +39,8 @@ class FTRLState(NamedTuple):
     strength: Strength
     linear: Vector
     x: Vector
+    image: Vector | None
+    updated: Strength
 
     @property
     def z(self) -> Vector:
@@ -80,6 +85,7 @@ class FTRL:
 
     def __post_init__(self) -> None:
         check_shapes(self.rate, self.geometry)
+        check_curvature(self.rate, self.treatment.keeps_curvature, f"treatment={self.treatment}")
         object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
 
     def init(self, n: int) -> FTRLState:
@@ -88,48 +94,56 @@ class FTRL:
         first = self.argmin(np.zeros(n), 1.0, weight=0.0)
         rate = self.rate.init(n)
         strength = self.rate.strength(rate)
-        return FTRLState(0, first, Total.zero(n), rate, strength, self.geometry.gradient(strength, first), first)
+        linear = self.geometry.gradient(strength, first)
+        return FTRLState(0, first, Total.zero(n), rate, strength, linear, first, None, strength)
 
     def play(self, state: FTRLState) -> Vector:
         """Return x_{t+1}."""
         return state.x
 
-    def see(self, state: FTRLState, features: Vector) -> FTRLState:
+    @property
+    def observes(self) -> bool:
+        """Whether the rate looks at the features of the example to come."""
+        return hasattr(self.rate, "observe")
+
+    def observe(self, state: FTRLState, features: Vector) -> FTRLState:
         """Show the features of the example to come to a rate that looks at them; strength it adds is around x_1."""
-        see = getattr(self.rate, "see", None)
-        if see is None:
+        observe = getattr(self.rate, "observe", None)
+        if observe is None:
             return state
-        rate = see(state.rate, features)
+        rate = observe(state.rate, features)
         strength = self.rate.strength(rate)
         linear = state.linear + self.geometry.gradient(strength - state.strength, state.first)
-        x = self._argmin(state.total, linear, strength, state.t)
-        return state._replace(rate=rate, strength=strength, linear=linear, x=x)
+        x, image = self._argmin(state.total, linear, strength, state.t)
+        return state._replace(rate=rate, strength=strength, linear=linear, x=x, image=image)
 
     def update(self, state: FTRLState, loss: Loss) -> FTRLState:
         """Observe f_t at x_t, add r_t, and find x_{t+1}."""
         x, t = state.x, state.t + 1
         g = loss.subgradient(x)
         total = self.treatment.add(state.total, loss, x, g)
-        rate = self.rate.update(state.rate, g, loss.strong_convexity)
+        rate = self.rate.update(state.rate, g, loss.strong_convexity if self.treatment.keeps_curvature else 0.0)
         strength = self.rate.strength(rate)
-        center = x if self.proximal else state.first
-        linear = state.linear + self.geometry.gradient(strength - state.strength, center)
-        return FTRLState(t, state.first, total, rate, strength, linear, self._argmin(total, linear, strength, t))
+        added = strength - state.strength
+        center = (x, state.image) if self.proximal else (state.first, None)
+        linear = state.linear + gradient_at(self.geometry, added, *center)
+        following = self._argmin(total, linear, strength, t)
+        return FTRLState(t, state.first, total, rate, strength, linear, *following, strength)
 
-    def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int) -> Vector:
+    def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int) -> Minimizer:
         weight = self.weights.total(t)
         if total.quadratic and (total.curvature == 0 or self.geometry.quadratic):
             if total.curvature:
                 curved = np.eye(linear.size) if self.geometry.shape == "matrix" else 1.0
                 strength = strength + total.curvature * curved
-            return self.argmin.solve(total.g - linear, strength, weight)
+            return self.argmin.locate(total.g - linear, strength, weight)
         factor = self.geometry.factor(strength)
 
         def objective(x: Any) -> Any:
             regularizer = self.geometry.expression(factor, x) - linear @ x
             return total.expression(x) + weight * self.penalty.expression(x) + regularizer
 
-        return minimize(linear.size, objective, self.feasible.constraints)
+        return Minimizer(minimize(linear.size, objective, self.feasible.constraints))
 
     def initial(self, state: FTRLState) -> Regularizer:
         """Return r_0, around x_1."""
@@ -137,12 +151,14 @@ class FTRL:
 
     def added(self, before: FTRLState, loss: Loss, after: FTRLState) -> Round:
         """Return the round's g_t, its loss as treated, α_tΨ and r_t."""
-        x = before.x
-        strength = increment(self.rate, before.rate, after.rate)
-        regularizer = Regularizer.around(self.geometry, strength, x if self.proximal else before.first)
-        return Round(
-            loss.subgradient(x), self.treatment.bound(loss, x), self.weights(after.t), self.penalty, regularizer
-        )
+        x, strength = before.x, growth(before.strength, after.updated)
+        center = (x, before.image) if self.proximal else (before.first, None)
+        regularizer = Regularizer.around(self.geometry, strength, *center)
+        g, treated = loss.subgradient(x), self.treatment.bound(loss, x)
+        if not self.observes:
+            return Round(g, treated, self.weights(after.t), self.penalty, regularizer)
+        observed = Regularizer.around(self.geometry, growth(after.updated, after.strength), before.first)
+        return Round(g, treated, self.weights(after.t), self.penalty, regularizer + observed, after.updated)
 
 
 def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, treatment: Treatment = EXACT) -> FTRL:

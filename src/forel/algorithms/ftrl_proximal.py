@@ -11,7 +11,7 @@ from forel.checks import positive
 from forel.geometries import Diagonal, Euclidean, FullMatrix
 from forel.penalties import NONE, ElasticNet, Penalty
 from forel.rates import AsNeeded, DiagonalAdaGrad, MatrixAdaGrad, adagrad_proximal_rate, proximal_rate
-from forel.sets import FeasibleSet, l2_ball, linf_ball
+from forel.sets import Box, FeasibleSet, l2_ball
 from forel.weights import Once, Weights
 
 __all__ = ["ad_click", "adagrad_ftrl_proximal", "as_needed", "ftrl_proximal", "matrix_ftrl_proximal"]
@@ -44,17 +44,20 @@ def adagrad_ftrl_proximal(
 
     Parameters
     ----------
-    radius : R∞, with |x_i| ≤ R∞ on the feasible set
+    radius : R∞, with |x_i| ≤ R∞ on the feasible set; one number, or one R_i a coordinate
     penalty, weights : Ψ and α_t
-    feasible : X, the box [−R∞, R∞]^n if not given
+    feasible : X, the box of all |x_i| ≤ R_i if not given
 
     >>> adagrad_ftrl_proximal(radius=1.0).feasible
     Box(-1.0, 1.0)
+    >>> adagrad_ftrl_proximal(radius=[0.1, 10.0]).feasible
+    Box(array([ -0.1, -10. ]), array([ 0.1, 10. ]))
 
     Survey: section 3.4
     """
-    inside = linf_ball(float(np.max(radius))) if feasible is None else feasible
-    return FTRL(adagrad_proximal_rate(radius), Diagonal(), True, penalty=penalty, weights=weights, feasible=inside)
+    rate = adagrad_proximal_rate(radius)
+    inside = Box(np.negative(radius), radius) if feasible is None else feasible
+    return FTRL(rate, Diagonal(), True, penalty=penalty, weights=weights, feasible=inside)
 
 
 def matrix_ftrl_proximal(radius: float, feasible: FeasibleSet | None = None) -> FTRL:
@@ -98,5 +101,5 @@ def as_needed(diameter: float, feasible: FeasibleSet | None = None) -> FTRL:
 
     Survey: section 2.3, after Bartlett, Hazan and Rakhlin (2007)
     """
-    inside = l2_ball(diameter / 2) if feasible is None else feasible
+    inside = l2_ball(positive("diameter", diameter) / 2) if feasible is None else feasible
     return FTRL(AsNeeded(diameter), Euclidean(), True, QuadraticBound(), feasible=inside)

@@ -7,13 +7,14 @@ from scipy.optimize import brentq
 
 from forel.algorithms.algorithm import Round
 from forel.algorithms.mirror_descent import MirrorDescent, MirrorState
+from forel.argmin import Minimizer
 from forel.checks import Strength, Unsupported, Vector
 from forel.cvx import minimize
 from forel.geometries import Geometry
 from forel.losses import Example, Loss
 from forel.penalties import NONE, Penalty
 from forel.rates import Rate
-from forel.regularizers import Regularizer
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import EveryRound, Weights
 
@@ -65,23 +66,28 @@ class Implicit:
         """Return x_{t+1}."""
         return state.x
 
-    def see(self, state: MirrorState, features: Vector) -> MirrorState:
+    @property
+    def observes(self) -> bool:
+        """Whether the rate looks at the features of the example to come."""
+        return self.mirror.observes
+
+    def observe(self, state: MirrorState, features: Vector) -> MirrorState:
         """Show the features of the example to come to a rate that looks at them."""
-        return self.mirror.see(state, features)
+        return self.mirror.observe(state, features)
 
     def update(self, state: MirrorState, loss: Loss) -> MirrorState:
         """Minimise the loss itself near x_t."""
         t = state.t + 1
-        rate = self.rate.update(state.rate, loss.subgradient(state.x), loss.strong_convexity)
+        rate = self.rate.update(state.rate, loss.subgradient(state.x))  # of f_t's curvature only this step has use
         strength, weight = self.rate.strength(rate), self.weights(t)
-        pull = self.geometry.gradient(strength, state.x)
+        pull = gradient_at(self.geometry, strength, state.x, state.image)
         if isinstance(loss, Example):
-            x = self._margin(loss, pull, strength, weight)
+            following = self._margin(loss, pull, strength, weight)
         else:
-            x = self._program(loss, pull, strength, weight)
-        return MirrorState(t, rate, strength, x)
+            following = self._program(loss, pull, strength, weight)
+        return MirrorState(t, rate, strength, *following, strength)
 
-    def _margin(self, loss: Example, pull: Vector, strength: Strength, weight: float) -> Vector:
+    def _margin(self, loss: Example, pull: Vector, strength: Strength, weight: float) -> Minimizer:
         def point(slope: float) -> Vector:
             return self.mirror.argmin.solve(slope * loss.features - pull, strength, weight)
 
@@ -90,19 +96,19 @@ class Implicit:
 
         # The farther it steps the flatter the loss, so the slope lies between none and the one without a step.
         steepest = -excess(0.0)
-        if steepest == 0:
-            return point(0.0)
-        low, high = sorted((0.0, steepest))
-        return point(float(brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=500)))
+        slope = steepest
+        if steepest * excess(steepest) > 0:  # otherwise there is no step, or one that rounding hides in a·x
+            slope = float(brentq(excess, *sorted((0.0, steepest)), xtol=1e-300, rtol=1e-15, maxiter=500))
+        return self.mirror.argmin.locate(slope * loss.features - pull, strength, weight)
 
-    def _program(self, loss: Loss, pull: Vector, strength: Strength, weight: float) -> Vector:
+    def _program(self, loss: Loss, pull: Vector, strength: Strength, weight: float) -> Minimizer:
         factor = self.geometry.factor(strength)
 
         def objective(x: Any) -> Any:
             near = self.geometry.expression(factor, x) - pull @ x
             return loss.expression(x) + weight * self.penalty.expression(x) + near
 
-        return minimize(pull.size, objective, self.feasible.constraints)
+        return Minimizer(minimize(pull.size, objective, self.feasible.constraints))
 
     def initial(self, state: MirrorState) -> Regularizer:
         """Return r_0, around x_1."""

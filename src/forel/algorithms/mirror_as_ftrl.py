@@ -10,8 +10,8 @@ from forel.algorithms.mirror_descent import MirrorDescent
 from forel.checks import Strength, Vector
 from forel.losses import Linear, Loss, linear_bound
 from forel.penalties import Penalty
-from forel.rates import Rate, increment
-from forel.regularizers import Regularizer
+from forel.rates import Rate, growth
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet
 from forel.weights import Weights
 
@@ -19,7 +19,7 @@ __all__ = ["MirrorAsFTRL", "MirrorAsFTRLState", "as_ftrl_proximal"]
 
 
 class MirrorAsFTRLState(NamedTuple):
-    """Sums of g_s and of g^(Ψ)_s, and the strength and linear part of r^B_{0:t}."""
+    """Sums of g_s and of g^(Ψ)_s, and the strength and linear part of r^B_{0:t}; the last three as in MirrorState."""
 
     t: int
     g: Vector
@@ -28,6 +28,8 @@ class MirrorAsFTRLState(NamedTuple):
     strength: Strength
     linear: Vector
     x: Vector
+    image: Vector | None
+    updated: Strength
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +77,39 @@ class MirrorAsFTRL:
     def init(self, n: int) -> MirrorAsFTRLState:
         """Return the state before round 1."""
         start = self.mirror.init(n)
-        linear = self.mirror.geometry.gradient(start.strength, start.x)
-        return MirrorAsFTRLState(0, np.zeros(n), np.zeros(n), start.rate, start.strength, linear, start.x)
+        zero, linear = np.zeros(n), self.mirror.geometry.gradient(start.strength, start.x)
+        return MirrorAsFTRLState(0, zero, zero, start.rate, start.strength, linear, start.x, start.image, start.updated)
 
     def play(self, state: MirrorAsFTRLState) -> Vector:
         """Return x_{t+1}."""
         return state.x
 
+    @property
+    def observes(self) -> bool:
+        """Whether the rate looks at the features of the example to come."""
+        return self.mirror.observes
+
+    def observe(self, state: MirrorAsFTRLState, features: Vector) -> MirrorAsFTRLState:
+        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_t."""
+        observe = getattr(self.rate, "observe", None)
+        if observe is None:
+            return state
+        rate = observe(state.rate, features)
+        strength = self.rate.strength(rate)
+        linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
+        return state._replace(rate=rate, strength=strength, linear=linear)
+
     def update(self, state: MirrorAsFTRLState, loss: Loss) -> MirrorAsFTRLState:
         """Add g_t and r^B_t, find x_{t+1}, and read g^(Ψ)_t off its optimality."""
-        geometry, t = self.mirror.geometry, state.t + 1
+        t = state.t + 1
         gradient = loss.subgradient(state.x)
         g = state.g + gradient
-        rate = self.rate.update(state.rate, gradient, loss.strong_convexity)
+        rate = self.rate.update(state.rate, gradient)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
-        linear = state.linear + geometry.gradient(strength - state.strength, state.x)
-        x = self.mirror.argmin.solve(g + state.slopes - linear, strength, self.weights(t))
-        slopes = linear - geometry.gradient(strength, x) - g
-        return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x)
+        linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
+        x, image = self.mirror.argmin.locate(g + state.slopes - linear, strength, self.weights(t))
+        slopes = linear - gradient_at(self.mirror.geometry, strength, x, image) - g
+        return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x, image, strength)
 
     def initial(self, state: MirrorAsFTRLState) -> Regularizer:
         """Return r_0, around x_1."""
@@ -104,8 +121,12 @@ class MirrorAsFTRL:
         slope = after.slopes - before.slopes
         value = weight * self.penalty(after.x) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ after.x))
-        strength = increment(self.rate, before.rate, after.rate)
-        return Round(bound.g, bound, 1.0, tangent, Regularizer.around(self.mirror.geometry, strength, before.x))
+        geometry, strength = self.mirror.geometry, growth(before.strength, after.updated)
+        regularizer = Regularizer.around(geometry, strength, before.x, before.image)
+        if not self.observes:
+            return Round(bound.g, bound, 1.0, tangent, regularizer)
+        observed = Regularizer.around(geometry, growth(after.updated, after.strength), after.x, after.image)
+        return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)
 
 
 def as_ftrl_proximal(mirror: MirrorDescent) -> MirrorAsFTRL:

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.algorithms.algorithm import Round, check_shapes
+from forel.algorithms.algorithm import Round, check_curvature, check_shapes
 from forel.argmin import Argmin
 from forel.checks import Strength, Vector, whole
 from forel.geometries import Geometry
 from forel.losses import Linear, Loss, linear_bound
 from forel.penalties import NONE, Penalty
-from forel.rates import Rate, increment
-from forel.regularizers import Regularizer
+from forel.rates import Rate, growth
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 from forel.weights import EveryRound, Weights
 
@@ -23,12 +23,17 @@ EVERY_ROUND = EveryRound()
 
 
 class MirrorState(NamedTuple):
-    """What Mirror Descent keeps: the point, and what the rate needs."""
+    """What Mirror Descent keeps: the point, its mirror image, and what the rate needs.
+
+    ``updated`` is the strength after the last update, without what observing features has added since.
+    """
 
     t: int
     rate: Any
     strength: Strength
     x: Vector
+    image: Vector | None
+    updated: Strength
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,33 +71,40 @@ class MirrorDescent:
 
     def __post_init__(self) -> None:
         check_shapes(self.rate, self.geometry)
+        check_curvature(self.rate, False, "Mirror Descent")
         object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
 
     def init(self, n: int) -> MirrorState:
         """Return the state before round 1, at the point of X where the geometry is smallest."""
         n = whole("n", n, low=1)
         rate = self.rate.init(n)
-        return MirrorState(0, rate, self.rate.strength(rate), self.argmin(np.zeros(n), 1.0, weight=0.0))
+        strength, x = self.rate.strength(rate), self.argmin(np.zeros(n), 1.0, weight=0.0)
+        return MirrorState(0, rate, strength, x, None, strength)
 
     def play(self, state: MirrorState) -> Vector:
         """Return x_{t+1}."""
         return state.x
 
-    def see(self, state: MirrorState, features: Vector) -> MirrorState:
-        """Show the features of the example to come to a rate that looks at them."""
-        see = getattr(self.rate, "see", None)
-        if see is None:
+    @property
+    def observes(self) -> bool:
+        """Whether the rate looks at the features of the example to come."""
+        return hasattr(self.rate, "observe")
+
+    def observe(self, state: MirrorState, features: Vector) -> MirrorState:
+        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_t."""
+        observe = getattr(self.rate, "observe", None)
+        if observe is None:
             return state
-        rate = see(state.rate, features)
+        rate = observe(state.rate, features)
         return state._replace(rate=rate, strength=self.rate.strength(rate))
 
     def update(self, state: MirrorState, loss: Loss) -> MirrorState:
         """Step against g_t from x_t, with this round's penalty."""
         t, g = state.t + 1, loss.subgradient(state.x)
-        rate = self.rate.update(state.rate, g, loss.strong_convexity)
+        rate = self.rate.update(state.rate, g)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
-        z = g - self.geometry.gradient(strength, state.x)
-        return MirrorState(t, rate, strength, self.argmin.solve(z, strength, self.weights(t)))
+        z = g - gradient_at(self.geometry, strength, state.x, state.image)
+        return MirrorState(t, rate, strength, *self.argmin.locate(z, strength, self.weights(t)), strength)
 
     def initial(self, state: MirrorState) -> Regularizer:
         """Return r_0, around x_1."""
@@ -102,9 +114,13 @@ class MirrorDescent:
         r"""Return the round in its FTRL-Proximal form: Ψ as its tangent at $x_{t+1}$, and $r_t = B_{r_t}(x, x_t)$."""
         x, following, weight = before.x, after.x, self.weights(after.t)
         bound = linear_bound(loss, x)
-        moved = self.geometry.gradient(after.strength, x) - self.geometry.gradient(after.strength, following)
-        slope = moved - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
+        ends = [gradient_at(self.geometry, after.updated, s.x, s.image) for s in (before, after)]
+        slope = ends[0] - ends[1] - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
         value = weight * self.penalty(following) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ following))
-        regularizer = Regularizer.around(self.geometry, increment(self.rate, before.rate, after.rate), x)
-        return Round(bound.g, bound, 1.0, tangent, regularizer)
+        strength = growth(before.strength, after.updated)
+        regularizer = Regularizer.around(self.geometry, strength, x, before.image)
+        if not self.observes:
+            return Round(bound.g, bound, 1.0, tangent, regularizer)
+        observed = Regularizer.around(self.geometry, growth(after.updated, after.strength), following, after.image)
+        return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)

@@ -1,7 +1,7 @@
 """How FTRL treats a loss: as its tangent, as a quadratic below it, or as it is."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from forel.checks import Vector
 from forel.losses import Loss, Total, linear_bound, quadratic_bound
@@ -11,6 +11,11 @@ __all__ = ["Exact", "Linearized", "QuadraticBound", "Treatment"]
 
 class Treatment(Protocol):
     """What stands for f_t in the sum that FTRL minimises."""
+
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether that is as strongly convex as f_t."""
+        ...
 
     def bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the function that stands for the loss, equal to it at x and nowhere above it."""
@@ -32,6 +37,8 @@ class Linearized:
 
     Survey: Algorithm 2 and section 2.1
     """
+
+    keeps_curvature: ClassVar[bool] = False
 
     def bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the tangent at x."""
@@ -56,6 +63,8 @@ class QuadraticBound:
     Survey: section 3.7
     """
 
+    keeps_curvature: ClassVar[bool] = True
+
     def bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the quadratic that touches at x."""
         return quadratic_bound(loss, x) if loss.strong_convexity > 0 else linear_bound(loss, x)
@@ -77,6 +86,8 @@ class Exact:
 
     Survey: Algorithm 1
     """
+
+    keeps_curvature: ClassVar[bool] = True
 
     def bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the loss."""

@@ -6,11 +6,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from forel.algorithms import Algorithm, Round
+from forel.algorithms import Algorithm, Observer, Round
 from forel.analysis.gradient_norms import squared_norms
 from forel.analysis.optimality import suboptimality
-from forel.checks import Matrix, Vector, refuse, vector, whole
+from forel.checks import Matrix, Strength, Vector, refuse, vector, whole
 from forel.cvx import minimize
 from forel.losses import Loss, Total
 from forel.regularizers import Regularizer
@@ -28,6 +29,11 @@ class Stage(NamedTuple):
     losses: Total
     penalties: Total
     regularizer: Regularizer
+
+    @property
+    def strength(self) -> Strength:
+        """1/η_t, which measures g_t: that of r_{0:t} without what observing the next round's features added to it."""
+        return self.regularizer.strength if self.added.strength is None else self.added.strength
 
     def objective(self, x: Vector) -> float:
         """Return h_{0:t}(x)."""
@@ -159,6 +165,9 @@ def play(
     n : the dimension; an adversary needs it, otherwise it is taken from the first loss
     progress : called with t after each round
 
+    An algorithm that ``observes`` is shown the features of each round's example before it plays: those of the losses in
+    order, or what the adversary's ``features(t, x)`` returns, given the point that would be played without them.
+
     >>> from forel.algorithms import FTRL
     >>> from forel.geometries import Euclidean
     >>> from forel.losses import Linear
@@ -173,27 +182,51 @@ def play(
     if callable(losses):
         if limit is None or n is None:
             raise refuse("rounds, n", (rounds, n), "both, because an adversary goes on for ever and in any dimension")
-        adversary: Adversary = losses
-        return _against(algorithm, adversary, limit, whole("n", n, low=1), progress)
+        return _against(algorithm, losses, getattr(losses, "features", None), limit, whole("n", n, low=1), progress)
     sequence = tuple(losses)[:limit]
     if not sequence:
         raise refuse("losses", sequence, "at least one loss")
-    return _against(algorithm, lambda t, x: sequence[t - 1], len(sequence), n or dimension(sequence[0]), progress)
+    return _against(
+        algorithm,
+        lambda t, x: sequence[t - 1],
+        lambda t, x: _features(sequence[t - 1]),
+        len(sequence),
+        n or dimension(sequence[0]),
+        progress,
+    )
 
 
 def _against(
-    algorithm: Algorithm, adversary: Adversary, rounds: int, n: int, progress: Callable[[int], None] | None
+    algorithm: Algorithm,
+    adversary: Adversary,
+    features: Callable[[int, Vector], ArrayLike] | None,
+    rounds: int,
+    n: int,
+    progress: Callable[[int], None] | None,
 ) -> Trace:
+    observer = cast(Observer, algorithm) if getattr(algorithm, "observes", False) else None
+    if observer is not None and features is None:
+        raise refuse("losses", adversary, f"an adversary with features(t, x), at which {algorithm.rate} looks")
     state = algorithm.init(n)
-    states, losses = [state], []
+    states, losses = [], []
     for t in range(1, rounds + 1):
+        if observer is not None and features is not None:
+            state = observer.observe(state, vector("features", features(t, algorithm.play(state)), n))
         loss = adversary(t, algorithm.play(state))
-        state = algorithm.update(state, loss)
         states.append(state)
         losses.append(loss)
+        state = algorithm.update(state, loss)
         if progress is not None:
             progress(t)
-    return Trace(algorithm, tuple(states), tuple(losses))
+    return Trace(algorithm, (*states, state), tuple(losses))
+
+
+def _features(loss: Loss) -> Vector:
+    """Return what an example's point is multiplied with, for each of its coordinates, or refuse."""
+    features: Vector | None = getattr(loss, "features", None)
+    if features is None:
+        raise refuse("losses", loss, "examples, such as Example, whose features the algorithm can observe")
+    return np.repeat(features, getattr(getattr(loss, "loss", None), "classes", 1))
 
 
 def dimension(loss: Loss) -> int:

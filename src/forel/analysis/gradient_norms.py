@@ -54,7 +54,7 @@ def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float)
     rows = []
     for stage in stages:
         losses += stage.added.loss.strong_convexity
-        strengths = (before, stage.regularizer.strength)
+        strengths = (before, stage.strength)
         norms = [_norm(geometry, strength, losses + penalties, total) for strength in strengths]
         rows.append([norm.dual(stage.added.g) ** 2 for norm in norms])
         if stage.added.weight > 0 and not isinstance(stage.added.penalty, Linear):

@@ -1,11 +1,16 @@
 """Geometries that know the gradient of their conjugate: softmax for the entropy, the dual exponent for p-norms."""
 
+import math
+from typing import cast
+
 import numpy as np
 
 from forel.argmin.problem import Problem, Solve, shrink
 from forel.checks import Vector
 from forel.geometries import SquaredPNorm
 from forel.sets import Reals, Simplex
+
+__all__ = ["IMAGES", "dual_exponent", "softmax"]
 
 
 def softmax(problem: Problem) -> Solve | None:
@@ -46,3 +51,26 @@ def dual_exponent(problem: Problem) -> Solve | None:
         return geometry.conjugate_gradient(strength, shrink(z, weight * l1))
 
     return solve
+
+
+def _softmax_image(problem: Problem) -> Solve:
+    r"""Plan $1 + \log x$, which is finite where $x$ itself underflows."""
+    l1, total = problem.l1, cast(Simplex, problem.feasible).total
+
+    def image(z: Vector, strength: float, weight: float) -> Vector:
+        exponents: Vector = (-z - weight * l1) / strength
+        exponents -= exponents.max()
+        exponents += 1 + math.log(total) - math.log(np.exp(exponents).sum())
+        return exponents
+
+    return image
+
+
+def _dual_exponent_image(problem: Problem) -> Solve:
+    r"""Plan $-S_{\alpha\lambda_1}(z)/\sigma$, of which for p near 1 most coordinates underflow in x."""
+    l1 = problem.l1
+    return lambda z, strength, weight: shrink(z, weight * l1) / strength
+
+
+# How the closed forms of this file know the mirror image ∇φ_1(x) of their minimiser, by their names in CLOSED_FORMS.
+IMAGES = {"softmax": _softmax_image, "dual exponent": _dual_exponent_image}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from forel.argmin.ball import ball
 from forel.argmin.coordinate import coordinate
 from forel.argmin.group import group
 from forel.argmin.linear import affine, half_space
-from forel.argmin.mirror import dual_exponent, softmax
+from forel.argmin.mirror import IMAGES, dual_exponent, softmax
 from forel.argmin.problem import Problem, Solve
 from forel.argmin.rotation import rotation
 from forel.argmin.simplex import l1_ball, simplex
@@ -36,6 +36,13 @@ CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {
 }
 SOLVER = "solver"
 EVERYWHERE = Reals()
+
+
+class Minimizer(NamedTuple):
+    """A minimiser x and its mirror image ∇φ_1(x), where that knows coordinates which underflow in x; None elsewhere."""
+
+    x: Vector
+    image: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +73,7 @@ class Argmin:
     method: str = field(init=False)
     dimension: int | None = field(init=False)
     _solve: Solve = field(init=False, repr=False)
+    _image: Solve | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         problem = Problem.of(self.geometry, self.penalty, self.feasible)
@@ -74,6 +82,7 @@ class Argmin:
         object.__setattr__(self, "dimension", problem.dimension)
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "_solve", solve or solver(problem))
+        object.__setattr__(self, "_image", IMAGES[method](problem) if method in IMAGES else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts; how they are solved is decided again."""
@@ -94,6 +103,10 @@ class Argmin:
                 "positive strength or a bounded feasible set"
             )
         return x
+
+    def locate(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
+        """Return what ``solve`` returns, and its mirror image where that says more."""
+        return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
 
     def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:
         """Return z·x + αΨ(x) + φ_σ(x), infinite outside X."""

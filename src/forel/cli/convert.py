@@ -14,6 +14,7 @@ from forel.cli.options import (
     Importance,
     Keep,
     Label,
+    LineLimit,
     OnError,
     reading_of,
     source_of,
@@ -47,6 +48,7 @@ def convert(
     ignore: Ignore = None,
     categories: Categories = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     data: Data = None,
 ) -> None:
     """Convert data to another format, or a model to a small one.
@@ -73,6 +75,7 @@ def convert(
 
         reading |= {"keep": keep} if keep else {}
         reading |= {} if bits is None else {"bits": bits}
+        reading |= {} if line_limit is None else {"line_limit": line_limit}
         done = convert(source, output, to, **reading)
         typer.echo(f"{done.rows:,} examples written to {output}", err=True)
         for what, times in done.lost.items():

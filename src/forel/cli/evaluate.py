@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from forel.cli.options import AsJson, Data, Files, Form, Label, OnError, Threads, reading_of, source_of
+from forel.cli.options import AsJson, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
 from forel.cli.sentences import sentences
 
 
@@ -16,6 +16,7 @@ def evaluate(
     form: Form = "auto",
     label: Label = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,9 +33,8 @@ def evaluate(
         from forel.store import load
 
         stored = load(model)
-        found = evaluate(
-            source_of(files, data), stored, threads=threads, **reading_of(form, label, None, None, None, on_error)
-        )
+        reading = {**reading_of(form, label, None, None, None, on_error), "line_limit": line_limit}
+        found = evaluate(source_of(files, data), stored, threads=threads, **reading)
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return

@@ -1,6 +1,6 @@
 """``forel generate``: examples with known truth, to try things on."""
 
-import pathlib
+import gzip
 import sys
 from typing import Annotated, Literal
 
@@ -22,13 +22,29 @@ def generate(
     """
     from forel.clicks import write_clicks
 
-    chosen = form if form != "auto" else "csv" if output.endswith(".csv") else "vw"
     with sentences():
+        chosen = _format(output) if form == "auto" else form
         if output == "-":
             truth = write_clicks(sys.stdout.buffer, rows, chosen, seed)
+        elif output.endswith(".gz"):
+            # Without a name and a time in it, the same seed gives the same bytes.
+            with open(output, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                truth = write_clicks(packed, rows, chosen, seed)
         else:
-            with pathlib.Path(output).open("wb") as file:
+            with open(output, "wb") as file:
                 truth = write_clicks(file, rows, chosen, seed)
     typer.echo(
         f"{truth.rows:,} rows, {truth.clicks:,} clicks; the true chances have a log-loss of {truth.loss:.4f}", err=True
     )
+
+
+def _format(output: str) -> str:
+    """Return the format that a name says; names that say nothing are VW's text."""
+    from forel.checks import refuse
+    from forel.formats.recognise import SUFFIXES
+
+    suffix = output.lower().removesuffix(".gz").rpartition(".")[2]
+    found = "zstd" if suffix in ("zst", "zstd") else SUFFIXES.get(suffix, "vw")
+    if found not in ("vw", "csv"):
+        raise refuse("--output", output, f"a name for vw or csv, which forel convert makes {found} of; or --format")
+    return found

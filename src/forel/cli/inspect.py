@@ -1,6 +1,7 @@
 """``forel inspect``: what is in a model file."""
 
 import json
+from collections import Counter
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -37,7 +38,8 @@ def inspect(
         mixed = found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
-                said = (f"{k}={_short(v)}" for k, v in value.items() if v is not None)
+                shown = {k: _counted(v) if k == "kinds" else _short(v) for k, v in value.items() if v is not None}
+                said = (f"{k}={v}" for k, v in shown.items())
                 table.add_row(name, escape(", ".join(said)))
             elif name != "weights" and value is not None:
                 table.add_row(name, escape(_short(value)))
@@ -111,3 +113,8 @@ def _short(value: Any) -> str:
     if isinstance(value, bool):
         return str(value)
     return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _counted(kinds: dict[str, str]) -> str:
+    """Return in short what columns hold, of which there may be many."""
+    return " and ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds.values()).items()))

@@ -57,6 +57,15 @@ Interactions = Annotated[
 OnError = Annotated[
     str, typer.Option(help="raise, or skip to leave out and count what is malformed.", rich_help_panel=READING)
 ]
+LineLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--line-limit",
+        help="Bytes of the longest line or header, beyond which text is refused; 64 MB, of JSON 4 MB, if not said.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(help="Threads that parse; results are the same for any number.", rich_help_panel=READING)
 ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forel.cli.options import VW, Data, Files, Form, Label, OnError, Threads, reading_of, source_of
+from forel.cli.options import VW, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
 from forel.cli.sentences import sentences
 
 LINKS = ("auto", "identity", "logistic", "glf1")
@@ -31,6 +31,7 @@ def predict(
     form: Form = "auto",
     label: Label = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     threads: Threads = None,
 ) -> None:
     """Write a prediction for each example, followed by its tag if it has one.
@@ -49,7 +50,7 @@ def predict(
         check_files({"--output": output}, [*source, model])
         stored = load(model)
         turn = link_of(link, settings_of(stored))
-        reading = {**reading_of(form, label, None, None, None, on_error), "tags": True}
+        reading = {**reading_of(form, label, None, None, None, on_error), "tags": True, "line_limit": line_limit}
         with writing(output) as write:
             problems = Problems()
             for block, margins in predictions(source, stored, threads, problems, **reading):

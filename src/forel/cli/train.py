@@ -21,6 +21,7 @@ from forel.cli.options import (
     Interactions,
     Keep,
     Label,
+    LineLimit,
     Log,
     OnError,
     Threads,
@@ -28,6 +29,7 @@ from forel.cli.options import (
     source_of,
 )
 from forel.cli.sentences import sentences
+from forel.cli.vowpal import as_in_vowpal_wabbit
 
 
 def train(
@@ -40,7 +42,6 @@ def train(
         str,
         typer.Option(
             "--loss",
-            "--loss_function",
             help="logistic, hinge, squared_hinge, squared, absolute, huber, quantile, poisson, …",
         ),
     ] = "logistic",
@@ -54,16 +55,13 @@ def train(
         float | None,
         typer.Option(
             "--alpha",
-            "--ftrl_alpha",
             help="The scale of the learning rate, for one model; without it, 16 settings are mixed.",
             show_default=False,
         ),
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(
-            "--beta", "--ftrl_beta", help="What damps the first steps of the rate; 1 with --alpha.", show_default=False
-        ),
+        typer.Option("--beta", help="What damps the first steps of the rate; 1 with --alpha.", show_default=False),
     ] = None,
     rate: Annotated[
         str | None,
@@ -158,6 +156,7 @@ def train(
     bucket: Bucket = None,
     interactions: Interactions = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     threads: Threads = None,
     data: Data = None,
     test: Annotated[
@@ -168,8 +167,29 @@ def train(
     ] = False,
     ftrl: Annotated[
         bool,
-        typer.Option("--ftrl", "--save_resume", help="As it is: FTRL-Proximal, and whole models.", rich_help_panel=VW),
+        typer.Option(
+            "--ftrl",
+            "--save_resume",
+            help="FTRL-Proximal and whole models, as always; with an alpha, learn as VW does.",
+            rich_help_panel=VW,
+        ),
     ] = False,
+    ftrl_alpha: Annotated[
+        float | None,
+        typer.Option("--ftrl_alpha", help="--alpha of VW.", rich_help_panel=VW, show_default=False),
+    ] = None,
+    ftrl_beta: Annotated[
+        float | None, typer.Option("--ftrl_beta", help="--beta of VW.", rich_help_panel=VW, show_default=False)
+    ] = None,
+    loss_function: Annotated[
+        str | None,
+        typer.Option(
+            "--loss_function",
+            help="--loss of VW: its squared loss is (p − y)², twice the one here.",
+            rich_help_panel=VW,
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -188,8 +208,8 @@ def train(
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --ftrl_beta 1 --l1 1
 
     For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --ftrl_alpha, --ftrl_beta, --passes, --link,
-    --noconstant and --holdout_off mean what they mean there; hashes differ, and so do defaults, which are shown.
-    docs/guide/from_vw.md has more.
+    --noconstant and --holdout_off mean what they mean there, and so do --loss_function and its constant where there is
+    an alpha; hashes differ, and so do defaults, which are shown. docs/guide/from_vw.md has more.
     """
     source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
     if test:
@@ -201,9 +221,9 @@ def train(
         from forel.cli.predict import predict
 
         if predictions is not None:
-            predict(source, start, predictions, link, None, True, form, label, on_error, threads)
+            predict(source, start, predictions, link, None, True, form, label, on_error, line_limit, threads)
         else:
-            evaluate(source, start, None, form, label, on_error, threads, as_json)
+            evaluate(source, start, None, form, label, on_error, line_limit, threads, as_json)
         return
     with sentences():
         from forel.cli.outputs import Kept, Predictions, save_model, write_all
@@ -222,18 +242,22 @@ def train(
         }  # fmt: skip
         outputs = {"--model": model, "--predictions": predictions, "--report": report, "--keep-cache": cache}
         check_files(outputs, source)
+        said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
+        spelled = {"loss": loss_function, "alpha": ftrl_alpha, "beta": ftrl_beta}
+        given, said, constant = as_in_vowpal_wabbit(given, spelled, ftrl, said)
         saving = checkpoint_of(model, checkpoint, resume, predictions, cache)
         stored = None if start is None else load(start)
         chosen = settle(**given, lanes=lanes) if stored is None else None
         if stored is not None:
             # What was said has to be what the model was begun with; what was not said is.
-            said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
             chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
         page = None if report is None else Page(report, source, certificate)
         if page is not None:
             reading |= page.reading
         columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
         reading |= {name: tuple(value) for name, value in columns.items() if value}
+        reading |= {} if line_limit is None else {"line_limit": line_limit}
+        reading |= {"constant": True} if constant and stored is None else {}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
             out = None
@@ -252,7 +276,8 @@ def train(
                 trained = train(
                     source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
                     holdout_after=None if holdout_off else holdout_after, threads=threads,
-                    certified=certificate, share=share, start=stored, progress=each, cache=cache, **saving, **reading,
+                    certified=certificate, share=share, start=stored, copy=False, progress=each, cache=cache,
+                    **saving, **reading,
                 )  # fmt: skip
             aside, saved = predictions == "-", save_model(trained, model, Kept(serving, best))
             write_all(

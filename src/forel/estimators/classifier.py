@@ -110,11 +110,13 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.lanes = lanes
         self.seed = seed
 
+    @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
         continues = bool(self.warm_start) and shared.is_fitted(self)
         return self._learn(X, y, self.classes_ if continues else None, sample_weight, continues, self.passes)
 
+    @shared.learns
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "FTRLClassifier":
@@ -145,6 +147,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
         return self
 
+    @shared.predicts
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the margins: of the second of two classes, or a column a class."""
         found = shared.margins(self, X)
@@ -153,6 +156,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Two classes with a margin each, as softmax has them, are told apart by the difference.
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
+    @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest margin for each row."""
         found = shared.margins(self, X)
@@ -161,6 +165,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return chosen
 
     @_with_logistic
+    @shared.predicts
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of each class's probability, finite however large a margin is."""
         found = shared.margins(self, X).astype(np.float64)
@@ -171,6 +176,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return logs
 
     @_with_logistic
+    @shared.predicts
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return each class's probability, a row an example."""
         probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))

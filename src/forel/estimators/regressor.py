@@ -90,10 +90,12 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.lanes = lanes
         self.seed = seed
 
+    @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
         """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
         return self._learn(X, y, sample_weight, bool(self.warm_start) and shared.is_fitted(self), self.passes)
 
+    @shared.learns
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
         """Learn from each row in turn, going on from what was learned."""
         return self._learn(X, y, sample_weight, shared.is_fitted(self), None)
@@ -106,6 +108,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         shared.train(self, model, X, y, sample_weight, passes)
         return self
 
+    @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
         found: NDArray[Any] = shared.margins(self, X)[:, 0]

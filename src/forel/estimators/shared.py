@@ -3,8 +3,10 @@
 Functions rather than a base class: those that take an estimator first are put into both classes as they are.
 """
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,42 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forel.checks import refuse, vector, whole
+from forel.checks import real, refuse, vector, whole
 from forel.grid import settle
+from forel.guard import Guard
 from forel.linear import Linear, Settings, rows_of
 from forel.mixture import Mixture
 
+F = TypeVar("F", bound=Callable[..., Any])
 UNSAID = ("alpha", "beta", "l1", "rate")  # what may be None: as is best for most
+
+
+def guard_of(estimator: Any) -> Guard:
+    """Return the estimator's guard, which comes with its first fit: scikit-learn wants constructors to do nothing."""
+    guard: Guard = vars(estimator).setdefault("_guard", Guard())
+    return guard
+
+
+def learns(method: F) -> F:
+    """Let a method train an estimator, one call at a time."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with guard_of(self).changing():
+            return method(self, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]
+
+
+def predicts(method: F) -> F:
+    """Let a method answer by a whole state of an estimator, beside others that do."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        guard = vars(self).get("_guard")
+        return method(self, *args, **kwargs) if guard is None else guard.read(lambda: method(self, *args, **kwargs))
+
+    return guarded  # type: ignore[return-value]
 
 
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
@@ -43,6 +75,9 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
     """Return X, or X and y, as scikit-learn understands them; feature names and counts are set or checked."""
     # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
     dtypes = [dtype_of(estimator), np.float32, np.float64]
+    for name, given in (("X", X), ("y", y)):
+        if isinstance(given, np.ma.MaskedArray):
+            real(name, given)  # scikit-learn would drop the mask; complex numbers it refuses itself
     return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
 
 
@@ -103,7 +138,7 @@ def train(
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
     """Return sample weights as numbers of at least 0, one a row; all may be 0 only in a piece of a stream."""
-    given = np.asarray(sample_weight)
+    given = np.asarray(real("sample_weight", sample_weight))
     held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
     if held.min() < 0:
         k = int(np.argmax(held < 0))
@@ -162,7 +197,8 @@ def certificate(estimator: Any) -> Any:
     model: Linear | Mixture = estimator._model
     if not model.certified:
         raise AttributeError("certificate_ needs certified=True, from the first row on")
-    proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
+    with model._guard.reading():
+        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
     return proofs[0] if len(proofs) == 1 else proofs
 
 

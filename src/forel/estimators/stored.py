@@ -10,7 +10,7 @@ from forel.checks import refuse
 from forel.estimators import classifier
 from forel.estimators.classifier import FTRLClassifier
 from forel.estimators.regressor import FTRLRegressor
-from forel.estimators.shared import UNSAID
+from forel.estimators.shared import UNSAID, guard_of
 from forel.linear import Linear, Settings
 from forel.mixture import Mixture
 from forel.store import Stored
@@ -55,6 +55,7 @@ def estimator_of(stored: Stored) -> Any:
     estimator._model, estimator._progress = model, (suffered, seen)
     estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
+    guard_of(estimator)
     if known.get("feature_names"):
         estimator.feature_names_in_ = np.array(known["feature_names"], dtype=object)
     if kind is FTRLClassifier:

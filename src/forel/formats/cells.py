@@ -42,26 +42,38 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A feature by the name of its column: row r has word ``codes[r]``, or r without codes; without words, a number."""
+    """A feature by the name of its column: row r has word ``codes[r]``, or r without codes; without words, a number.
+
+    Rows that ``spelled`` marks have a word of ``others`` instead.
+    """
 
     key: bytes
     words: Words | None = None
     codes: NDArray[Any] | None = None
+    others: Words | None = None
+    spelled: NDArray[np.bool_] | None = None
 
     def meet(self, names: Names, slots: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
         """Keep the names of some rows, whose slots these are."""
         if self.words is None:
-            rows = rows[:1]
+            spelled = np.zeros(rows.size, bool) if self.spelled is None else self.spelled[rows]
+            rows = np.concatenate([rows[~spelled][:1], rows[spelled]])
         names.meet(slots[rows], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k]))))
 
     def hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return the whole hashes of some rows."""
         if self.words is None:
-            return np.full(rows.size, start_of(self.key), np.uint64)
-        return self.words.hashes(self.key, rows if self.codes is None else self.codes[rows])
+            found = np.full(rows.size, start_of(self.key), np.uint64)
+        else:
+            found = self.words.hashes(self.key, rows if self.codes is None else self.codes[rows])
+        if self.others is not None and self.spelled is not None:
+            found = np.where(self.spelled[rows], self.others.hashes(self.key, rows), found)
+        return found
 
     def word(self, row: int) -> tuple[bytes, bytes]:
         """Return the namespace and the name of a row's feature."""
+        if self.others is not None and self.spelled is not None and self.spelled[row]:
+            return self.key, self.others[row]
         if self.words is None:
             return b"", self.key
         return self.key, self.words[row if self.codes is None else self.codes[row]]

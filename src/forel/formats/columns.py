@@ -1,12 +1,12 @@
 """Which columns or keys are what: label, importance, features."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from forel.checks import refuse
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "repeated"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,9 @@ class Columns:
     log : the names whose numbers are taken on a logarithmic scale
     bucket : the names whose numbers become categories by size, each with its buckets to a doubling
     unlabelled : whether the label's and the importance's columns may be missing
+    unweighted : whether the importance's may be
+    known : the kinds of columns as a model knows them: "number", "category" or "either"
+    strict : whether a word in a column of numbers is malformed; if not, it is a category of that column
 
     >>> Columns(label="y", ignore=("id",)).features(["id", "x", "y"])
     ['x']
@@ -35,10 +38,13 @@ class Columns:
     log: tuple[str, ...] = ()
     bucket: tuple[tuple[str, int], ...] = ()
     unlabelled: bool = False
+    unweighted: bool = False
+    known: Mapping[str, str] = field(default_factory=dict, compare=False)
+    strict: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         said = (*self.categories, *self.log, *self.buckets)
-        twice = next((name for k, name in enumerate(said) if name in said[:k]), None)
+        twice = repeated(said)
         if twice is not None:
             raise refuse("categories, log, bucket", twice, "one of these for a column")
 
@@ -49,16 +55,19 @@ class Columns:
 
     @cached_property
     def kinds(self) -> dict[str, str]:
-        """What is known of columns before their first value."""
+        """What was said of columns."""
         return dict.fromkeys(self.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
 
     def uses(self, name: str) -> bool:
         """Tell whether a name is a feature's."""
-        return (
-            name not in (self.label, self.importance)
-            and name not in self.ignore
-            and (self.keep is None or name in self.keep)
-        )
+        left_out, kept = self._chosen
+        return name not in left_out and (kept is None or name in kept)
+
+    @cached_property
+    def _chosen(self) -> tuple[frozenset[str | None], frozenset[str] | None]:
+        """What is no feature, and what alone is, if that was said."""
+        kept = None if self.keep is None else frozenset(self.keep)
+        return frozenset((self.label, self.importance, *self.ignore)), kept
 
     @property
     def chosen(self) -> "Columns":
@@ -74,17 +83,32 @@ class Columns:
     def features(self, names: Iterable[str]) -> list[str]:
         """Return the features among all names of a table, or refuse names that it does not have."""
         there = list(names)
-        optional = ("label", "importance") if self.unlabelled else ()
+        names = frozenset(there)
+        optional = ("label", "importance") if self.unlabelled else ("importance",) if self.unweighted else ()
         for what in ("label", "importance", "keep", "ignore", "categories", "log", "buckets"):
             given = () if what in optional else getattr(self, what)
             for name in (given,) if isinstance(given, str) else given or ():
-                if name not in there:
+                if name not in names:
                     raise refuse(
                         what.removesuffix("s") if what == "buckets" else what,
                         name,
                         f"one of the columns {', '.join(there)}",
                     )
-        twice = next((name for k, name in enumerate(there) if name in there[:k]), None)
+        twice = repeated(there)
         if twice is not None:
             raise refuse("columns", f"{twice} twice", "a name for each column of its own")
         return [name for name in there if self.uses(name)]
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that was there before, if any.
+
+    >>> repeated(["a", "b", "a"])
+    'a'
+    """
+    met: set[str] = set()
+    for name in names:
+        if name in met:
+            return name
+        met.add(name)
+    return None

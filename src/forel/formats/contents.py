@@ -1,7 +1,7 @@
 """What a column of a table holds, numbers or words, and how it becomes labels or a feature."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from forel.formats.buffers import Buffers
 from forel.formats.cells import Column, Faults, Words, start_of
 from forel.formats.columns import Columns
 from forel.formats.hashing import hash_spans
+from forel.formats.problems import shown
 from forel.formats.scanners import scanner
 from forel.formats.transforms import buckets, logarithms
 
@@ -20,15 +21,26 @@ __all__ = ["Book", "Coded", "Hashed", "Numbers", "Strings", "bucketed", "numeric
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers as float32, which rows have one, and the numbers before they were narrowed."""
+    """Numbers as float32, which rows have one, and the numbers before they were narrowed.
+
+    ``strays`` are the words of rows that hold something else, if there are any.
+    """
 
     values: NDArray[np.float32]
     there: NDArray[np.bool_]
     wide: NDArray[Any]
+    strays: "Strings | None" = None
 
     def part(self, rows: slice) -> "Numbers":
         """Return some rows."""
-        return Numbers(self.values[rows], self.there[rows], self.wide[rows])
+        strays = None if self.strays is None else self.strays.part(rows)
+        return Numbers(self.values[rows], self.there[rows], self.wide[rows], strays)
+
+    def refuse_strays(self, name: str, expected: str, faults: Faults) -> None:
+        """Meet a problem for each row that holds something else."""
+        if self.strays is not None:
+            rows = np.flatnonzero(self.strays.there)
+            faults.meet(name, rows, [shown(self.strays.words[row]) for row in rows.tolist()], expected)
 
     def infinite(self) -> NDArray[np.int64]:
         """Return the rows whose numbers are beyond float32."""
@@ -145,6 +157,23 @@ def numeric(
     """Fill one column of the cells with numbers, their logarithms or their buckets."""
     key, bad = name.encode(), numbers.infinite()
     faults.meet(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32, or null")
+    strays = numbers.strays
+    if columns.strict and columns.known.get(name) != "either":
+        since = "in earlier rows" if name in columns.known else "the column's first"
+        numbers.refuse_strays(name, f"a number, as {since}; or say categories=[{name!r}]", faults)
+        strays = None
+    made = _filled(numbers, name, key, place, columns, cells, mask)
+    if strays is None:
+        return made
+    rows = np.flatnonzero(strays.there)
+    cells.slots[rows, place] = strays.words.hashes(key, rows) & mask
+    cells.values[rows, place], cells.there[rows, place] = 1, True
+    return replace(made, others=strays.words, spelled=strays.there)
+
+
+def _filled(
+    numbers: Numbers, name: str, key: bytes, place: int, columns: Columns, cells: Cells, mask: np.uint64
+) -> Column:
     if name in columns.buckets:
         made = bucketed(numbers, columns.buckets[name], key, mask)
         slots = np.where(made.there, made.slots[made.codes], np.int32(-1))
@@ -171,6 +200,7 @@ def targets(
 
 def target(numbers: Numbers, name: str, missing: float, faults: Faults) -> NDArray[np.float32]:
     """Return the labels or importances of some rows."""
+    numbers.refuse_strays(name, "a number", faults)
     bad = numbers.infinite()
     faults.meet(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32")
     return np.where(numbers.there, numbers.values, np.float32(missing))

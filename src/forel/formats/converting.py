@@ -14,7 +14,7 @@ from forel.formats.delimited import delimited
 from forel.formats.problems import Problems
 from forel.formats.reading import open_blocks
 from forel.formats.recognise import SUFFIXES, recognise
-from forel.formats.sources import expand, opened
+from forel.formats.sources import LONGEST, expand, opened
 from forel.formats.tables import arrow_batches, numbered, parquet_batches
 from forel.formats.writing import WRITERS
 
@@ -99,7 +99,8 @@ def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Conver
         if form not in TABLES:
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
         writer, schema = None, None
-        for batch in _batches(stream, form, tuple(reading.get("categories", ())), problems, files[0]):
+        limit = reading.get("line_limit") or LONGEST
+        for batch in _batches(stream, form, tuple(reading.get("categories", ())), problems, files[0], limit):
             used = columns.features(batch.schema.names)
             batch = batch.select([n for n in batch.schema.names if n in (*used, columns.label, columns.importance)])
             if writer is None:
@@ -115,13 +116,15 @@ def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Conver
     return Converted(rows, {}, problems)
 
 
-def _batches(stream: Any, form: str, categories: tuple[str, ...], problems: Problems, file: str) -> Iterator[Any]:
+def _batches(
+    stream: Any, form: str, categories: tuple[str, ...], problems: Problems, file: str, limit: int
+) -> Iterator[Any]:
     if form in COLUMNAR:
         opener = parquet_batches if form == "parquet" else arrow_batches
         yield from (batch for batch, _ in numbered(opener(stream), f"{form} file", problems, file))
         return
     kinds = dict.fromkeys(categories, "category")
-    for batch, _ in delimited(stream, "," if form == "csv" else "\t", kinds, 1 << 20, problems, file):
+    for batch, _ in delimited(stream, "," if form == "csv" else "\t", kinds, 1 << 20, problems, file, limit):
         yield _as_text(batch)
 
 

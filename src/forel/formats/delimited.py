@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forel.formats.arrow import call, cast, numbers, strings
 from forel.formats.header import header
 from forel.formats.problems import Malformed, Problems, shown
-from forel.formats.sources import BROKEN
+from forel.formats.sources import BROKEN, LONGEST
 from forel.formats.spelling import NOTHING, number_in, says_nothing
 from forel.formats.tables import Numbered
 
@@ -18,8 +18,9 @@ __all__ = ["delimited"]
 
 
 def delimited(
-    stream: Any, separator: str, known: Mapping[str, str], block_bytes: int, problems: Problems, file: str
-) -> Iterator[Numbered]:
+    stream: Any, separator: str, known: Mapping[str, str], block_bytes: int, problems: Problems, file: str,
+    limit: int = LONGEST,
+) -> Iterator[Numbered]:  # fmt: skip
     r"""Yield typed batches of the rows of a stream, with their lines; line ends within quotes do not count.
 
     ``known`` says which columns are of kind "category" or "number", whatever their first value is.
@@ -33,7 +34,7 @@ def delimited(
     import pyarrow.csv as pacsv
 
     try:
-        names = header(stream, separator, file)
+        names = header(stream, separator, file, limit)
     except Malformed as wrong:
         problems.meet(wrong)
         return

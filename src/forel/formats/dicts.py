@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from forel.formats.block import Block
 from forel.formats.columns import Columns
 from forel.formats.crosses import Entries, Step, crossed
 from forel.formats.hashing import START, hash_name, hash_names
+from forel.formats.kinds import join
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems, shown
 from forel.formats.sources import Chunk
+from forel.formats.spelling import number_in, written
 from forel.formats.transforms import buckets, logarithms
 
 __all__ = ["dict_blocks", "json_dicts"]
 
+NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
 KINDS = "a number, a string, true or false, null, an object, or a list of strings"
 ENTRIES, CROSSED = 1 << 16, 1 << 13  # of a block, about; fewer where crosses make much of them
@@ -30,8 +34,8 @@ class _Wrong(Exception):
 class _Rows:
     """Rows of the next block, as far as they are read."""
 
-    def __init__(self, step: Step | None = None) -> None:
-        self.step = step
+    def __init__(self, columns: Columns, found: dict[str, str], step: Step | None = None) -> None:
+        self.columns, self.found, self.step = columns, found, step
         self.kinds: list[int] = []
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
@@ -40,9 +44,9 @@ class _Rows:
         self.importance: list[float] = []
         self.lines: list[int] = []
 
-    def add(self, item: Any, columns: Columns, line: int) -> None:
+    def add(self, item: Any, line: int) -> None:
         """Add an example, or nothing of it."""
-        start = len(self.names)
+        start, columns = len(self.names), self.columns
         try:
             if not isinstance(item, Mapping):
                 raise _Wrong(None, type(item).__name__, "a dict of features")
@@ -52,7 +56,10 @@ class _Rows:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
                 if columns.uses(key):
-                    self._feature(b"", key, _changed(key, value, columns))
+                    changed = _changed(key, value, columns)
+                    self._feature(b"", key, changed)
+                    if key not in columns.kinds:
+                        self._note(key, changed)
                     if self.step is not None:
                         kind = self.step.kind(_bytes(key))
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
@@ -84,6 +91,13 @@ class _Rows:
             self.values.append(_number(key, value, 0.0))
             self.names.append((namespace, name))
 
+    def _note(self, key: str, value: Any) -> None:
+        """Keep what kind of value a key has."""
+        if isinstance(value, str):
+            join(self.found, self.columns.known, key, "category")
+        elif isinstance(value, NUMERIC):
+            join(self.found, self.columns.known, key, "number")
+
     def _word(self, k: int) -> tuple[bytes, bytes]:
         return self.names[k]
 
@@ -106,8 +120,14 @@ class _Rows:
 
 def _changed(key: str, value: Any, columns: Columns) -> Any:
     """Return the value of a key on the scale that was asked for, or as the category it stands for."""
-    if key in columns.categories and isinstance(value, int | float | np.number | np.bool_):
-        return str(value)
+    kind = columns.kinds.get(key) or columns.known.get(key)
+    if kind == "category" and isinstance(value, NUMERIC):
+        return written(value)
+    if kind == "number" and isinstance(value, str) and (key in columns.known or not columns.strict):
+        with suppress(ValueError):  # what is no number stays a category
+            value = number_in(_bytes(value))
+        if isinstance(value, str):
+            return value
     if value is None or columns.kinds.get(key) != "number":
         return value
     number = _number(key, value, 0.0, "a number, or null")
@@ -121,7 +141,7 @@ def _bytes(text: str) -> bytes:
 def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> float:
     if value is None:
         return missing
-    if not isinstance(value, int | float | np.number | np.bool_):
+    if not isinstance(value, NUMERIC):
         raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
     if not -LARGEST <= value <= LARGEST:
         raise _Wrong(key, f"{value!r:.40}", "a number within the range of float32")
@@ -130,19 +150,20 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 def dict_blocks(
     items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
-    step: Step | None = None,
+    step: Step | None = None, kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
-    """Yield blocks of numbered dicts."""
-    rows, most = _Rows(step), ENTRIES if step is None else CROSSED
+    """Yield blocks of numbered dicts; ``kinds_found`` takes what values of keys turned out to be."""
+    found = {} if kinds_found is None else kinds_found
+    rows, most = _Rows(columns, found, step), ENTRIES if step is None else CROSSED
     for line, item in items:
         try:
-            rows.add(item, columns, line)
+            rows.add(item, line)
         except _Wrong as wrong:
             key, got, expected = wrong.args
             problems.meet(Malformed(file, line, key, got, expected))
         if len(rows.names) + len(rows.labels) >= most:
             yield rows.block(bits, names, problems, file)
-            rows = _Rows(step)
+            rows = _Rows(columns, found, step)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
 

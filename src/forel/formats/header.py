@@ -5,18 +5,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from forel.checks import refuse
+from forel.formats.columns import repeated
 from forel.formats.problems import Malformed, shown
-from forel.formats.sources import BROKEN
+from forel.formats.sources import BROKEN, LONGEST, too_long
 
 __all__ = ["header"]
 
 
-def header(stream: Any, separator: str, file: str) -> list[str]:
-    """Read the names of the columns, and not a byte more."""
-    held = []
+def header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
+    """Read the names of the columns, and not a byte more; a header of more than ``limit`` bytes is refused."""
+    held: list[bytes] = []
 
     def lines() -> Iterator[str]:
-        while line := stream.readline():
+        room = limit
+        while line := stream.readline(room + 1):
+            room -= len(line)
+            if room < 0:
+                raise too_long(file, 1, "a header", limit)
             held.append(line)
             yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")
 
@@ -28,7 +33,7 @@ def header(stream: Any, separator: str, file: str) -> list[str]:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
         raise Malformed(file, 1, None, "no header", "the names of the columns")
-    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    twice = repeated(names)
     if twice is not None:
         raise refuse("columns", f"{twice} twice", "a name for each column of its own")
     return names

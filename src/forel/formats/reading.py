@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from forel.checks import refuse, whole
@@ -12,21 +12,25 @@ from forel.formats.apart import Apart
 from forel.formats.block import Block
 from forel.formats.cached import Cache, cache_in
 from forel.formats.columns import Columns
+from forel.formats.constant import name_constant, with_constant
 from forel.formats.crosses import CHUNK, Step, crosses_of
 from forel.formats.dicts import dict_blocks, json_dicts
+from forel.formats.kinds import Kinds, checked
 from forel.formats.lines import LineFormat, parse_lines
 from forel.formats.names import Names
 from forel.formats.place import BEGINNING, Place, single_sources
 from forel.formats.problems import Malformed, Problems
 from forel.formats.recognise import FORMATS, recognise
 from forel.formats.separated import Separated, parse_separated
-from forel.formats.sources import BROKEN, chunks, opened, skip
+from forel.formats.sources import BROKEN, LONGEST, chunks, opened, skip
 from forel.formats.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
 from forel.formats.tasks import Task, found, ready
 from forel.formats.transforms import bucket_of
 
 __all__ = ["BLOCK_BYTES", "Reader", "open_blocks"]
 
+LENIENT = ("unlabelled", "unweighted", "strict")  # options that say what may be missing or odd, not what it means
+OBJECTS = 16  # how much more memory an object of JSON takes than a line of other formats, roughly
 BLOCK_BYTES = 1 << 21  # long enough that what is done once for each block does not count, and some fit into a cache
 
 
@@ -42,6 +46,8 @@ class Options:
     block_bytes: int = BLOCK_BYTES
     interactions: tuple[Any, ...] = ()
     step: Step | None = None
+    constant: bool = False
+    line_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.format != "auto" and self.format not in FORMATS:
@@ -50,13 +56,23 @@ class Options:
             raise refuse("bits", self.bits, "1 to 31")
         if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
             raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
+        # Compiled code counts entries of a chunk in 32 bits.
+        if self.line_limit is not None and whole("line_limit", self.line_limit, low=1) > 1 << 30:
+            raise refuse("line_limit", self.line_limit, "1 to 2**30")
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+
+    def longest(self, form: str) -> int:
+        """Return how many bytes a line of a format may have."""
+        if self.line_limit is not None:
+            return self.line_limit
+        return LONGEST // OBJECTS if form == "jsonl" else LONGEST
 
     @property
     def meaning(self) -> dict[str, Any]:
         """What examples depend on, as JSON holds it."""
-        columns = {name: v for name, v in asdict(self.columns).items() if name != "unlabelled"}
+        columns = {name: v for name, v in asdict(self.columns).items() if name not in LENIENT}
+        columns["kinds"] = columns.pop("known")
         columns["bucket"] = [f"{name}:{per}" for name, per in self.columns.bucket]
         own = {name: getattr(self, name) for name in ("format", "bits", "zero_based", "interactions")}
         # As JSON would give it back, to be compared with that.
@@ -66,7 +82,7 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Blocks of one pass, and what was met on the way: iterate over it, then look at ``problems`` and ``names``.
+    """Blocks of one pass; after iterating, ``problems``, ``names`` and ``kinds`` have what was met on the way.
 
     To parse on several threads, run :meth:`tasks` on any of them and give the results to :meth:`finish` in order; with
     ``names`` tasks have to be run in order too. ``start`` is where to begin: the place after a block of another reader
@@ -78,6 +94,7 @@ class Reader:
     problems: Problems
     names: Names | None = field(default=None, repr=False)
     start: Place = BEGINNING
+    kinds: Kinds = field(default_factory=Kinds, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -85,7 +102,10 @@ class Reader:
 
     def tasks(self) -> Iterator[Task]:
         """Yield the work for each block, in order."""
+        if self.options.constant and self.names is not None:
+            name_constant(self.names)
         if isinstance(self.source, Cache):
+            self.kinds.found(0).update(self.source.kinds)
             yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
             return
         for number, one in enumerate(single_sources(self.source)):
@@ -97,7 +117,7 @@ class Reader:
         """Count the problems of a task, and yield its block if there are examples in it."""
         self.problems.take(problems)
         if block is not None and len(block):
-            yield block
+            yield with_constant(block, self.options.bits) if self.options.constant else block
 
 
 def open_blocks(
@@ -113,13 +133,18 @@ def open_blocks(
     log: Iterable[str] = (),
     bucket: Iterable[str] = (),
     unlabelled: bool = False,
+    unweighted: bool = False,
+    kinds: Mapping[str, str] | None = None,
+    strict: bool = True,
     interactions: Iterable[Any] = (),
+    constant: bool = False,
     zero_based: bool | Literal["auto"] = "auto",
     tags: bool = False,
     names: bool | Names = False,
     words: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     block_bytes: int = BLOCK_BYTES,
+    line_limit: int | None = None,
 ) -> Reader:
     r"""Read examples in blocks, in constant memory.
 
@@ -137,8 +162,13 @@ def open_blocks(
     bucket : the columns or keys whose numbers become categories by size, such as ``price^8..16``; ``price:4`` for four
         buckets to a doubling
     unlabelled : whether the columns of label and importance may be missing from a table
+    unweighted : whether the column of importance may be missing; then it is 1
+    kinds : what columns hold, as ``Reader.kinds.known`` has it after reading: "number", "category", or "either", which
+        goes by the value. Of a column of text that is not among them, the first value decides
+    strict : whether a word in a column of numbers is malformed; if not, it is a category of that column
     interactions : crosses, as :func:`forel.formats.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
         namespaces that begin with a and with b, ``"city*device"`` for columns of that name, or three of these
+    constant : whether each example gets the feature ``Constant``, which is penalised as others are, and not crossed
     zero_based : of svmlight: False takes 1 from every id; True and "auto" keep ids as they are written, because which
         of the two a file is cannot be known before its end
     tags : whether to keep the tags of VW's examples
@@ -147,6 +177,8 @@ def open_blocks(
         svmlight's are its ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : about how much is read at a time
+    line_limit : bytes of the longest line or header, beyond which text is refused, as it may be no text; None for
+        64 MB, and 4 MB in JSON lines, whose objects take more memory than their text
 
     >>> import io
     >>> reader = open_blocks(io.BytesIO(b"1 2.0 |a x:3 y\n-1 |a y\n"))
@@ -157,18 +189,18 @@ def open_blocks(
         raise refuse("on_error", on_error, "'raise' or 'skip'")
     columns = Columns(
         label, importance, None if keep is None else tuple(keep), tuple(ignore), tuple(categories), tuple(log),
-        tuple(bucket_of(one) for one in bucket), unlabelled,
+        tuple(bucket_of(one) for one in bucket), unlabelled, unweighted, checked(kinds), strict,
     )  # fmt: skip
     interactions = tuple(interactions)
     crosses = crosses_of(interactions)
-    if words and (crosses is not None or names):
-        raise refuse("words", words, "False with interactions or names")
+    if words and (crosses is not None or names or constant):
+        raise refuse("words", words, "False with interactions, names or a constant")
     step = Apart() if words else crosses
-    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step)
+    options = Options(format, bits, columns, zero_based, tags, block_bytes, interactions, step, constant, line_limit)
     if isinstance(names, Names) and names.bits != bits:
         raise refuse("names", f"names of {names.bits} bits", f"names of {bits}, as there are slots")
     held = names if isinstance(names, Names) else Names(bits) if names else None
-    return Reader(source, options, Problems(on_error), held)
+    return Reader(source, options, Problems(on_error), held, kinds=Kinds(columns.known))
 
 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
@@ -182,7 +214,7 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Ite
         whole = hasattr(source, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
         held = numbered(batches, "table", problems, "table")
-        yield from _table_tasks(held, "table", reader, problems, start, reader.options.columns)
+        yield from _table_tasks(held, "table", reader, problems, start, _columns(reader, start))
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
@@ -191,7 +223,7 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Ite
 
 
 def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
-    options = reader.options
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
     try:
         form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
     except BROKEN as wrong:
@@ -200,23 +232,30 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         return
     if form in ("csv", "tsv"):
         rows = Separated(
-            "," if form == "csv" else "\t", options.columns, options.bits, options.block_bytes, options.step
+            "," if form == "csv" else "\t",
+            columns,
+            options.bits,
+            options.block_bytes,
+            options.step,
+            options.longest(form),
         )
-        yield from parse_separated(stream, rows, problems, reader.names, file, start)
+        yield from parse_separated(stream, rows, problems, reader.names, file, start, kinds_found)
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _suit(cache, reader)
+        kinds_found.update(cache.kinds)
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
-        held = numbered(coded_batches(stream, options.columns), "parquet file", problems, file)
-        yield from _table_tasks(held, file, reader, problems, start, options.columns.chosen)
+        held = numbered(coded_batches(stream, columns), "parquet file", problems, file)
+        yield from _table_tasks(held, file, reader, problems, start, columns.chosen)
     elif form == "arrow":
         held = numbered(arrow_batches(stream), "arrow file", problems, file)
-        yield from _table_tasks(held, file, reader, problems, start, options.columns)
+        yield from _table_tasks(held, file, reader, problems, start, columns)
     elif form == "jsonl":
-        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file), problems, file)
+        limit = options.longest(form)
+        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file, limit=limit), problems, file)
         yield from _dict_tasks(dicts, file, reader, problems, start)
     else:
-        if options.columns != Columns(unlabelled=options.columns.unlabelled):
+        if options.columns != Columns(unlabelled=columns.unlabelled, unweighted=columns.unweighted):
             given = options.columns.label or "columns"
             raise refuse(
                 "label, importance, keep, ignore, categories, log, bucket",
@@ -230,16 +269,25 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", step)
         size = options.block_bytes if step is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
-        found_lines = chunks(stream, size, problems, file, start.line)
+        found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest(form))
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
+
+
+def _columns(reader: Reader, start: Place) -> Columns:
+    """Return what the names of a file's columns mean, with what earlier files say about them."""
+    known = reader.kinds.before(start.file)
+    return replace(reader.options.columns, known=known) if known else reader.options.columns
 
 
 def _suit(cache: Cache, reader: Reader) -> None:
     """Refuse to read a cache in another way than it was written."""
     made, usual = cache.told.get("options", {}), Options().meaning
     for name, value in reader.options.meaning.items():
-        if name != "format" and value != made.get(name) and (name == "bits" or value != usual[name]):
+        if name not in ("format", "kinds") and value != made.get(name) and (name == "bits" or value != usual[name]):
             raise refuse(name, value, f"{made.get(name)!r}, as {cache.file} was made with")
+    for name, kind in cache.kinds.items():
+        if reader.options.columns.known.get(name, kind) != kind:
+            raise refuse(f"column {name}", f"{kind} in {cache.file}", f"{reader.options.columns.known[name]}")
     if reader.names is not None:
         raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
 
@@ -249,16 +297,17 @@ def _table_tasks(
 ) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(
-        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.step
-    )
+        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.step,
+        reader.kinds.found(start.file),
+    )  # fmt: skip
     yield from ready(blocks, problems, start)
 
 
 def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Place
 ) -> Iterator[Task]:
-    options = reader.options
-    blocks = dict_blocks(items, options.columns, options.bits, problems, reader.names, file, options.step)
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
+    blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.step, kinds_found)
     yield from ready(blocks, problems, start)
 
 

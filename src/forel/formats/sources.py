@@ -24,8 +24,8 @@ __all__ = ["Chunk", "chunks", "count", "expand", "opened", "skip"]
 PAD = layout.PAD + 8  # room after the text, for a line end that is missing too
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
-Cut = Callable[[NDArray[np.uint8], int], tuple[int, int]]
-LONGEST = 1 << 30  # of a line; compiled code counts entries of a chunk in 32 bits
+Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
+LONGEST = 1 << 26  # bytes of a line, unless another limit is said
 BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
 
 
@@ -127,7 +127,7 @@ def skip(stream: Any, size: int) -> None:
         size -= got
 
 
-def whole_lines(text: NDArray[np.uint8], length: int) -> tuple[int, int]:
+def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tuple[int, int]:
     """Find where the last line of a text ends, and how many lines there are until there."""
     end = last_line_end(text, length)
     return end, count(text, end, NEWLINE)
@@ -145,12 +145,13 @@ def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
 
 
 def chunks(
-    stream: Any, size: int, problems: Problems, file: str = "", line: int = 1, cut: Cut | None = None
-) -> Iterator[Chunk]:
-    r"""Read a stream in chunks of about ``size`` bytes that end where a line ends, whatever the length of a line.
+    stream: Any, size: int, problems: Problems, file: str = "", line: int = 1, cut: Cut | None = None,
+    limit: int = LONGEST,
+) -> Iterator[Chunk]:  # fmt: skip
+    r"""Read a stream in chunks of about ``size`` bytes that end where a line ends; lines are at most ``limit`` long.
 
     Where compressed bytes are broken, the whole lines before come first, and then the problem. ``line`` is the number
-    of the first, and ``cut`` knows what a line is.
+    of the first, and ``cut`` knows what a line is; it is told whether no text follows.
 
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
@@ -159,7 +160,7 @@ def chunks(
     start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
     while True:
         # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
-        room = rest.size + max(size, rest.size)
+        room = rest.size + max(size, min(rest.size, limit + 1 - rest.size))
         text = buffers.empty(room + PAD, np.uint8)
         text[: rest.size] = rest
         n, problem = _fill(stream, memoryview(text.data)[:room], rest.size)
@@ -170,21 +171,36 @@ def chunks(
         text[n : n + 8] = 0
         if start < 0:
             start = len(MARK) if text[:3].tobytes() == MARK else 0
-        end, lines = cut(text, n)
+        end, lines = cut(text, n, ended and problem is None)
         if ended and problem is None and end < n:  # a line that nothing ends
             end, lines = n, lines + 1
+        if end > limit and (long := _longer(text, end, limit)) is not None:
+            raise too_long(file, line + long, "text", limit)
         if end:
             rest = text[end:n].copy()
             yield Chunk(text, end, lines, start)
             start, line = 0, line + lines
         else:
             rest = text[:n]
-            if n > LONGEST:
-                raise Malformed(file, line, None, f"{n} bytes without a line end", "lines of less than a gigabyte")
+        if rest.size > limit:
+            raise too_long(file, line, "text", limit)
         if problem is not None:
             problems.meet(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
         if ended:
             return
+
+
+def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:
+    """Return which line is longer than the limit, if any."""
+    stops = np.flatnonzero(text[:end] == NEWLINE)
+    found = np.flatnonzero(np.diff(stops, prepend=-1) > limit + 1)
+    return int(found[0]) if found.size else None
+
+
+def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
+    """Return the error about text without a line end, which may not be text at all."""
+    expected = "a line end before; if lines are longer, say so by line_limit (--line-limit)"
+    return Malformed(file, line, None, f"{what} of more than {limit:,} bytes without a line end", expected)
 
 
 def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:

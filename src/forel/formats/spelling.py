@@ -1,10 +1,15 @@
 """What a cell of text says as a number; compiled code leaves to this what it is not sure of."""
 
-__all__ = ["NOTHING", "number_in", "says_nothing"]
+from typing import Any
+
+import numpy as np
+
+__all__ = ["NOTHING", "number_in", "says_nothing", "written"]
 
 # A numeric cell that says "none"; a category is absent only where the cell is empty.
 NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
 TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+WHOLE = 1e15  # below it, whole numbers are written by their digits
 
 
 def says_nothing(cell: bytes) -> bool:
@@ -34,3 +39,14 @@ def number_in(cell: bytes) -> float | None:
 
 def _text(cell: bytes) -> str:
     return cell.decode("utf-8", "backslashreplace").strip()
+
+
+def written(number: Any) -> str:
+    """Return a number as text would have it, where it stands for a category: 7.0 is the same code as 7.
+
+    >>> written(7), written(7.0), written(0.5), written(True)
+    ('7', '7', '0.5', 'True')
+    """
+    if isinstance(number, float | np.floating) and abs(float(number)) < WHOLE and number == int(number):
+        return str(int(number))
+    return str(number)

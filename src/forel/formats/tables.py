@@ -19,8 +19,10 @@ from forel.formats.cells import Faults, Words, block_of
 from forel.formats.columns import Columns
 from forel.formats.contents import Book, Coded, Hashed, Numbers, Strings, numeric, targets
 from forel.formats.crosses import Step
+from forel.formats.kinds import join
 from forel.formats.names import Names
 from forel.formats.problems import Malformed, Problems
+from forel.formats.spelling import number_in
 
 __all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
 
@@ -108,7 +110,7 @@ def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
 
     source = _native(stream)
     schema = pq.ParquetFile(source).schema_arrow
-    used = {columns.label, columns.importance, *columns.features(schema.names)}
+    used = {columns.label, columns.importance, *features_of(schema, columns)}
     wanted = [name for name in schema.names if name in used]
     names = [name for name in wanted if _is_string(schema.field(name).type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
@@ -118,7 +120,8 @@ def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
         # A buffer, or all columns of a row group would be in memory at once.
         file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
         # Names are also the beginnings of others, "a" of "a.b".
-        return _ahead(batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        found = (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        return _ahead(batch.replace_schema_metadata(None) for batch in found)  # what is left is wanted, index or not
 
     held = batches(names)
     start = list(islice(held, 2))
@@ -148,6 +151,17 @@ def _grows(before: Any, after: Any) -> bool:
     return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
 
 
+def features_of(schema: Any, columns: Columns) -> list[str]:
+    """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
+    named = {*(columns.keep or ()), *columns.kinds}
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        hidden = {name for name in index if isinstance(name, str)} - named
+    except (ValueError, AttributeError, TypeError):  # whatever another writer has there
+        hidden = set()
+    return [name for name in columns.features(schema.names) if name not in hidden]
+
+
 def arrow_batches(stream: Any) -> Iterator[Any]:
     """Yield the record batches of an Arrow file or stream."""
     import pyarrow as pa
@@ -168,16 +182,22 @@ def table_blocks(
     names: Names | None,
     file: str,
     step: Step | None = None,
+    kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of record batches."""
+    """Yield blocks of the rows of record batches; ``kinds_found`` takes what columns turned out to be."""
+    found = {} if kinds_found is None else kinds_found
     mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
     for batch, lines in batches:
-        features = columns.features(batch.schema.names)
+        features = features_of(batch.schema, columns)
         width = len(features)
         if step is not None:
             step.check(features)
             width = step.width(features)
         held = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        for feature, column in held.items():
+            if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
+                kind = "number" if isinstance(column, Numbers) else "category"
+                join(found, columns.known, feature, kind)
         book = Book.of([held[name] for name in features], batch.num_rows, buffers)
         for what, name in (("label", columns.label), ("importance", columns.importance)):
             if name is not None and name in batch.schema.names:
@@ -218,12 +238,32 @@ def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers 
     """Return what a column holds."""
     import pyarrow as pa
 
-    number = _is_number(array.type)
-    if not number and columns.kinds.get(name) == "number":
+    number, kind = _is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
+    if not number and columns.kinds.get(name) == "number" and columns.strict:
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
-    if number and name not in columns.categories:
+    if number and kind != "category":
         return _numbers(array)
+    if not number and kind == "number":
+        return _spelled(array, name)
     return _strings(array.cast(pa.string()) if number else array, name, known)
+
+
+def _spelled(array: Any, name: str) -> Numbers:
+    """Return the numbers that strings spell, and the strings that spell none."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    words, there = _words(array, name), valid(array)
+    wide, strays = np.zeros(len(array)), np.zeros(len(array), bool)
+    for row in np.flatnonzero(there).tolist():
+        try:
+            value = number_in(words[row])
+            there[row], wide[row] = value is not None, 0.0 if value is None else value
+        except ValueError:
+            there[row], strays[row] = False, True
+    with np.errstate(over="ignore"):
+        return Numbers(wide.astype(np.float32), there, wide, Strings(words, strays) if strays.any() else None)
 
 
 @lru_cache(1 << 12)

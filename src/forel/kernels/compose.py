@@ -1,31 +1,29 @@
 """Composing a kernel from pieces, and keeping what numba compiled for the next process."""
 
-import hashlib
-import importlib.util
 import inspect
+import linecache
 import math
-import os
 import pathlib
+import secrets
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
 import numba
 
-from forel.kernels import address, dither, elementary, inline, losses, pieces, plain, prefetch, records, scratch
+from forel.jit import disabled, sources
+from forel.jit.compiling import keep
+from forel.jit.disabled import uncompiled
+from forel.jit.folder import folder
+from forel.jit.key import key
+from forel.kernels import dither, elementary, losses, pieces, plain
 from forel.kernels.recipe import FLAGS, Recipe
-from forel.native import home
 
 __all__ = ["compose", "interpret"]
 
-COMPILED = ("carray", "pointer", *plain.__all__)  # what only compiled code can have
-
-
-def folder() -> pathlib.Path:
-    """Return where composed kernels are kept: $FOREL_CACHE, or the user's cache folder."""
-    return home() / "kernels"
+ENTRIES = ("learn", "feed", "predict", "gather", "learn_one", "predict_one")
 
 
 @lru_cache(maxsize=64)
@@ -34,9 +32,14 @@ def compose(recipe: Recipe) -> ModuleType:
 
     ``learn_one`` and ``predict_one`` are the same for one row, with less to hand over.
 
-    The module's file has a hash of everything that went into it in its name, because numba's cache looks only at the
-    file itself. A loss of the user's own is compiled in memory, unless it can be imported by name.
+    Its name has a hash of everything that went into it. A loss of the user's own is compiled in every process, unless
+    it can be imported by name.
     """
+    if disabled():
+        found = interpret(recipe)
+        module = ModuleType("forel_kernel_uncompiled")
+        module.__dict__.update({name: uncompiled(getattr(found, name)) for name in ENTRIES})
+        return module
     lines = [f"from forel.kernels.{piece} as {name}" for name, piece in _imports(recipe)]
     own = None if isinstance(recipe.loss, str) else recipe.loss
     if own is not None and _importable(own):
@@ -45,58 +48,37 @@ def compose(recipe: Recipe) -> ModuleType:
         lines.append('loss = njit(error_model="numpy", nogil=True)(loss)')
     text = recipe.source("\n".join(lines))
     if own is not None and not _importable(own):
-        return _in_memory(text, {"loss": own})
-    modules = [
-        address,
-        dither,
-        elementary,
-        inline,
-        losses,
-        pieces,
-        prefetch,
-        records,
-        scratch,
-        *([inspect.getmodule(own)] if own is not None else []),
-    ]
-    sources = "".join(inspect.getsource(module) for module in modules if module is not None)
-    versions = f"{numba.__version__} {sys.version}"
-    key = hashlib.sha256((text + sources + versions).encode()).hexdigest()[:20]
-    try:
-        path = _written(folder() / f"forel_{key}.py", text)
-    except OSError:  # no folder that can be written to: every process compiles for itself
-        return _in_memory(text, {})
-    if not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbi")):
-        _announce(path.parent)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+        return _executed("forel_kernel_in_memory", text, {"loss": own, "kept": numba.njit})
+    source = key(text, sources(pathlib.Path(__file__).parent), *([_source(own)] if own is not None else []))
+    name = f"forel_kernel_{source[:20]}"
+    kept = folder()
+    notice = None if kept is None else f"compiling a kernel, once; it is kept in {kept}"
+    return _executed(name, text, {"kept": partial(_kept, source, notice)})
 
 
-def _written(path: pathlib.Path, text: str) -> pathlib.Path:
-    """Write a module that is not there yet, all of it or nothing."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(text)
-        temporary.replace(path)
-    return path
-
-
-def _in_memory(text: str, names: dict[str, Any]) -> ModuleType:
-    module = ModuleType("forel_kernel_in_memory")
+def _executed(name: str, text: str, names: dict[str, Any]) -> ModuleType:
+    """Return a module with some names, of which the text is run."""
+    module = ModuleType(name)
     module.__dict__.update(names)
-    exec(text.replace("cache=True, ", ""), module.__dict__)
+    if "loss" not in names:  # numba looks for code of earlier processes by the module's name, and so do tracebacks
+        sys.modules[name] = module
+        linecache.cache[f"<{name}>"] = len(text), None, text.splitlines(True), f"<{name}>"
+    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
     return module
 
 
-def _announce(kept: pathlib.Path) -> None:
-    """Say what the first rows wait for; $FOREL_QUIET keeps it silent."""
-    if not os.environ.get("FOREL_QUIET"):
-        print(f"forel: compiling a kernel, once; it is kept in {kept}", file=sys.stderr, flush=True)
+def _kept(source: str, notice: str | None, **options: Any) -> Callable[[Any], Any]:
+    """Return a decorator that compiles by numba, with the code cache."""
+    return lambda function: keep(numba.njit(**options)(function), source, notice)
+
+
+def _source(own: Any) -> str:
+    """Return the source of a loss's module, or something that no other process has."""
+    module = inspect.getmodule(own)
+    try:
+        return "" if module is None else inspect.getsource(module)
+    except OSError:
+        return secrets.token_hex()
 
 
 def _imports(recipe: Recipe) -> list[tuple[str, str]]:
@@ -114,12 +96,12 @@ def interpret(recipe: Recipe) -> ModuleType:
     """Return the same functions as plain Python, from the same source: slow, and what parity is tested on."""
     module = ModuleType("forel_kernel_interpreted")
     spaces = _interpreted()
-    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name not in COMPILED}
+    found = {name: piece.split(".") for name, piece in recipe.pieces().items() if name not in plain.__all__}
     names = {name: spaces[home][piece] for name, (home, piece) in found.items()}
     if not isinstance(recipe.loss, str):
         names["loss"] = getattr(recipe.loss, "py_func", recipe.loss)
     twins = {name: getattr(plain, name) for name in plain.__all__}
-    module.__dict__.update(names, **twins, njit=_unchanged)
+    module.__dict__.update(names, **twins, njit=_unchanged, kept=_unchanged)
     exec(recipe.source("").replace("from numba import njit\n", ""), module.__dict__)
     return module
 

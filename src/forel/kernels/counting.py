@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from forel.jit.compiling import cached_njit
 from forel.kernels import elementary
 from forel.kernels.elementary import decay, log1p
-from forel.native.compiling import kept
 
 __all__ = ["log_losses", "tally"]
 
-compiled = kept("counting", __file__, elementary.__file__)
+compiled = cached_njit(__file__, elementary.__file__)
 
 
 @compiled

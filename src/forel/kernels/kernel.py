@@ -6,8 +6,9 @@ from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import Any
 
+from forel.jit import CachedFunction, sources
+from forel.jit.function import LOCK
 from forel.kernels.recipe import Recipe
-from forel.native import Native
 
 __all__ = ["kernel", "routine"]
 
@@ -21,14 +22,15 @@ class Kernel:
         self._recipe = recipe
         source = f"{recipe}\n{_sources()}"
         for name in BLOCKS:
-            setattr(self, name, Native(name, source, partial(self.__getattr__, name)))
+            setattr(self, name, CachedFunction(name, source, partial(self.__getattr__, name)))
 
     @property
     def module(self) -> ModuleType:
         """All functions as numba has them."""
         from forel.kernels.compose import compose
 
-        return compose(self._recipe)
+        with LOCK:  # or threads that are the first would all write and compile it
+            return compose(self._recipe)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.module, name)
@@ -49,15 +51,15 @@ def kernel(recipe: Recipe) -> Any:
 
 
 @cache
-def routine(module: str, name: str) -> Native:
+def routine(module: str, name: str) -> CachedFunction:
     """Return a function of ``forel.kernels.mixing`` or ``forel.kernels.counting``, which are made of no pieces.
 
     >>> routine("mixing", "hedged").name
     'hedged'
     """
-    return Native(name, _sources(), lambda: getattr(importlib.import_module(f"forel.kernels.{module}"), name))
+    return CachedFunction(name, _sources(), lambda: getattr(importlib.import_module(f"forel.kernels.{module}"), name))
 
 
 @cache
 def _sources() -> str:
-    return "".join(path.read_text() for path in sorted(pathlib.Path(__file__).parent.glob("*.py")))
+    return sources(pathlib.Path(__file__).parent)

@@ -8,8 +8,6 @@ __all__ = ["MANY_LANES"]
 MANY_LANES = '''\
 DESK = np.uint64({kinds} * L)
 X, ROOT, AFTER = np.uint64(0), np.uint64(L), np.uint64(2 * L)
-KEPT = 0
-#gradients KEPT = 2 * L  # where g_{1:t} is
 
 
 @inline
@@ -31,25 +29,50 @@ def cell(i, k):
 
 @inline
 def known(STATE, indices, values, lo, hi, i, k):
-    """Return value, freedom, scale and n of the i-th coordinate and a lane."""
-    inside, unit = i < hi - lo, desk.dtype.type(1)
+    """Return value, freedom, scale, unit and n of the i-th coordinate and a lane, in its unit."""
+    inside, one = i < hi - lo, desk.dtype.type(1)
     q = np.uint64(indices[lo + i]) if inside else final(zn)
-    v, free, s = (values[lo + i], unit, unit - unit) if inside else (unit, unit - unit, unit - unit)
-    #see s = max(reach[q], abs(v))
-    return v, free, s, zn[q * WIDTH + np.uint64(L + k)]
+    v, free = (values[lo + i], one) if inside else (one, one - one)
+    s, u, n = one - one, one, zn[q * WIDTH + np.uint64(L + k)]
+    #see s, u, change = seen(reach[q], v)
+    #see v, n = v * inverse(u), n * change * change
+    return v, free, s, u, n
+
+
+@inline
+def shown(STATE, q, i, k):
+    """Return the weight of coordinate q, at place i of the desk."""
+    x = desk[cell(i, k) + X]
+    #see x = within(x * inverse(unit(reach[q])))
+    return x
+
+
+#see @inline
+#see def seen(before, v):
+#see     """Return a scale that has seen a value, in its unit, that unit, and what a record is to be multiplied by."""
+#see     s = max(before, abs(v))
+#see     u = unit(s)
+#see     # Records of new coordinates are 0 in any unit.
+#see     return s * inverse(u), u, min(unit(before) * inverse(u), SINGLE)
 
 
 @pasted
-def recall_one(STATE, q, i, s, v, held, free):
+def recall_one(STATE, q, i, s, u, change, v, held, free):
     """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
     at, place = q * WIDTH, i * DESK
+    #fade old = s
+    #fade #see old = reach[q] * inverse(u)  # what faded did so at the old scale
     for k in range(TURNS):
         p = (params[k], params[L + k], free * params[2 * L + k], free * params[3 * L + k], params[4 * L + k])
-        root = measure(zn[at + np.uint64(L + k)])
-        strong = strength(root, s, row[3 * L + k], p)
-        z = zn[at + np.uint64(k)]
+        p = scaled(p, u)
+        z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
+        #see n *= change * change
+        #see #dual z *= change
+        #see #primal z = within(z * u)
+        root = measure(n)
         #replay z = zn.dtype.type(replayed(z, last[q], t, p))
-        x = weight(z, strong, held, p)
+        x = weight(z, strength(root, s, row[3 * L + k], p), held, p)
+        #fade strong = strength(root, old, row[3 * L + k], p)
         #fade x = zn.dtype.type(faded(x, strong, zn.dtype.type(t - last[q]), p))
         #drift x = zn.dtype.type(drifted(x, totals[3 * L + k] - mark[q * np.uint64(L) + np.uint64(k)], p))
         desk[place + X + np.uint64(k)] = x
@@ -60,36 +83,44 @@ def recall_one(STATE, q, i, s, v, held, free):
 @pasted
 def recall(STATE, indices, values, lo, hi, extra, held):
     """Put the weights of the row's coordinates on the desk, and the bias's if one is extra, and margins in the row."""
-    unit, far = desk.dtype.type(1), distance(indices, hi)
+    one, far = desk.dtype.type(1), distance(indices, hi)
     for j in range(lo, hi):
         coming(zn, reach, indices, j + far)
         q, v = np.uint64(indices[j]), values[j]
-        s = unit - unit
-        #see s = reach[q]
-        #see seen = max(s, abs(v))
-        # What faded did so at the old scale; all else is as if the scale had always been what it is now.
-        #see s = SEEN
-        recall_one(STATE, q, j - lo, s, v, held, unit)
+        s, u, change = one - one, one, one
+        # All but what faded is as if the scale had always been what it is now.
+        #see s, u, change = seen(reach[q], v)
+        #see v *= inverse(u)
+        recall_one(STATE, q, j - lo, s, u, change, v, held, one)
     if extra > ZERO:
-        recall_one(STATE, final(zn), hi - lo, unit, unit, held, unit - unit)
+        recall_one(STATE, final(zn), hi - lo, one, one, one, one, held, one - one)
 
 
 @pasted
-def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
+def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
     """Take the step of coordinate q, at place i of the desk, in every lane, along the slopes in the row times v."""
     at, place = q * WIDTH, i * DESK
     for k in range(TURNS):
         p = (params[k], params[L + k], free * params[2 * L + k], free * params[3 * L + k], params[4 * L + k])
+        p = scaled(p, u)
         way, slope, now, next = row[L + k], row[2 * L + k], row[3 * L + k], row[4 * L + k]
         x, root = desk[place + X + np.uint64(k)], desk[place + ROOT + np.uint64(k)]
         z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
+        #see z, n = z * change, n * change * change
         #replay z = zn.dtype.type(replayed(z, last[q], t, p))
         z, n, h, uz, un, added, spent = stepped(z, n, x, root, way * v, slope * v, s, now, next, pulled, p, rz, rn)
+        #see #primal z = within(z * inverse(u))
         zn[at + np.uint64(k)], zn[at + np.uint64(L + k)] = z, n
-        #gradients zn[at + np.uint64(2 * L + k)] = add(zn[at + np.uint64(2 * L + k)], h, -uz)
-        #proof total = np.float64(zn[at + np.uint64(KEPT + k)])
+        #gradients kept = zn[at + np.uint64(2 * L + k)]
+        #gradients #see kept *= change
+        #gradients z = zn[at + np.uint64(2 * L + k)] = add(kept, h, -uz)
+        #proof total = np.float64(z)
+        #proof #see total *= np.float64(u)
         #proof squares[k] += total * total
-        #points zn[at + np.uint64(3 * L + k)] = add(zn[at + np.uint64(3 * L + k)], added * x, -un)
+        #proof row[6 * L + k] = max(row[6 * L + k], abs(slope * v))
+        #points moved = zn[at + np.uint64(3 * L + k)]
+        #points #see moved *= change
+        #points zn[at + np.uint64(3 * L + k)] = add(moved, added * x, -un)
         #points row[5 * L + k] += spent
         #drift mark[q * np.uint64(L) + np.uint64(k)] = totals[3 * L + k]
     #since last[q] = t + 1
@@ -98,13 +129,15 @@ def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
 @pasted
 def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
     """Take the row's steps, and the bias's if one is extra."""
-    unit = desk.dtype.type(1)
+    one = desk.dtype.type(1)
     for j in range(lo, hi):
-        q = np.uint64(indices[j])
-        s = unit - unit
-        #see s = reach[q] = max(reach[q], abs(values[j]))
-        absorb_one(STATE, q, j - lo, s, values[j], unit, pulled, rz, rn)
+        q, v = np.uint64(indices[j]), values[j]
+        s, u, change = one - one, one, one
+        #see s, u, change = seen(reach[q], v)
+        #see reach[q] = max(reach[q], abs(v))
+        #see v *= inverse(u)
+        absorb_one(STATE, q, j - lo, s, u, change, v, one, pulled, rz, rn)
     if extra > ZERO:
         bias = final(zn)
-        absorb_one(STATE, bias, hi - lo, unit, unit, unit - unit, pulled, rz, rn)
+        absorb_one(STATE, bias, hi - lo, one, one, one, one, one - one, pulled, rz, rn)
 '''

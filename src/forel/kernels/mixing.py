@@ -11,12 +11,12 @@ and the bound counts on its weight however small it is. Weights as numbers are w
 import numpy as np
 from numba import njit
 
-from forel.native.compiling import kept
+from forel.jit.compiling import cached_njit
 
 __all__ = ["HEAD", "LARGEST", "hedged", "log_mixed", "probability", "shifting", "squared"]
 
 HEAD = 7  # numbers of the ledger before those of the experts
-compiled = kept("mixing", __file__)
+compiled = cached_njit(__file__)
 SMALLEST = -690.0  # logarithm of a weight that is still a normal double
 RARE = 1e-280  # a sum below which weights that left a double's range could matter
 LARGEST = 1e290  # a loss beyond which sums could leave a double's range; a bound that has met one is void

@@ -40,10 +40,20 @@ def cell(i, k):
 
 @inline
 def known(STATE, indices, values, lo, hi, i, k):
-    """Return value, freedom, scale and n of the i-th coordinate."""
+    """Return value, freedom, scale, unit and n of the i-th coordinate, in its unit."""
     c, s, free = cell(i, k), desk.dtype.type(0), desk.dtype.type(1 if i < hi - lo else 0)
-    #see s = desk[c + SPAN]
-    return desk[c + V], free, s, desk[c + N]
+    u = s
+    #see u = unit(desk[c + SPAN])
+    #see s = desk[c + SPAN] * inverse(u)
+    return desk[c + V], free, s, u, desk[c + N]
+
+
+@inline
+def shown(STATE, q, i, k):
+    """Return the weight of coordinate q, at place i of the desk."""
+    x = desk[cell(i, k) + X]
+    #see x = within(x * inverse(unit(desk[cell(i, k) + SPAN])))
+    return x
 
 
 #late @inline
@@ -52,11 +62,13 @@ def known(STATE, indices, values, lo, hi, i, k):
 #late     z = desk[c + Z]
 #late     p = (params[0], params[1], desk[c + FREE] * params[2], desk[c + FREE] * params[3], params[4])
 #fade     s = z - z
-#fade     #see s = desk[c + SPAN]
+#fade     #see u = unit(desk[c + SPAN])
+#fade     #see s, p, z = desk[c + SPAN] * inverse(u), scaled(p, u), within(z * u)
 #fade     strong = strength(measure(desk[c + N]), s, row[3], p)
 #fade     z = zn.dtype.type(faded(z, strong, zn.dtype.type(t - last[q]), p))
 #drift     z = zn.dtype.type(drifted(z, totals[3] - mark[q], p))
 #replay     z = zn.dtype.type(replayed(z, last[q], t, p))
+#fade     #see z = within(z * inverse(u))
 #late     desk[c + Z] = z
 
 
@@ -90,9 +102,22 @@ def weigh(desk, base, count, lane, now, held):
     for i in range(count):
         c = base + i
         free, s = desk[c + FREE], desk.dtype.type(0)
+        p = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4])
+        # The record in units of its scale, which this row's value may have made larger.
+        #see before = unit(desk[c + SPAN])
         #see s = desk[c + SPAN] = max(desk[c + SPAN], abs(desk[c + V]))
-        p, root = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4]), measure(desk[c + N])
+        #see u = unit(s)
+        #see w = inverse(u)
+        #see change = min(before * w, SINGLE)  # records of new coordinates are 0 in any unit
+        #see s, p = s * w, scaled(p, u)
+        #see desk[c + V] *= w
+        #see desk[c + N] *= change * change
+        #see #dual desk[c + Z] *= change
+        #see #gradients desk[c + G] *= change
+        #see #points desk[c + MOVED] *= change
+        root = measure(desk[c + N])
         x = weight(desk[c + Z], strength(root, s, now, p), held, p)
+        #see #primal x = within(x * u)
         desk[c + X], desk[c + ROOT] = x, root
         m += x * desk[c + V]
     return m
@@ -135,25 +160,33 @@ def step_all(STATE, base, count, pulled, rz, rn):
     for i in range(count):
         c = base + i
         free, v, s = desk[c + FREE], desk[c + V], desk.dtype.type(0)
-        #see s = desk[c + SPAN]
         p = (lane[0], lane[1], free * lane[2], free * lane[3], lane[4])
+        #see u = unit(desk[c + SPAN])
+        #see w = inverse(u)
+        #see s, p = desk[c + SPAN] * w, scaled(p, u)
         z, n, x, root = desk[c + Z], desk[c + N], desk[c + X], desk[c + ROOT]
         desk[c + Z], desk[c + N], h, uz, un, added, spent = stepped(
             z, n, x, root, way * v, slope * v, s, now, next, pulled, p, rz, rn
         )
+        #see #primal desk[c + Z] = within(desk[c + Z] * w)
         #gradients desk[c + G] = add(desk[c + G], h, -uz)
         #points desk[c + MOVED] = add(desk[c + MOVED], added * x, -un)
         #points desk[c + AFTER] = spent
 
 
 #proof @loose
-#proof def squared(desk, base, count, here):
-#proof     """Return Σ g_{1:t}² of the first ``here`` of some places; those after belong to no coordinate."""
-#proof     total = 0.0
+#proof def squared(desk, base, count, here, slope):
+#proof     """Return Σ g_{1:t}² of the first ``here`` of some places, and the largest of their gradients.
+#proof
+#proof     The places after belong to no coordinate.
+#proof     """
+#proof     total, largest = 0.0, slope - slope
 #proof     for i in range(count):
 #proof         g = np.float64(desk[base + i + KEPT])
+#proof         #see g *= np.float64(unit(desk[base + i + SPAN]))
 #proof         total += g * g if i < here else 0.0
-#proof     return total
+#proof         largest = max(largest, abs(slope * desk[base + i + V]))
+#proof     return total, largest
 
 
 #points @loose
@@ -166,12 +199,13 @@ def step_all(STATE, base, count, pulled, rz, rn):
 
 
 @inline
-def absorb_one(STATE, q, i, s, v, free, pulled, rz, rn):
+def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
     """Take the step of coordinate q, at place i of the desk."""
     c = cell(i, 0)
     step_all(STATE, c, ONE, pulled, rz, rn)
     #points row[5] += desk[c + AFTER]
-    #proof squares[0] += squared(desk, c, ONE, ONE)
+    #proof found, largest = squared(desk, c, ONE, ONE, row[2])
+    #proof squares[0], row[6] = squares[0] + found, max(row[6], largest)
     put(STATE, q, c)
     #behind stamp(STATE, q, c)
 
@@ -186,7 +220,8 @@ def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
         base, here, seen = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         step_all(STATE, base, rounded(here), pulled, rz, rn)
         #points row[5] += spent_by(desk, base, rounded(here))
-        #proof squares[0] += squared(desk, base, rounded(here), here)
+        #proof found, largest = squared(desk, base, rounded(here), here, row[2])
+        #proof squares[0], row[6] = squares[0] + found, max(row[6], largest)
         whole = seen // SIDE * SIDE
         for i in range(ZERO, whole, SIDE):
             give(desk, base + i, APART, zn, PARTS, indices, lo + b + i)

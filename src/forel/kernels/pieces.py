@@ -123,7 +123,8 @@ def mirror_step(z, x, g, added, after, penalty, p, r):
     inside = target != 0 and abs(target) < p[4]
     # The same point from its optimality condition, as a step whose size survives rounding.
     step = (g + (l1 if target > 0 else -l1) + l2 * target) / max(after, TINY)
-    return add(x, -step, r) if inside else target
+    # A step that overflows ends where weights may end.
+    return min(max(add(x, -step, r), -p[4]), p[4]) if inside else target
 
 
 @fast

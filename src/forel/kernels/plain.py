@@ -1,5 +1,6 @@
 """The slow twins of what only compiled code can have, under the same names."""
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -8,20 +9,40 @@ from numpy.typing import NDArray
 from forel.kernels.recipe import room
 
 __all__ = [
+    "carray",
     "exempt",
     "fetch",
     "fetch_rest",
     "give",
     "give_rest",
+    "inverse",
     "owned",
+    "pointer",
     "prefetch",
     "release",
     "spread",
     "spread_rest",
+    "unit",
 ]
 
 SIDE = 8
 Numbers = NDArray[Any]
+
+
+def pointer(address: int) -> int:
+    """Return an address as it is."""
+    return address
+
+
+def carray(address: int, shape: tuple[int, ...], dtype: Any) -> Numbers:
+    """Return the array at an address, which whoever passes it keeps alive.
+
+    >>> numbers = np.arange(3.0)
+    >>> carray(numbers.ctypes.data, (2,), np.float64)
+    array([0., 1.])
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype).reshape(shape)
 
 
 def owned(like: Numbers, count: int) -> Numbers:
@@ -35,6 +56,18 @@ def release(array: Numbers) -> None:
 
 def prefetch(array: Numbers, place: int) -> None:
     """Do nothing: a hint changes no result."""
+
+
+def unit(s: Any) -> Any:
+    """Return the power of two at or below s, such that both it and 1/u are normal numbers; 1 for s = 0."""
+    kind = np.finfo(s.dtype)
+    exponent = int(np.frexp(s)[1]) - 1 if s > 0 else 0
+    return s.dtype.type(2.0 ** min(max(exponent, kind.minexp), kind.maxexp - 2))
+
+
+def inverse(u: Any) -> Any:
+    """Return 1/u."""
+    return 1 / u
 
 
 def fetch(desk: Numbers, c: int, apart: int, zn: Numbers, parts: int, indices: Numbers, j: int) -> None:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from forel.native.compiling import kept
+from forel.jit.compiling import cached_njit
 
 __all__ = ["within"]
 
-compiled = kept("range", __file__)
+compiled = cached_njit(__file__)
 
 
 @compiled

@@ -123,6 +123,7 @@ class Recipe:
         found |= {"add": "dither.add", "noise": "dither.noise", "prefetch": "prefetch.prefetch"}
         found |= {"carray": "address.carray", "pointer": "address.pointer"}
         found |= {"owned": "scratch.owned", "release": "scratch.release"}
+        found |= {"unit": "units.unit", "inverse": "units.inverse"}
         found |= {name: f"records.{name}" for name in RECORDS}
         if isinstance(self.loss, str) and self.loss != "softmax":
             found["loss"] = f"losses.{self.loss}"
@@ -152,6 +153,9 @@ class Recipe:
             "proof": self.certified,
             "gradients": self.parts >= 3,
             "points": self.parts == 4,
+            "own": not isinstance(self.loss, str),
+            "dual": not self.primal,
+            "primal": self.primal,
         }
         inner = SOFTMAX if self.loss == "softmax" else MARGINAL + (IMPLICIT if self.rule == "implicit" else "")
         hints = [f"prefetch(zn, ahead + np.uint64({place}))" for place in self._lines()]
@@ -171,7 +175,7 @@ class Recipe:
             "ahead": AHEAD if self.lanes <= 8 else WIDE_AHEAD,
             "kinds": 3 if self.rule == "implicit" else 2,
             "bias": int(self.bias),
-            "limit": "1e150" if self.double else "1e15",
+            "limit": "1e150" if self.double else "1e19",  # its square is within the range
             "largest": "1e300" if self.double else "1e30",
         }
         for name, literal in literals.items():
@@ -179,7 +183,6 @@ class Recipe:
         text = text.replace("STATE", "zn, reach, last, mark, t, totals, params, row, desk, squares")
         # Lanes that do not fill registers would be unrolled before they are put side by side: their number is not told.
         text = text.replace("TURNS", "L" if self.lanes < 4 or self.lanes % 8 == 0 else "params.shape[0] // 5")
-        text = text.replace("SEEN", "s" if self.catches_up == "fade" else "seen")
         text = text.replace("LABEL", LABELS[self.labels])
         text = text.replace("CLASS", "k" if self.groups == 1 else "k // GROUPS")
         if not isinstance(self.loss, str):

@@ -10,7 +10,7 @@ MARGINAL = """\
 for k in range(L):
     m = row[k]
     value, slope = loss(m, LABEL, shape)
-    totals[k] += np.float64(scale) * np.float64(value)
+    squares[L + k] = np.float64(scale) * np.float64(value)
     row[L + k] = row[2 * L + k] = scale * slope
 """
 
@@ -23,7 +23,7 @@ for s in range(GROUPS):
     for k in range(s, L, GROUPS):
         row[L + k] = np.exp(row[k] - row[top])
         rest += 0.0 if k == top else np.float64(row[L + k])
-    totals[s] += np.float64(scale) * (np.float64(row[top] - row[hit]) + np.log1p(rest))
+    squares[L + s] = np.float64(scale) * (np.float64(row[top] - row[hit]) + np.log1p(rest))
     others = 0.0
     for k in range(s, L, GROUPS):
         row[L + k] *= scale / real(1 + rest)
@@ -38,8 +38,8 @@ IMPLICIT = """\
 for k in range(L):
     p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
     for i in range(hi - lo + EXTRA):
-        v, free, s, n = known(STATE, indices, values, lo, hi, i, k)
-        n = grown(n, row[2 * L + k] * v * (row[2 * L + k] * v), row[4 * L + k], zero)
+        v, free, s, u, n = known(STATE, indices, values, lo, hi, i, k)
+        n = min(grown(n, row[2 * L + k] * v * (row[2 * L + k] * v), row[4 * L + k], zero), FULL)
         desk[cell(i, k) + AFTER] = strength(measure(n), s, row[4 * L + k], p)
     here, there = 0.0, np.float64(row[2 * L + k])
     below, above = -there, 0.0
@@ -53,9 +53,9 @@ for k in range(L):
             s = bent if min(here, there) < bent < max(here, there) else s
         m = zero
         for i in range(hi - lo + EXTRA):
-            v, free, _, _ = known(STATE, indices, values, lo, hi, i, k)
-            x, after, pull = desk[cell(i, k) + X], desk[cell(i, k) + AFTER], pulled * free
-            m += v * argmin(real(s) * v - after * x, after, pull * p[2], pull * p[3], p[4])
+            v, free, _, u, _ = known(STATE, indices, values, lo, hi, i, k)
+            x, after, pull, own = desk[cell(i, k) + X], desk[cell(i, k) + AFTER], pulled * free, scaled(p, u)
+            m += v * argmin(real(s) * v - after * x, after, pull * own[2], pull * own[3], own[4])
         value, slope = loss(m, LABEL, shape)
         excess = s - np.float64(scale) * np.float64(slope)
         if excess == 0:

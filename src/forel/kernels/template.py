@@ -6,13 +6,14 @@ in ``one_lane`` or in ``many_lanes``. Arrays are flat and the number of lanes is
 which parts of an array cannot overlap.
 
 The state ``zn`` has PARTS numbers a coordinate and lane: z and n, with a certificate g_{1:t}, and Σσx where z is a
-point. Records are WIDTH numbers apart; in one lane the fourth number may be the scale of a scale-free rate, which is in
-``reach`` otherwise. The ``desk`` is what the coordinates of the present row are worked on with. The ``row`` has six
-numbers a lane: margin, slope of the step, slope of the loss, 1/η_{t−1}, 1/η_t, and Σ g²/S + σx² where z is a point. The
-``squares`` are a double a lane, the row's Σ G² with G = g_{1:t} after the step. The ``totals`` are six doubles a lane:
-loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all rows, and how many rows were clipped.
-Lanes of several settings and classes have the settings of one class next to each other. The ``key`` is what the noise
-of rounding depends on besides the round.
+point; with a scale-free rate in units of the coordinate's scale, as ``units`` tells. Records are WIDTH numbers apart;
+in one lane the fourth number may be the scale, which is in ``reach`` otherwise. The ``desk`` is what the coordinates of
+the present row are worked on with. The ``row`` has seven numbers a lane: margin, slope of the step, slope of the loss,
+1/η_{t−1}, 1/η_t, Σ g²/S + σx² where z is a point, and the largest |g|, or LARGEST where something else was clipped. The
+``squares`` are two doubles a lane: the row's Σ G² with G = g_{1:t} after the step, and its loss, later its g·x. The
+``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over all
+rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next to each
+other. The ``key`` is what the noise of rounding depends on besides the round.
 """
 
 __all__ = ["TEMPLATE"]
@@ -25,7 +26,9 @@ from numba import njit
 
 FLAGS = {flags}
 HOW = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-entry = njit(cache=True, fastmath=FLAGS, **HOW)
+entry = kept(fastmath=FLAGS, **HOW)
+# A row takes less time than giving the interpreter's lock to another thread and waiting to get it back.
+one_row = kept(fastmath=FLAGS, **{**HOW, "nogil": False})
 # What follows is not to be called from Python, for which much would have to be compiled.
 inline = njit(fastmath=FLAGS, forceinline=True, no_cpython_wrapper=True, **HOW)
 loose = njit(fastmath=FLAGS | {"reassoc"}, forceinline=True, no_cpython_wrapper=True, **HOW)  # sums in any order
@@ -33,7 +36,8 @@ pasted = njit(fastmath=FLAGS, inline="always", **HOW)  # as if written there
 L, GROUPS, PARTS = {lanes}, {groups}, {parts}
 ZERO, ONE, TWO, THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 WIDTH, EXTRA, AHEAD = np.uint64({width}), np.uint64({bias}), np.uint64({ahead})
-BOUND, LARGEST, TINY = {real}({limit}), {largest}, np.float32(1e-30)
+BOUND, LARGEST, TINY = {real}({limit}), {real}({largest}), np.float32(1e-30)
+FULL, SINGLE, VAST = np.finfo({real}).max, {real}(1), 1e290
 
 
 #replay @inline
@@ -69,6 +73,21 @@ def coming(zn, reach, indices, j):
     #apart prefetch(reach, q)
 
 
+@inline
+def within(x):
+    """Return a number that may have overflowed, as one of its type's range."""
+    return min(max(x, -FULL), FULL)
+
+
+@inline
+def scaled(p, u):
+    """Return a lane's parameters in units of a coordinate, finite so that none of them times 0 is NaN."""
+    #see w = inverse(u)
+    #see radius = min(p[4], FULL * min(w, SINGLE)) * u
+    #see p = (p[0], p[1], min(p[2] * w, FULL), min(p[3] * w * w, FULL), radius)
+    return p
+
+
 @pasted
 def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
     """Return z and n after a step along g, with h the slope of the loss, and what certificates add up."""
@@ -79,7 +98,8 @@ def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
     # Where there is nothing to add there is nothing to round.
     rz, rn = (rz, rn) if h != 0 else (nothing, nothing)
     # From n as it is kept: what rounding does to one round's strength, the next one's takes back.
-    kept = grown(n, h * h, next, rn)
+    # Strengths that end at the range's are strengths as well.
+    kept = min(grown(n, h * h, next, rn), FULL)
     after_root = measure(kept)
     added = gain(root, after_root, s, now, next, p)
     after = strength(after_root, s, next, p)
@@ -94,8 +114,8 @@ def stepped(z, n, x, root, g, h, s, now, next, pulled, p, rz, rn):
 @pasted
 def scratch(lanes, totals, longest):
     """Return the lanes' parameters, a row, its squares and a desk as memory of one's own, to be released."""
-    params, row = owned(lanes, np.uint64(lanes.shape[0])), owned(lanes, np.uint64(6 * L))
-    desk, squares = owned(lanes, sized(longest)), owned(totals, np.uint64(L))
+    params, row = owned(lanes, np.uint64(lanes.shape[0])), owned(lanes, np.uint64(7 * L))
+    desk, squares = owned(lanes, sized(longest)), owned(totals, np.uint64(2 * L))
     for k in range(5 * L):
         params[k] = lanes[k]
     furnish(desk)
@@ -118,7 +138,9 @@ def begin(row, squares, params, t, real):
         p = (params[k], params[L + k], params[2 * L + k], params[3 * L + k], params[4 * L + k])
         row[k] = real(0)
         row[5 * L + k] = real(0)
+        row[6 * L + k] = real(0)
         squares[k] = 0.0
+        squares[L + k] = 0.0
         #timed row[3 * L + k] = real(clock(t, p))
         #timed row[4 * L + k] = real(clock(t + 1, p))
 
@@ -126,10 +148,39 @@ def begin(row, squares, params, t, real):
 @inline
 def bounded(row, real):
     """Keep margins that overflowed finite."""
-    largest = real(LARGEST)
     for k in range(L):
         m = row[k]
-        row[k] = min(max(m, -largest), largest) if m == m else real(0)
+        #proof row[6 * L + k] = real(0) if abs(m) <= LARGEST else LARGEST
+        row[k] = min(max(m, -LARGEST), LARGEST) if m == m else real(0)
+
+
+@inline
+def suffered(row, squares, totals, real):
+    """Add what the row lost, and keep slopes finite; tell whether all of it was, else do nothing."""
+    #own for k in range(L):
+    #own     if not (np.isfinite(squares[L + k]) and np.isfinite(row[2 * L + k])):
+    #own         return False
+    for k in range(L):
+        way, slope, value = row[L + k], row[2 * L + k], squares[L + k]
+        #proof row[6 * L + k] = row[6 * L + k] if abs(slope) <= LARGEST and value <= VAST else LARGEST
+        totals[k] += min(value, VAST) if value == value else VAST
+        row[L + k] = min(max(way, -LARGEST), LARGEST) if way == way else real(0)
+        row[2 * L + k] = min(max(slope, -LARGEST), LARGEST) if slope == slope else real(0)
+    return True
+
+
+#proof @inline
+#proof def account(row, squares, totals):
+#proof     """Add a row to the sums of certificates, or count it where something of it was clipped."""
+#proof     for k in range(L):
+#proof         played, half = squares[L + k], 0.0
+#proof         #points half = 0.5 * np.float64(row[5 * L + k])
+#proof         if row[6 * L + k] <= BOUND and abs(played) <= VAST and half <= VAST and squares[k] <= VAST:
+#proof             totals[L + k] += played
+#proof             totals[2 * L + k] += half
+#proof             totals[4 * L + k] += squares[k]
+#proof         else:
+#proof             totals[5 * L + k] += 1.0
 
 
 #drift @inline
@@ -147,7 +198,7 @@ def learn(
     """Predict, suffer, and learn from each row in turn; return the number of rounds so far.
 
     Margins before learning are written to ``out``, unless it is empty. A row whose importance is negative is held out:
-    predicted, and no round.
+    predicted, and no round. Learning ends at a row r whose loss, one of the user's own, is not finite; return −1 − r.
     """
     rows = labels.shape[0]
     real = zn.dtype.type
@@ -165,16 +216,17 @@ def learn(
                 out[r * L + k] = row[k]
         if scale < zero:
             continue
-        #drift tock(row, totals, params)
         {loss}
+        if not suffered(row, squares, totals, real):
+            t = np.int64(-1) - np.int64(r)
+            break
+        #drift tock(row, totals, params)
         rz, rn = zero, zero
         #dither rz, rn = noise(t, key)
         absorb(STATE, indices, values, lo, hi, EXTRA, pulled, rz, rn)
         #proof for k in range(L):
-        #proof     totals[L + k] += np.float64(row[2 * L + k]) * np.float64(row[k])
-        #proof     totals[4 * L + k] += squares[k]
-        #points for k in range(L):
-        #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
+        #proof     squares[L + k] = np.float64(row[2 * L + k]) * np.float64(row[k])
+        #proof account(row, squares, totals)
         t += 1
     cleared(params, row, desk, squares)
     return t
@@ -199,12 +251,9 @@ def feed(indptr, indices, gradients, zn, reach, last, mark, t, key, lanes, longe
         for i in range(hi - lo):
             for k in range(L):
                 row[L + k] = row[2 * L + k] = gradients[(lo + i) * np.uint64(L) + np.uint64(k)]
-                #proof totals[L + k] += np.float64(row[L + k]) * np.float64(desk[cell(i, k) + X])
-            absorb_one(STATE, np.uint64(indices[lo + i]), i, one, one, one, pulled, rz, rn)
-        #proof for k in range(L):
-        #proof     totals[4 * L + k] += squares[k]
-        #points for k in range(L):
-        #points     totals[2 * L + k] += 0.5 * np.float64(row[5 * L + k])
+                #proof squares[L + k] += np.float64(row[L + k]) * np.float64(desk[cell(i, k) + X])
+            absorb_one(STATE, np.uint64(indices[lo + i]), i, one, one, one, one, one, pulled, rz, rn)
+        #proof account(row, squares, totals)
         t += 1
     cleared(params, row, desk, squares)
     return t
@@ -245,53 +294,40 @@ def gather(chosen, zn, reach, last, mark, t, key, lanes, totals, out):
         for i in range(size):
             place = size if EXTRA > ZERO and np.uint64(part[i]) == bias else i  # the bias comes last, free of penalties
             for k in range(L):
-                out[(start + np.int64(i)) * L + k] = desk[cell(place, k) + X]
+                out[(start + np.int64(i)) * L + k] = shown(STATE, np.uint64(part[i]), place, k)
     cleared(params, row, desk, squares)
 
 
-@inline
-def usable(numbers, count):
-    """Tell whether a row has neither NaN nor infinity."""
-    for j in range(3, 3 + count):
-        if not np.isfinite(numbers[j]):
-            return False
-    return True
+@one_row
+def predict_one(block, t):
+    """Write the margins of one row after t rounds, and return the first of them.
 
-
-@entry
-def predict_one(block):
-    """Write the margins of one row, all of whose arrays lie where the block says: address and length of each.
-
-    Ends and indices are in the places; label, importance, shape and values in the numbers. Rounds and key come last in
-    the block. Return the number of rounds so far, or −1 for a row that is not finite.
+    All arrays lie where the block says: address and length of each. Ends and indices are in the places; label,
+    importance, shape and values in the numbers. The key of the noise comes last in the block.
     """
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
-    if not usable(numbers, places[1]):
-        return np.int64(-1)
     zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
     last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     out = carray(pointer(block[16]), (block[17],), {real})
-    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, block[18], block[19], lanes, totals, out)
-    return block[18]
+    predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, t, block[18], lanes, totals, out)
+    return np.float64(out[0])
 
 
-@entry
-def learn_one(block):
-    """Learn from one row likewise."""
+@one_row
+def learn_one(block, t, target):
+    """Learn from one row likewise, with a label that is written to its place, and return the number of rounds."""
     places, numbers = carray(pointer(block[0]), (block[1],), np.int64), carray(pointer(block[2]), (block[3],), {real})
-    if not usable(numbers, places[1]):
-        return np.int64(-1)
     zn, reach = carray(pointer(block[4]), (block[5],), {real}), carray(pointer(block[6]), (block[7],), {real})
     last, mark = carray(pointer(block[8]), (block[9],), np.int64), carray(pointer(block[10]), (block[11],), np.float64)
     lanes = carray(pointer(block[12]), (block[13],), {real})
     totals = carray(pointer(block[14]), (block[15],), np.float64)
+    numbers[0] = target
     ends, indices, label, importance, values = places[:2], places[2:], numbers[:1], numbers[1:2], numbers[3:]
-    nothing = values[:0]
-    t, key, shape, longest = block[18], block[19], numbers[2], places[1] + 1
-    block[18] = learn(
-        ends, indices, values, label, importance, zn, reach, last, mark, t, key, lanes, shape, longest, totals, nothing
+    shape, longest, nothing = numbers[2], places[1] + 1, values[:0]
+    return learn(
+        ends, indices, values, label, importance, zn, reach, last, mark, t, block[18], lanes, shape, longest, totals,
+        nothing,
     )
-    return block[18]
 '''

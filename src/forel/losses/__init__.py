@@ -7,6 +7,7 @@ A *margin loss* ℓ(m, y) compares the margin m = a·x of an example with its la
 margin loss                      ℓ(m, y)                                    labels          prediction
 ===============================  =========================================  ==============  ====================
 ``Squared()``                    ½(m − y)²                                  any number      m
+``SquaredError()``               (m − y)²                                   any number      m
 ``Absolute()``                   |m − y|                                    any number      m
 ``EpsilonInsensitive(epsilon)``  max(0, |m − y| − ε)                        any number      m
 ``Huber(delta)``                 ½d² up to d = |m − y| = δ, then δ(d − ½δ)  any number      m
@@ -32,7 +33,7 @@ from forel.losses.examples import Example, MulticlassExample
 from forel.losses.functions import Convex, Linear, Loss, Quadratic
 from forel.losses.margin import Choice, Classes, Constants, Interval, Labels, MarginLoss
 from forel.losses.quantile import Absolute, Quantile
-from forel.losses.regression import EpsilonInsensitive, Huber, Squared
+from forel.losses.regression import EpsilonInsensitive, Huber, Squared, SquaredError
 from forel.losses.softmax import Softmax
 from forel.losses.total import Total
 
@@ -58,6 +59,7 @@ __all__ = [
     "Quantile",
     "Softmax",
     "Squared",
+    "SquaredError",
     "SquaredHinge",
     "Total",
     "linear_bound",

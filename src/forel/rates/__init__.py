@@ -33,7 +33,7 @@ from forel.rates.named import (
     proximal_rate,
     tuned,
 )
-from forel.rates.rate import Rate, increment
+from forel.rates.rate import Rate, growth, increment
 from forel.rates.scale_free import ScaleFree
 from forel.rates.schedule import Constant, InverseSqrt, InverseTime, Unregularized
 
@@ -53,6 +53,7 @@ __all__ = [
     "adagrad_proximal_rate",
     "dual_averaging_rate",
     "entropic_rate",
+    "growth",
     "increment",
     "proximal_rate",
     "sum_over_roots",

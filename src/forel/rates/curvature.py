@@ -29,6 +29,9 @@ class AsNeeded:
     with $\sigma_t$ the strong convexity of $f_t$: logarithmic regret where losses curve, $\sqrt{T}$ where they do not,
     without being told which. After Bartlett, Hazan and Rakhlin, "Adaptive online gradient descent" (2007).
 
+    Only curvature that stays in the objective counts, so losses may not be linearized: FTRL has to run with
+    ``treatment=QuadraticBound()`` or ``Exact()``, and Mirror Descent refuses this rate.
+
     Parameters
     ----------
     diameter : D, positive; no two points of the feasible set are further apart, in the L2 norm
@@ -45,6 +48,7 @@ class AsNeeded:
     shape: ClassVar[Shape] = "scalar"
     promised: ClassVar[float] = math.inf
     promised_norm: ClassVar[Norm] = L2
+    needs_curvature: ClassVar[bool] = True
     diameter: float
 
     def __post_init__(self) -> None:

@@ -12,13 +12,16 @@ import numpy as np
 from forel.checks import Matrix, Shape, Strength, Vector, constants
 from forel.norms import Norm
 
-__all__ = ["Rate", "check_promise", "increment"]
+__all__ = ["Rate", "check_promise", "growth", "increment"]
 
 S = TypeVar("S")
 
 
 class Rate(Protocol[S]):
     r"""A schedule $\eta_t$ as three pure functions over an immutable state.
+
+    A rate may also have ``observe(state, features)``, which returns a state that knows the features of the example to
+    come, before its label; algorithms call it before they play.
 
     ``promised`` is the largest gradient, in ``promised_norm``, for which the closed-form bound that named the rate
     holds. A larger gradient is no error here: it voids that bound. Infinity promises nothing.
@@ -41,7 +44,7 @@ class Rate(Protocol[S]):
         ...
 
     def update(self, state: S, g: Vector, curvature: float = 0.0) -> S:
-        """Return the state after observing g_t and the strong convexity of f_t."""
+        """Return the state after observing g_t, and the strong convexity of f_t that the objective keeps."""
         ...
 
     def strength(self, state: S) -> Strength:
@@ -60,16 +63,48 @@ def increment(rate: Rate[S], before: S, after: S) -> Strength:
 
     Survey: section 3
     """
-    now = rate.strength(after)
-    change: Strength = now - rate.strength(before)
-    if rate.shape != "matrix":
-        return change
+    return growth(rate.strength(before), rate.strength(after))
+
+
+def growth(before: Strength, after: Strength) -> Strength:
+    r"""Return the strength that was added between two strengths, or refuse one that falls.
+
+    A regularizer of negative strength is not convex, and nothing is proved of an algorithm that adds one. What is less
+    than 1e-12 of the strength is a rounding, and counts as 0.
+
+    >>> growth(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    array([0., 3.])
+
+    Survey: section 2.3
+    """
+    change = np.subtract(after, before)
+    rounding = 1e-12 * np.abs(after)
+    if np.ndim(change) == 2:
+        return _matrix_growth(change, float(np.max(rounding)) * len(change))
+    fallen = change < -rounding
+    if np.any(fallen):
+        at = f" at index {int(np.argmax(fallen))}" if np.ndim(change) else ""
+        raise _fallen(float(np.min(change)), at)
+    grown: Strength = np.maximum(change, 0.0)
+    return grown if np.ndim(grown) else float(grown)
+
+
+def _matrix_growth(change: Matrix, rounding: float) -> Matrix:
     # The two roots carry rounding of the size of the whole, under which a small difference need not be semi-definite.
     eigenvalues, basis = np.linalg.eigh(change)
-    kept = eigenvalues > np.finfo(np.float64).eps * len(eigenvalues) * np.max(np.abs(now))
+    if eigenvalues[0] < -rounding:
+        raise _fallen(float(eigenvalues[0]), " along an eigenvector")
+    kept = eigenvalues > rounding / 1e-12 * np.finfo(np.float64).eps
     half = basis[:, kept] * np.sqrt(eigenvalues[kept])
     positive: Matrix = half @ half.T
     return positive
+
+
+def _fallen(change: float, at: str) -> ValueError:
+    return ValueError(
+        f"rate: got a strength 1/η that falls by {-change:.6g}{at}, expected one that never falls; a regularizer of "
+        "negative strength has no bound"
+    )
 
 
 def check_promise(promised: float) -> None:

@@ -32,11 +32,11 @@ class ScaleFree:
     alpha : positive
     beta : at least 0
 
-    One function more than other rates have: ``see``, before predicting. Where it raises the strength, the part added
-    belongs to a regularizer centered at 0. A coordinate never seen has strength 0.
+    One function more than other rates have: ``observe``, before predicting. Where it raises the strength, the part
+    added belongs to a regularizer around $x_1$. A coordinate never seen has strength 0.
 
     >>> rate = ScaleFree(alpha=0.5)
-    >>> state = rate.see(rate.init(2), np.array([3.0, 0.0]))
+    >>> state = rate.observe(rate.init(2), np.array([3.0, 0.0]))
     >>> rate.strength(state)
     array([18.,  0.])
     >>> rate.strength(rate.update(state, np.array([-1.0, 0.0])))
@@ -60,7 +60,7 @@ class ScaleFree:
         nothing = np.zeros(whole("n", n, low=1))
         return Seen(nothing, nothing)
 
-    def see(self, state: Seen, features: Vector) -> Seen:
+    def observe(self, state: Seen, features: Vector) -> Seen:
         """Return the state that knows the example's features, before its label."""
         features = vector("features", features, state.largest.size)
         return Seen(np.maximum(state.largest, np.abs(features)), state.root)
@@ -71,7 +71,7 @@ class ScaleFree:
         unseen = (g != 0) & (state.largest == 0)
         if unseen.any():
             i = int(np.argmax(unseen))
-            raise ValueError(f"g: got {g[i]} at index {i}, expected 0 there: see(state, features) never saw it")
+            raise ValueError(f"g: got {g[i]} at index {i}, expected 0 there: observe(state, features) never saw it")
         return Seen(state.largest, np.hypot(state.root, g))
 
     def strength(self, state: Seen) -> Vector:

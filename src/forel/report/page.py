@@ -80,7 +80,7 @@ def page(
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", "Training report"),
         tag("link", rel="icon", href="data:,"),  # so that no browser asks for one
-        tag("style", (files("forel.report") / "style.css").read_text()),
+        tag("style", (files("forel.report") / "style.css").read_text("utf-8")),
     )
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
 
@@ -149,7 +149,8 @@ def _problems(trained: Trained) -> Element | None:
 
 def _facts(trained: Trained, source: Sequence[str]) -> Element:
     settings = {**asdict(trained.model.settings), "loss": _loss_name(trained.model.settings)}
-    facts = {**settings, **trained.reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
+    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}  # which nobody asked for
+    facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
     if len(trained.passes) > 1:
         facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
     rows = (

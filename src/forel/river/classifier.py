@@ -1,9 +1,9 @@
 """Classification for river: one lane for two classes, one a class for more, as classes come."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,17 @@ from scipy.special import log_expit, log_softmax
 
 from forel.certificate import Certificate
 from forel.checks import refuse
-from forel.river.frames import importances, rows_of_frame, targets
-from forel.river.learner import Learner, importance, settings_of
+from forel.river.arguments import importance, settings_of
+from forel.river.frames import columns_of, importances, targets
+from forel.river.learner import Labels, Learner, Target
 from forel.rows import Rows
 
 __all__ = ["LinearClassifier"]
 
 LOSSES = ("logistic", "hinge", "squared_hinge")
-FEWEST = 4  # lanes as soon as there are more than two classes; then they double, so that few kernels are compiled
+# Lanes as soon as there are more than two classes, and when these have all got one; from the last on, parts of so many
+# lanes are added, so that however many classes come, only these kernels are compiled.
+WIDTHS = (4, 16, 64)
 
 
 class LinearClassifier(base.MiniBatchClassifier):
@@ -87,8 +90,6 @@ class LinearClassifier(base.MiniBatchClassifier):
         self.dtype = dtype
         self.certified = certified
         self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
-        self._codes: dict[Any, float] = {}  # what the kernel is told instead of a class
-        self._begun: list[int] = []  # the round before each class's model began
         self._y_name: str | None = None
 
     @property
@@ -98,63 +99,66 @@ class LinearClassifier(base.MiniBatchClassifier):
     @property
     def classes(self) -> list[Any]:
         """The classes so far: False and True with the first of either, others in the order they came."""
-        return list(self._codes)
+        return list(self._learner.codes)
 
     def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
         """Learn from one row; ``w`` multiplies its loss."""
         weight = 1.0 if w == 1.0 else importance(w)
-        code = self._codes.get(y)
-        if code is None:
-            # Only a row that can be learned from brings a new class.
-            self._learner.check(x)
-            code = self._admit(y)
-        self._learner.learn(x, code, weight)
+        learner = self._learner
+        codes = learner.codes
+        code = codes.get(y)
+        row = x if code is None else learner.learn(x, code, weight, codes)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: self._target(y))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
         """Return the probability of each class so far; names that were never learned from have weight 0."""
         self._needs_probabilities()
-        found = self._learner.margins(x)
-        if len(self._codes) == 2:
-            first, second = self._codes
-            p = _expit(found.item(0))
+        found, codes = self._learner.margins(x)
+        if len(codes) == 2:
+            first, second = codes
+            p = _expit(found)
             return {first: 1.0 - p, second: p}
-        return dict(zip(self._codes, self._shares(found[None, :])[0].tolist(), strict=True))
+        return dict(zip(codes, _shares(np.reshape(found, (1, -1)), len(codes))[0].tolist(), strict=True))
 
     def predict_one(self, x: dict[Hashable, Any], **_: Any) -> Any:
         """Return the class with the largest margin; None before the first row."""
-        found = self._winners(self._learner.margins(x)[None, :])
-        return found[0]
+        found, codes = self._learner.margins(x)
+        return _winners(np.reshape(found, (1, -1)), list(codes))[0]
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
-        height, dtype = len(X), self._learner.lanes.dtype
+        height, learner = len(X), self._learner
         labels, name = targets(y, height)
         for label in labels:
             _check(label)
-        weight = importances(w, height, dtype)
-        rows = rows_of_frame(self._learner, X, learning=True)
-        # A row that brings a new class begins a new piece, since the class's model begins with it.
-        start = 0
-        while start < height:
-            if labels[start] not in self._codes:
-                self._admit(labels[start])
-            stop = next((k for k in range(start, height) if labels[k] not in self._codes), height)
-            codes = np.array([self._codes[label] for label in labels[start:stop]], dtype)
-            indptr = rows.indptr[start : stop + 1]
-            self._learner.learn_rows(Rows(indptr, rows.indices, rows.values), codes, weight[start:stop])
-            start = stop
-        self._y_name = name
+        weight = importances(w, height, learner.lanes.dtype)
+        columns = columns_of(X, self.bits, learner.lanes.dtype)
+        with learner.guard.changing():
+            rows, start = columns.at(learner.slots(columns.names)), 0
+            while start < height:
+                if labels[start] not in learner.codes:
+                    self._admission(learner.codes, labels[start])()
+                # A row that brings a new class begins a new piece, since the class's model begins with it.
+                stop = next((k for k in range(start, height) if labels[k] not in learner.codes), height)
+                codes = np.array([learner.codes[label] for label in labels[start:stop]], learner.lanes.dtype)
+                indptr = rows.indptr[start : stop + 1]
+                learner.learn_rows(Rows(indptr, rows.indices, rows.values), codes, weight[start:stop])
+                start = stop
+            self._y_name = name
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probabilities for a frame, a column a class, as a frame of its kind."""
         self._needs_probabilities()
-        shares = self._shares(self._frame_margins(X))
-        columns = {label: shares[:, k] for k, label in enumerate(self._codes)}
+        found, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        shares = _shares(found, len(codes))
+        columns = {label: shares[:, k] for k, label in enumerate(codes)}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the classes predicted for a frame, as a series of its kind."""
-        found = self._winners(self._frame_margins(X))
+        margins, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        found = _winners(margins, list(codes))
         return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
 
     @property
@@ -163,89 +167,110 @@ class LinearClassifier(base.MiniBatchClassifier):
 
         Two classes have one set of weights, of the second against the first. By slot where names are hashed.
         """
-        if len(self._codes) <= 2:
-            return self._learner.weights()
-        return {label: self._learner.weights(k) for k, label in enumerate(self._codes)}
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.weights()
+            return {label: self._learner.weights(k) for k, label in enumerate(self._learner.codes)}
 
     @property
     def intercept(self) -> Any:
         """The weight of the constant feature, for each class where there are more than two; 0 without ``bias``."""
-        if len(self._codes) <= 2:
-            return self._learner.bias()
-        return {label: self._learner.bias(k) for k, label in enumerate(self._codes)}
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.bias()
+            return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
 
     def certificate(self, label: Any = None) -> Certificate:
         """Return what is proved of the model, or of one class's; coordinates as in ``weights``, the bias last."""
-        if len(self._codes) <= 2:
-            return self._learner.certificate()
-        if label not in self._codes:
-            raise refuse("label", label, f"one of the classes {self.classes}, each of which has a model")
-        lane = self.classes.index(label)
-        proof = self._learner.certificate(lane)
-        begun = self._begun[lane]
-        if begun and (self.penalty_weight == "every" or self.rate == "root"):
-            void = f"the class {label!r} came after {begun} rows, which its penalty or rate counted"
-            return replace(proof, rounds=proof.rounds - begun, void=proof.void or void)
-        return replace(proof, rounds=proof.rounds - begun)
+        with self._learner.guard.reading():
+            classes, begun = self.classes, self._learner.begun
+            if len(classes) <= 2:
+                return self._learner.certificate()
+            if label not in classes:
+                raise refuse("label", label, f"one of the classes {classes}, each of which has a model")
+            lane = classes.index(label)
+            proof = self._learner.certificate(lane)
+        late, weight = begun[lane]
+        proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
+        if late and (self.penalty_weight == "every" or self.rate == "root"):
+            void = f"the class {label!r} came after {late} rows, which its penalty or rate counted"
+            return replace(proof, void=proof.void or void)
+        return proof
 
     def _needs_probabilities(self) -> None:
         if self.loss != "logistic":
             raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
 
-    def _admit(self, y: Any) -> float:
-        """Make room for a new class and return its code."""
+    def _target(self, y: Any) -> Target:
+        """Return the codes of classes, and that of one or what makes room for a new class and returns its code."""
+        codes = self._learner.codes
+        code = codes.get(y)
+        return codes, self._admission(codes, y) if code is None else code
+
+    def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
+        """Return what makes room for a new class, inside a change, and returns its code."""
         _check(y)
         learner, signs = self._learner, self.loss != "logistic"
-        new = [False, True] if not self._codes and isinstance(y, bool | np.bool_) else [y]
-        known = len(self._codes)
-        if known + len(new) <= 2:
-            low = -1.0 if signs else 0.0
-            self._codes.update(zip(new, (low, 1.0)[known:], strict=False))
-            self._begun += [learner.lanes.rounds if known == 0 else 0] * len(new)
-            return self._codes[y]
-        kind: Literal["classes", "signs"] = "signs" if signs else "classes"
+        new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
+        known = len(codes)
+        two = known + len(new) <= 2
+        # Hashes and comparisons of classes may run anybody's code, and do so before anything is changed.
+        low = -1.0 if two and signs else 0.0
+        labels = [*codes, *new]
+        after = dict(zip(labels, (low, 1.0) if two else map(float, range(len(labels))), strict=False))
+        code: float = after[y]
+
+        def admit() -> float:
+            if not two:
+                self._make_lane(known, "signs" if signs else "classes")
+            late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
+            learner.codes, learner.begun = after, learner.begun + (late,) * len(new)
+            return code
+
+        return admit
+
+    def _make_lane(self, known: int, kind: Labels) -> None:
+        """Make a lane that has learned nothing after those of the classes known so far."""
+        learner = self._learner
+        width = learner.lanes.lanes
         if known == 2:
-            learner.make_room(FEWEST, kind)
-            state = learner.lanes.state
+            learner.widen(WIDTHS[0], kind)
+            part, width = learner.lanes, WIDTHS[0]
             # The losses are even, f(m, y) = f(−m, −y): the first class's model is the second's with its sign changed,
             # and of all that is kept only n does not change it.
-            state[:, :, 1] = state[:, :, 0]
-            state[:, 0, 0] = 0 - state[:, 0, 0]
-            state[:, 2:, 0] = 0 - state[:, 2:, 0]
-            learner.lanes.sums[:, 1] = learner.lanes.sums[:, 0]
-            mark = learner.lanes.mark
-            if mark.size > 1:
-                mark.reshape(-1, FEWEST)[:, 1] = mark.reshape(-1, FEWEST)[:, 0]
-            self._codes = {label: float(k) for k, label in enumerate(self._codes)}
-        elif known == learner.lanes.lanes:
-            learner.make_room(2 * known)
+            part.state[:, :, 1] = part.state[:, :, 0]
+            part.state[:, 0, 0] = 0 - part.state[:, 0, 0]
+            part.state[:, 2:, 0] = 0 - part.state[:, 2:, 0]
+            part.sums[:, 1] = part.sums[:, 0]
+            if part.mark.size > 1:
+                part.mark.reshape(-1, width)[:, 1] = part.mark.reshape(-1, width)[:, 0]
+        elif known == width < WIDTHS[-1]:
+            learner.widen(next(w for w in WIDTHS if w > known), kind)
+        elif known == width * len(learner.parts):
+            learner.extend()
         else:
             # A lane without a class has learned that every row is of the rest.
-            learner.lanes.state[:, :, known] = 0
-            learner.lanes.sums[[0, 1, 2, 4, 5], known] = 0  # all but the ticks, which are the clock's
-        self._codes[y] = float(known)
-        self._begun.append(learner.lanes.rounds)
-        return float(known)
+            part, lane = learner.parts[known // width], known % width
+            part.state[:, :, lane] = 0
+            part.sums[[0, 1, 2, 4, 5], lane] = 0  # all but the ticks, which are the clock's
 
-    def _frame_margins(self, X: Any) -> NDArray[Any]:
-        return self._learner.row_margins(rows_of_frame(self._learner, X, learning=False))
 
-    def _shares(self, found: NDArray[Any]) -> NDArray[np.float64]:
-        """Return probabilities from margins, a column a class."""
-        known = len(self._codes)
-        if known < 2:
-            return np.ones((len(found), known))
-        held = found[:, : known if known > 2 else 1].astype(np.float64)
-        each = np.hstack([-held, held]) if known == 2 else held
-        shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
-        return shares
+def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:
+    """Return the probabilities of the known classes from margins, a column a class."""
+    if known < 2:
+        return np.ones((len(found), known))
+    held = found[:, : known if known > 2 else 1].astype(np.float64)
+    each = np.hstack([-held, held]) if known == 2 else held
+    shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
+    return shares
 
-    def _winners(self, found: NDArray[Any]) -> list[Any]:
-        known = self.classes
-        if len(known) < 2:
-            return (known or [None]) * len(found)
-        best = found[:, 0] > 0 if len(known) == 2 else found[:, : len(known)].argmax(axis=1)
-        return [known[int(k)] for k in best]
+
+def _winners(found: NDArray[Any], known: list[Any]) -> list[Any]:
+    """Return the class with the largest margin for each row; None where there is no class yet."""
+    if len(known) < 2:
+        return (known or [None]) * len(found)
+    best = found[:, 0] > 0 if len(known) == 2 else found[:, : len(known)].argmax(axis=1)
+    return [known[int(k)] for k in best]
 
 
 def _check(y: Any) -> None:

@@ -1,7 +1,7 @@
 """Frames as rows: what river hands to ``learn_many`` and ``predict_many``, from pandas, polars or Arrow."""
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -9,20 +9,31 @@ from numpy.typing import NDArray
 from river.utils import dataframe
 
 from forel.checks import finite, refuse
-from forel.river.learner import Learner, importance
-from forel.river.slots import hashed, slot_of
+from forel.river.arguments import importance
+from forel.river.slots import hashed
 from forel.rows import Rows
 
-__all__ = ["importances", "rows_of_frame", "targets"]
+__all__ = ["Columns", "columns_of", "importances", "targets"]
 
 
-def rows_of_frame(learner: Learner, X: Any, learning: bool) -> Rows:
-    """Return the rows of a frame, a column a name; with ``learning`` new names get slots.
+class Columns(NamedTuple):
+    """Rows whose indices are columns, and what each column stands for: names, or slots where names are hashed."""
+
+    rows: Rows
+    names: list[Any]
+
+    def at(self, slots: list[int]) -> Rows:
+        """Return the rows with the slots of the names for indices."""
+        return self.rows._replace(indices=np.array(slots, np.int64)[self.rows.indices])
+
+
+def columns_of(X: Any, bits: int | None, dtype: Any) -> Columns:
+    """Return the rows of a frame, a column a name.
 
     Every cell is kept, as every value of a dict is, unless pandas holds the frame as sparse columns.
     """
     frame = dataframe.into_frame(X)
-    names, dtype = list(frame.columns), learner.lanes.dtype
+    names = list(frame.columns)
     sparse = getattr(X, "sparse", None)
     if sparse is not None:
         matrix = sparse.to_coo().tocsr()
@@ -45,18 +56,12 @@ def rows_of_frame(learner: Learner, X: Any, learning: bool) -> Rows:
         row = int(np.searchsorted(indptr, k, side="right")) - 1
         place = f"X[{names[columns[k]]!r}]"
         raise ValueError(f"{place}: got {cells[k]} in row {row}, expected finite numbers within the range of {dtype}")
-    if learner.bits is not None:
-        return _merged(indptr, columns, cells, names, learner.bits, dtype)
-    if learning:
-        slots = np.array([slot_of(learner.names, name) for name in names], np.int64)
-        if len(learner.names) >= learner.lanes.features:
-            learner.make_room()
-    else:
-        slots = np.array([learner.names.get(name, 0) for name in names], np.int64)
-    return Rows(indptr, slots[columns], values)
+    if bits is not None:
+        return _merged(indptr, columns, cells, names, bits, dtype)
+    return Columns(Rows(indptr, columns, values), names)
 
 
-def _merged(indptr: Any, columns: Any, values: Any, names: list[Any], bits: int, dtype: Any) -> Rows:
+def _merged(indptr: Any, columns: Any, values: Any, names: list[Any], bits: int, dtype: Any) -> Columns:
     """Return rows in which names that share a slot are one entry, as in rows that come one at a time."""
     slots = [next(iter(hashed([(name, 1.0)], bits))) for name in names]
     found: list[int] = []
@@ -73,7 +78,9 @@ def _merged(indptr: Any, columns: Any, values: Any, names: list[Any], bits: int,
     with np.errstate(over="ignore"):
         merged = np.array(kept, np.float64).astype(dtype)
     finite("X", merged)
-    return Rows(np.array(ends, np.int64), np.array(found, np.int64), merged)
+    used = sorted(set(found))
+    places = np.searchsorted(used, found) if found else np.zeros(0, np.int64)
+    return Columns(Rows(np.array(ends, np.int64), places, merged), used)
 
 
 def targets(y: Any, count: int) -> tuple[list[Any], str | None]:

@@ -11,8 +11,9 @@ from river.utils import dataframe
 from forel.certificate import Certificate
 from forel.checks import refuse
 from forel.losses import MarginLoss
-from forel.river.frames import importances, rows_of_frame, targets
-from forel.river.learner import Learner, importance, settings_of
+from forel.river.arguments import importance, settings_of
+from forel.river.frames import columns_of, importances, targets
+from forel.river.learner import Learner
 
 __all__ = ["LinearRegressor"]
 
@@ -83,11 +84,15 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` multiplies its loss."""
-        self._learner.learn(x, self._target(y), 1.0 if w == 1.0 else importance(w))
+        target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
+        row = learner.learn(x, target, weight)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: (learner.codes, target))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Return the prediction for a row; names that were never learned from have weight 0."""
-        return self._learner.margins(x).item(0)  # type: ignore[no-any-return]
+        found, _ = self._learner.margins(x)
+        return found  # type: ignore[no-any-return]
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
@@ -95,13 +100,15 @@ class LinearRegressor(base.MiniBatchRegressor):
         given, name = targets(y, height)
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
         weight = importances(w, height, labels.dtype)
-        self._learner.learn_rows(rows_of_frame(self._learner, X, learning=True), labels, weight)
-        self._y_name = name
+        columns, learner = columns_of(X, self.bits, labels.dtype), self._learner
+        with learner.guard.changing():
+            learner.learn_rows(columns.at(learner.slots(columns.names)), labels, weight)
+            self._y_name = name
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for a frame, as a series of its kind."""
-        found = self._learner.row_margins(rows_of_frame(self._learner, X, learning=False))[:, 0]
-        return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
+        found, _ = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
 
     @property
     def weights(self) -> dict[Hashable, float]:

@@ -7,7 +7,7 @@ from zlib import crc32
 
 from forel.lanes import Lanes
 
-__all__ = ["forget", "hashed", "resized", "slot_of"]
+__all__ = ["beside", "forget", "hashed", "resized", "slot_of"]
 
 
 def slot_of(names: dict[Hashable, int], name: Hashable) -> int:
@@ -35,7 +35,7 @@ def hashed(items: Iterable[tuple[Hashable, float]], bits: int) -> dict[int, floa
     mask = (1 << bits) - 1
     sums: dict[int, float] = {}
     for name, value in items:
-        slot = crc32(str(name).encode()) & mask
+        slot = crc32((name if type(name) is str else str(name)).encode()) & mask
         sums[slot] = sums[slot] + value if slot in sums else value
     return sums
 
@@ -58,4 +58,14 @@ def resized(old: Lanes, features: int, lanes: int, labels: Literal["shared", "cl
         after[:n, :k], after[-1, :k] = before[:-1], before[-1]
     new.sums[:, :k] = old.sums
     new.rounds, new.weight = old.rounds, old.weight
+    return new
+
+
+def beside(old: Lanes) -> Lanes:
+    """Return as many lanes again that have learned nothing yet, and know the scales of features and the time."""
+    new = copy(old)
+    new.reset()
+    if old.reach.size > 1:
+        new.reach[:] = old.reach
+    new.last[:], new.rounds, new.weight = old.last, old.rounds, old.weight
     return new

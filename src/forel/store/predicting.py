@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.checks import all_finite, refuse, whole
+from forel.guard import unchanged
 from forel.linear import Linear
 from forel.losses import Softmax
 from forel.losses.sigmoid import sigmoid
@@ -131,6 +132,11 @@ def serving(
     dtype : of the weights in a file, float32 or float16, which halves them and keeps three digits
     X, y : rows and labels, as the learner takes them, on which to measure what that costs; kept as ``measured``
     """
+    with unchanged(model):
+        return _serving(model, lane, dtype, X, y)
+
+
+def _serving(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None) -> Serving:
     model = model.__stored__()[0] if hasattr(model, "__stored__") else model
     model = model.only() if isinstance(model, Mixture) else model
     if not isinstance(model, Linear):

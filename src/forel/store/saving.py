@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from forel.checks import refuse
 from forel.formats import Names
+from forel.guard import unchanged
 from forel.linear import Linear
 from forel.mixture import Mixture
 from forel.store.files import File, Path, Unreadable, opened, write
@@ -58,9 +59,20 @@ def save(
     >>> load(path).extra
     {'labels': ['ham', 'spam']}
     """
-    estimator = None
-    if hasattr(model, "__stored__"):
-        model, estimator = model.__stored__()
+    with unchanged(model):
+        learner, estimator = model.__stored__() if hasattr(model, "__stored__") else (model, None)
+        with unchanged(learner):
+            _save(path, learner, estimator, extra, names, arrays)
+
+
+def _save(
+    path: Path,
+    model: Any,
+    estimator: dict[str, Any] | None,
+    extra: Mapping[str, Any] | None,
+    names: Names | None,
+    arrays: Mapping[str, NDArray[np.float64]] | None,
+) -> None:
     if not isinstance(model, Linear | Mixture | Serving):
         raise refuse("model", model, "a forel.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving")
     kept = extra_of(extra)

@@ -6,4 +6,4 @@ import sys
 from forel.survey.map import markdown
 
 if __name__ == "__main__":
-    pathlib.Path(sys.argv[1]).write_text(markdown())
+    pathlib.Path(sys.argv[1]).write_text(markdown(), encoding="utf-8")

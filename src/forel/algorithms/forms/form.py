@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.argmin import Argmin
+from forel.argmin import Argmin, Minimizer
 from forel.checks import Strength, Vector, constants, frozen, matrix, whole
 from forel.geometries import Geometry
 from forel.losses import Loss
 from forel.norms import eigen
-from forel.regularizers import Regularizer
+from forel.regularizers import Regularizer, gradient_at
 from forel.sets import FeasibleSet, Reals
 
 __all__ = ["EVERYWHERE", "Form", "FormState", "Step"]
@@ -22,13 +22,17 @@ EVERYWHERE = Reals()
 
 
 class FormState(NamedTuple):
-    """r, the point, and the sums that forms are written with: θ, g_{1:t}, g^(Ψ)_{1:t}; those not needed stay 0."""
+    """r, the point, and the sums that forms are written with: θ, g_{1:t}, g^(Ψ)_{1:t}; those not needed stay 0.
+
+    Forms that go on from the point do so from its mirror image, as a coordinate of the point may underflow.
+    """
 
     r: Regularizer
     theta: Vector
     g: Vector
     slopes: Vector
     x: Vector
+    image: Vector | None
 
 
 # (form, state, g_t) -> the next state
@@ -79,7 +83,8 @@ class Form:
         """Return the state before round 1, at the point of X where the geometry is smallest."""
         zero = np.zeros(whole("n", n, low=1))
         first = self.argmin(zero, 1.0)
-        return FormState(Regularizer.around(self.geometry, self.strength, first), zero, zero, zero, first)
+        r = Regularizer.around(self.geometry, self.strength, first)
+        return FormState(r, zero, zero, zero, first, None)
 
     def play(self, state: FormState) -> Vector:
         """Return x_{t+1}."""
@@ -89,9 +94,13 @@ class Form:
         """Step with g_t, the subgradient of the loss at x_t."""
         return self.step(self, state, loss.subgradient(state.x))
 
+    def locate(self, z: Vector, r: Regularizer) -> Minimizer:
+        """Return argmin z·x + r(x) over X, and its mirror image."""
+        return self.argmin.locate(z - r.linear, r.strength)
+
     def minimizer(self, z: Vector, r: Regularizer) -> Vector:
         """Return argmin z·x + r(x) over X."""
-        return self.argmin.solve(z - r.linear, r.strength)
+        return self.locate(z, r).x
 
     def conjugate_gradient(self, theta: Vector, r: Regularizer) -> Vector:
         """Return ∇R⋆(θ): from the formula of r⋆ where X is everything, otherwise as the point that attains R⋆(θ)."""
@@ -99,7 +108,11 @@ class Form:
 
     def project(self, u: Vector) -> Vector:
         r"""Return $\Pi^r_X(u) = \arg\min_{x \in X} B_r(x, u)$, which sees only the φ_σ in r: the rest is linear."""
-        return self.minimizer(np.zeros_like(u), Regularizer.around(self.geometry, self.strength, u))
+        return self.project_from(Minimizer(u)).x
+
+    def project_from(self, u: Minimizer) -> Minimizer:
+        """Return the same for a u that may be beyond what floats hold, and is then known by its image."""
+        return self.argmin.locate(-gradient_at(self.geometry, self.strength, *u), self.strength)
 
 
 def _positive(strength: ArrayLike) -> Strength:

@@ -6,9 +6,10 @@ Survey: Figures 5 and 6
 import numpy as np
 
 from forel.algorithms.forms.form import Form, FormState
-from forel.checks import Unsupported, Vector
+from forel.argmin import Minimizer
+from forel.checks import Vector
 from forel.geometries import Entropy
-from forel.regularizers import Regularizer
+from forel.regularizers import Regularizer, gradient_at
 
 __all__ = [
     "explicit_from_dual",
@@ -22,26 +23,29 @@ __all__ = [
 ]
 
 
-def unconstrained(theta: Vector, r: Regularizer) -> Vector:
-    r"""Return $\nabla r^\star(\theta)$ with r on its whole domain, which for the entropy is the positive orthant.
+def unconstrained(theta: Vector, r: Regularizer) -> Minimizer:
+    r"""Return $u = \nabla r^\star(\theta)$ with r on its whole domain.
+
+    For the entropy that is the positive orthant, on which $\log u = (\theta + a)/\sigma - 1$ for r's linear part
+    a; u itself may be beyond what floats hold, and is known by its mirror image.
 
     >>> around_uniform = Regularizer.around(Entropy(), 2.0, np.array([0.5, 0.5]))
-    >>> unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform)
+    >>> unconstrained(np.array([0.0, 2 * np.log(3)]), around_uniform).x
     array([0.5, 1.5])
 
     Survey: appendix C.2
     """
     if not isinstance(r.geometry, Entropy):
-        return r.conjugate_gradient(theta)
+        return Minimizer(r.conjugate_gradient(theta))
     # The conjugate that the geometry knows is that on the simplex, where the point is already normalised.
-    exponents = (theta + r.linear) / r.strength - 1
-    if abs(exponents.max()) > 650:
-        raise Unsupported(
-            f"strength: got {r.strength}, for which the unconstrained point exp({exponents.max():.4g}) is beyond what "
-            "floats hold; use a form of the same column that does not project, or a larger strength"
-        )
-    u: Vector = np.exp(exponents)
-    return u
+    logarithms: Vector = (theta + r.linear) / r.strength - 1
+    with np.errstate(over="ignore"):
+        return Minimizer(np.exp(logarithms), 1 + logarithms)
+
+
+def slope(state: FormState) -> Vector:
+    r"""Return $\nabla r(x_t)$."""
+    return gradient_at(state.r.geometry, state.r.strength, state.x, state.image) - state.r.linear
 
 
 def explicit_from_dual(form: Form, state: FormState, g: Vector) -> FormState:
@@ -58,8 +62,9 @@ def explicit_from_point(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 5, and the greedy column of Figure 6
     """
-    theta = state.r.gradient(state.x) - g
-    return state._replace(theta=theta, x=form.conjugate_gradient(theta, state.r))
+    theta = slope(state) - g
+    x = form.conjugate_gradient(theta, state.r)
+    return state._replace(theta=theta, x=x, image=form.locate(-theta, state.r).image)
 
 
 def implicit(form: Form, state: FormState, g: Vector) -> FormState:
@@ -67,8 +72,9 @@ def implicit(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 5, and the greedy column of Figure 6
     """
-    near = Regularizer.around(form.geometry, form.strength, state.x)
-    return state._replace(x=form.minimizer(g, near))
+    near = Regularizer.around(form.geometry, form.strength, state.x, state.image)
+    x, image = form.locate(g, near)
+    return state._replace(x=x, image=image)
 
 
 def ftrl(form: Form, state: FormState, g: Vector) -> FormState:
@@ -90,8 +96,9 @@ def greedy_ftrl(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, greedy
     """
     total = state.g + g
-    x = form.minimizer(total + state.slopes, state.r)
-    return state._replace(g=total, slopes=-total - state.r.gradient(x), x=x)
+    x, image = form.locate(total + state.slopes, state.r)
+    after = state._replace(g=total, x=x, image=image)
+    return after._replace(slopes=-total - slope(after))
 
 
 def lazy_projection(form: Form, state: FormState, g: Vector) -> FormState:
@@ -100,7 +107,7 @@ def lazy_projection(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, lazy
     """
     total = state.g + g
-    return state._replace(g=total, x=form.project(unconstrained(-total, state.r)))
+    return state._replace(g=total, x=form.project_from(unconstrained(-total, state.r)).x)
 
 
 def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
@@ -108,4 +115,5 @@ def greedy_projection(form: Form, state: FormState, g: Vector) -> FormState:
 
     Survey: Figure 6, greedy
     """
-    return state._replace(x=form.project(unconstrained(state.r.gradient(state.x) - g, state.r)))
+    x, image = form.project_from(unconstrained(slope(state) - g, state.r))
+    return state._replace(x=x, image=image)

@@ -1,10 +1,19 @@
-"""How scanners are compiled, and where what was compiled is kept for the next process."""
+"""How scanners are compiled, with the code cache, and what they are made of where nothing is compiled."""
 
 import pathlib
 
-from forel.native.compiling import kept
+from numba import extending
 
-__all__ = ["fast"]
+from forel.formats.compiled import plain
+from forel.jit import disabled
+from forel.jit.compiling import cached_njit
 
-# All of them: numba looks only at the file a function is in, not at those it calls.
-fast = kept("formats", *(str(path) for path in sorted(pathlib.Path(__file__).parent.glob("*.py"))))
+__all__ = ["fast", "intrinsic"]
+
+# All of them: a scanner's code changes with the scanners that it calls.
+fast = cached_njit(pathlib.Path(__file__).parent)
+
+
+def intrinsic(define):
+    """Return a function in LLVM's instructions, or its plain twin where nothing is compiled."""
+    return getattr(plain, define.__name__) if disabled() else extending.intrinsic(define)

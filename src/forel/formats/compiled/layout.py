@@ -19,3 +19,4 @@ COLUMNS = 6  # of a record: slot, hash, and a name as the bytes begin to middle,
 # What a cell is as a number, and what a row of cells has that ends within quotes.
 ABSENT, THERE, UNSURE = range(3)
 OPEN = -1
+QUOTED = 1 << 20  # bytes from the beginning of a row that a quote may reach

@@ -1,17 +1,17 @@
 """Decimal numbers to float32, correctly rounded, or a request for exact arithmetic.
 
-A number is w·10ᵉ, with w its first digits, 17 or more where it has them. In float64, w, 10ᵉ and their product are each
-off by a factor of at most 1 ± 2⁻⁵³, and leaving out later digits is a hundredth of that; so the product is off by less
-than 4 units in its last place. Rounding it to float32 is right unless a point half-way between two float32 lies within
-these units: float64 has 29 bits more, and there it shows. Then, and below the normal range, the number is called hard,
-and the caller finishes it in exact arithmetic.
+A number is w·10ᵉ, with w its first digits, 12 to 19 where it has them. In float64, w, 10ᵉ and their product are each
+off by a factor of at most 1 ± 2⁻⁵³, which is less than 4 units in the product's last place; later digits, where there
+are any, add less than a factor of 1 + 1/w, which is less than 2⁵⁴/w units. Rounding the product to float32 is right
+unless a point half-way between two float32 lies within these units: float64 has 29 bits more, and there it shows. Then,
+and below the normal range, the number is called hard, and the caller finishes it in exact arithmetic.
 """
 
 import numpy as np
 from numba import types
 
-from forel.formats.compiled.cache import fast
-from forel.formats.compiled.words import EIGHT, byte, digits, intrinsic, load, power_of_ten, value
+from forel.formats.compiled.cache import fast, intrinsic
+from forel.formats.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
 __all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "finished", "number"]
 
@@ -20,7 +20,7 @@ ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it there is room for eight digits more
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
 POWERS = np.array([float(f"1e{k}") for k in range(-REACH, REACH + 1)])
-EXACT = np.uint64(1 << 53)
+EXACT, AHEAD = np.uint64(1 << 53), np.uint64(1 << 54)
 TINY, LARGEST = 2.0**-126, np.float32(np.finfo(np.float32).max)
 REST, HALF, NEAR = np.uint64((1 << 29) - 1), np.uint64(1 << 28), np.uint64(4)
 DOT, MINUS, PLUS, LITTLE_E, BIG_E, SPACE = (np.uint8(ord(c)) for c in ".-+eE ")
@@ -46,8 +46,9 @@ def rounded(w, cut, e):
     if e > REACH:
         return np.inf, True
     real = np.float64(w) * POWERS[np.uint64(e + REACH)]
-    rest = (bits_of(real) & REST) - HALF + NEAR
-    return real, real >= TINY and rest > NEAR + NEAR
+    near = NEAR + AHEAD // w if cut else NEAR
+    rest = (bits_of(real) & REST) - HALF + near
+    return real, real >= TINY and rest > near + near
 
 
 @fast

@@ -2,13 +2,17 @@
 
 A cell is quoted where it begins with a quote; then separators and line ends are part of it, and two quotes are one.
 What follows a closing quote belongs to the cell too. A row ends with a line feed, a return, or both.
+
+A quote that nothing closes must not swallow all rows after it. So a quote reaches no further than QUOTED bytes from the
+beginning of its row. Where a row of several lines is not as wide as the header, or has something between a closing
+quote and the next separator, its first line alone is wrong: the next line is the next row.
 """
 
 import numpy as np
 
 from forel.formats.compiled.cache import fast
 from forel.formats.compiled.hashing import hash_padded, only
-from forel.formats.compiled.layout import ABSENT, OPEN, THERE, UNSURE
+from forel.formats.compiled.layout import ABSENT, OPEN, QUOTED, THERE, UNSURE
 from forel.formats.compiled.numbers import NUMBER, exactly, number
 from forel.formats.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
 
@@ -17,6 +21,7 @@ __all__ = ["ends", "hash_cells", "read_cells", "split", "untie"]
 ONE = np.uint64(1)
 FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
 FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
+REACH = np.uint64(QUOTED)
 LONGEST = np.uint64(5)  # bytes of a word that says something; others are for the caller to understand
 
 
@@ -55,46 +60,77 @@ def quote_at(i, stop):
 
 @fast
 def quoted_end(i, stop, separators):
-    """Return where a quoted cell ends, the byte after its first quote being at i, and where its bytes do.
+    """Return where a quoted cell ends, the byte after its first quote being at i, where its bytes do, and if it is odd.
 
-    The second is 0 where they do not lie together, or where no quote closes the cell.
+    The first is 0 where no quote before ``stop`` closes the cell, the second where its bytes do not lie together. It is
+    odd if something follows its closing quote.
     """
     together = True
     while True:
         i = quote_at(i, stop)
         if i == stop:
-            return stop, np.uint64(0)
+            return np.uint64(0), np.uint64(0), True
         if byte(i + ONE) != QUOTE:
             break
         together = False
         i += ONE + ONE
     end = plain_end(i + ONE, separators)
-    return end, i if together and end == i + ONE else np.uint64(0)
+    odd = end != i + ONE
+    return end, i if together and not odd else np.uint64(0), odd
 
 
 @fast
-def ends(text, length, separator, found):
-    """Find how many rows end before ``length``, where a line feed must be, and where the last of them does."""
+def line_end(i):
+    """Return the address of the first line end from i on; there is one."""
+    while byte(i) not in (FEED, RETURN):
+        i += ONE
+    return i
+
+
+@fast
+def after(i, stop):
+    """Return the address after a line end."""
+    return i + ONE + ONE if i + ONE < stop and byte(i) == RETURN and byte(i + ONE) == FEED else i + ONE
+
+
+@fast
+def ends(text, length, separator, width, whole, found):
+    """Find how many rows end before ``length``, where a line feed must be, and where the last of them does.
+
+    ``whole`` tells that no text follows.
+    """
     base = address(text)
     i, stop = base, base + np.uint64(length)
-    separators = np.uint64(separator) * ONES
-    rows, cut = np.int64(0), base
+    separators, mark = np.uint64(separator) * ONES, np.uint8(separator)
+    rows, begin, columns, odd = np.int64(0), base, np.int64(0), False
     while i < stop:
         if byte(i) == QUOTE:
-            i, _ = quoted_end(i + ONE, stop, separators)
+            limit = min(stop, begin + REACH)
+            i, _, more = quoted_end(i + ONE, limit, separators)
+            odd = odd or more
+            if i == 0:
+                if limit == stop and not whole:
+                    break  # what follows may close it
+                i, columns = stop, np.int64(-1)
         else:
             i = plain_end(i, separators)
-        # A return at the very end may be one half of a line end.
-        if i >= stop or (byte(i) == RETURN and i + ONE == stop):
+        columns += 1
+        if i < stop and byte(i) == mark:
+            i += ONE
+            continue
+        if i >= stop and columns != 0:
             break
-        c = byte(i)
-        i += ONE
-        if c in (RETURN, FEED):
-            if c == RETURN and byte(i) == FEED:
-                i += ONE
-            rows += 1
-            cut = i
-    found[0], found[1] = np.int64(cut - base), rows
+        if odd or columns != width:
+            i = line_end(begin)
+            if i >= stop:
+                break
+        # A return at the very end may be one half of a line end.
+        if i + ONE == stop and byte(i) == RETURN and not whole:
+            break
+        i = after(i, stop)
+        begin, columns, odd = i, np.int64(0), False
+        rows += 1
+    found[0], found[1] = np.int64(begin - base), rows
 
 
 @fast
@@ -111,12 +147,16 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
     row, bad, line = np.uint64(0), np.uint64(0), np.int64(0)
     tied = False
     while i < stop:
-        begin, column, something, knots = i, np.uint64(0), False, False
+        begin, column, something, knots, odd = i, np.uint64(0), False, False, False
         while True:
             start = i
             if byte(i) == QUOTE:
                 start += ONE
-                i, end = quoted_end(start, stop, separators)
+                i, end, more = quoted_end(start, min(stop, begin + REACH), separators)
+                odd = odd or more
+                if i == 0:
+                    i = stop
+                    break
                 if end == 0:
                     knots = True
                     end = ~(i - base) + base
@@ -134,18 +174,20 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
             if i >= stop or byte(i) != mark:
                 break
             i += ONE
-        if i >= stop or column != width:
+        broken = i >= stop or (odd and line_end(begin) < i)
+        if broken or column != width:
             # A line without a byte is no row.
-            if i >= stop or i > begin:
+            if broken or i > begin:
+                wrong[bad, 3] = OPEN if broken else np.int64(column)
+                i = line_end(begin)  # that of the row, unless there are several lines
                 wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base
-                wrong[bad, 3] = np.int64(column) if i < stop else OPEN
                 bad += ONE
         elif something:
             lines[row] = line
             row += ONE
             tied = tied or knots
         line += 1
-        i += ONE + ONE if i + ONE < stop and byte(i) == RETURN and byte(i + ONE) == FEED else ONE
+        i = after(i, stop)
     found[0], found[1], found[2] = np.int64(row), np.int64(bad), np.int64(tied)
 
 

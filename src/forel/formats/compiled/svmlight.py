@@ -145,7 +145,7 @@ def parse(
             values[entry] = value
             entry += ONE
             if naming:
-                records[candidate, 0], records[candidate, 1] = slot, mix(index)
+                records[candidate, 0], records[candidate, 1] = slot, np.int64(mix(index))
                 records[candidate, 2], records[candidate, 3] = start - base, start - base
                 records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
                 candidate += ONE

@@ -189,7 +189,7 @@ def parse(
                 values[entry] = value
                 entry += ONE
                 if keeping:
-                    records[candidate, 0], records[candidate, 1] = slot, hashed
+                    records[candidate, 0], records[candidate, 1] = slot, np.int64(hashed)
                     records[candidate, 2], records[candidate, 3] = begin - base, middle - base
                     records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
                     candidate += ONE

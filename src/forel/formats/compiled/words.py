@@ -7,14 +7,13 @@ mark bytes above the first match that do not match, which is why only the first 
 
 import sys
 from functools import partial
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import types
 from numba.core import cgutils
 
-from forel.formats.compiled.cache import fast
+from forel.formats.compiled.cache import fast, intrinsic
 
 __all__ = [
     "EIGHT",
@@ -35,7 +34,6 @@ __all__ = [
     "value",
 ]
 
-intrinsic: Any = extending.intrinsic
 SWAPPED = sys.byteorder == "big"
 
 

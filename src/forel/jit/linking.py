@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["link", "possible", "surroundings"]
+from forel.jit.key import numba_folder
+
+__all__ = ["link", "possible"]
 
 ELF, SYMBOLS = b"\x7fELF\x02\x01", 2  # 64 bits, lowest byte first; the kind of section that lists symbols
 SECTION = np.dtype([("name", "<u4"), ("kind", "<u4"), ("skip", "V16"), ("at", "<u8"), ("size", "<u8"), ("link", "<u4"),
@@ -27,18 +29,6 @@ SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section",
 def possible() -> bool:
     """Tell whether machine code can be kept: where it was tried, and numba is not told to work in another way."""
     return sys.platform == "linux" and not any(name.startswith("NUMBA_") for name in os.environ)
-
-
-@cache
-def surroundings() -> str:
-    """Return what machine code depends on beside its source: versions, and the processor."""
-    import llvmlite
-    from llvmlite import binding
-
-    with open(os.path.join(_numba(), "_version.py")) as file:
-        version = file.read()
-    features = sorted(name for name, there in binding.get_host_cpu_features().items() if there)
-    return repr((version, llvmlite.__version__, np.__version__, sys.version, binding.get_host_cpu_name(), features))
 
 
 def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | None:
@@ -63,15 +53,6 @@ def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | No
 
 
 @cache
-def _numba() -> str:
-    """Return the folder of numba, which is not imported."""
-    spec = importlib.util.find_spec("numba")
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError("numba")
-    return spec.submodule_search_locations[0]
-
-
-@cache
 def _prepared() -> Any:
     """Tell the linker what numba would tell it, and return numba's maker of functions."""
     from llvmlite import binding
@@ -91,7 +72,7 @@ def _extension(*names: str) -> Any:
     full = ".".join(("numba", *names))
     if full in sys.modules:
         return sys.modules[full]
-    spec = PathFinder.find_spec(full, [os.path.join(_numba(), *names[:-1])])
+    spec = PathFinder.find_spec(full, [os.path.join(numba_folder(), *names[:-1])])
     if spec is None or spec.loader is None:
         raise ImportError(full)
     module = importlib.util.module_from_spec(spec)

@@ -1,0 +1,102 @@
+"""numba with the code cache in place of its own, whose files are pickles that it loads from whoever wrote them.
+
+Only what numba calls of a dispatcher's cache is here: ``load_overload`` before it compiles for a signature, and
+``save_overload`` afterwards. Both use parts of numba that are not public. Where these are not as expected, the function
+is compiled, and not kept.
+"""
+
+import pathlib
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import serialize
+from numba.core.compiler import CompileResult
+
+from forel.jit import files
+from forel.jit.disabled import disabled
+from forel.jit.folder import NOT_KEPT, announce
+from forel.jit.key import key, sources
+
+__all__ = ["cached_njit", "keep"]
+
+HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls them from C
+
+
+def cached_njit(*files: str | pathlib.Path, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that compiles functions made of these files, or folders, with the code cache."""
+    source = sources(*files)
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        return keep(numba.njit(nogil=nogil, **HOW)(function), source)
+
+    return compiled
+
+
+def keep(dispatcher: Any, source: str, notice: str | None = None) -> Any:
+    """Give numba's function the code cache: ``source`` is what it is made of, ``notice`` is said before compiling."""
+    if not disabled():
+        dispatcher._cache = CodeCache(dispatcher.py_func, source, notice)
+    return dispatcher
+
+
+class CodeCache:
+    """Compiled code of one function, a signed file for each signature; called by numba."""
+
+    def __init__(self, function: Callable[..., Any], source: str, notice: str | None) -> None:
+        code = function.__code__
+        self._name = f"{pathlib.Path(code.co_filename).stem.strip('<>')}.{function.__name__}"
+        self._made_of = (function.__module__, function.__qualname__, code.co_firstlineno, source)
+        self._notice = notice
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where files are, but for what depends on the signature; part of ``stats``."""
+        path = files.path_of(self._name, key(*self._made_of))
+        return None if path is None else str(path)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the compile result of an earlier process, or None."""
+        target.refresh()
+        rebuild: Any = CompileResult._rebuild
+        try:
+            parts = self.parts(signature, target.codegen())
+            found = None if parts is None else rebuild(target, *parts)
+        except Exception:
+            found = None
+        if found is None and self._notice is not None:
+            announce(self._notice)
+        return found
+
+    def parts(self, signature: Any, codegen: Any) -> tuple[Any, ...] | None:
+        """Return what numba makes a compile result of: library, description, and more; None where nothing was kept."""
+        name = self._key(signature, codegen)
+        held = files.read(files.path_of(self._name, name), name)
+        # Unpickling runs code, which is why the file was verified first.
+        return None if held is None else tuple(pickle.loads(held))
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a compile result for later processes."""
+        try:
+            if result.library.has_dynamic_globals or result.lifted:
+                return  # addresses of this process
+            name = self._key(signature, result.codegen)
+            dump: Any = serialize.dumps
+            content = dump(result._reduce())
+        except Exception as error:
+            announce(f"{NOT_KEPT}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
+            return
+        files.write(files.path_of(self._name, name), name, content)
+
+    def _key(self, signature: Any, codegen: Any) -> str:
+        return key("numba", *self._made_of, signature, codegen.magic_tuple())
+
+    def enable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    def disable(self) -> None:
+        """Do nothing: the cache is always on."""
+
+    def flush(self) -> None:
+        """Do nothing: a file is found by all that it depends on, and is never out of date."""

@@ -1,0 +1,120 @@
+"""Files of compiled code: signed, whole or not there, and read only if this user alone could write them.
+
+A file is an HMAC, keyed by a secret of the folder, of its key and its content, and the content. What another user
+planted, what was damaged, and what was renamed to stand for other code is thus as good as not there.
+"""
+
+import hashlib
+import hmac
+import os
+import pathlib
+import secrets
+import stat
+import time
+from contextlib import suppress
+
+from forel.jit import eviction
+from forel.jit.folder import NOT_KEPT, announce, folder, others_can_write
+
+__all__ = ["path_of", "read", "write"]
+
+SIZE = 32  # bytes of the secret, and of a signature
+READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+DAY = 86400.0
+
+
+def path_of(name: str, key: str) -> pathlib.Path | None:
+    """Return where code of a name and key is kept, or None where nothing is."""
+    below = folder()
+    return None if below is None else below / f"{name}-{key[:20]}.bin"
+
+
+def read(path: pathlib.Path | None, key: str) -> bytes | None:
+    """Return the content written for a key, or None without a file that can be trusted."""
+    if path is None:
+        return None
+    held, secret = _trusted(path), _trusted(path.with_name("secret"))
+    if held is None or secret is None or len(secret) != SIZE:
+        return None
+    content = held[SIZE:]
+    if not hmac.compare_digest(_signature(secret, key, content), held[:SIZE]):
+        return None
+    with suppress(OSError):  # eviction goes by the time of the last use, to the day
+        if time.time() - path.stat().st_mtime > DAY:
+            os.utime(path)
+    return content
+
+
+def write(path: pathlib.Path | None, key: str, content: bytes) -> None:
+    """Write a signed file, all of it or nothing; where nothing can be written, go on without."""
+    if path is None:
+        return
+    try:
+        _replace(path, _signature(_secret(path.with_name("secret")), key, content) + content)
+        eviction.evict(path.parent)
+    except OSError as error:
+        announce(
+            f"{NOT_KEPT}: {path.parent} cannot be written to ({error.strerror});"
+            " set FOREL_CACHE to a folder of yours with room"
+        )
+
+
+def _signature(secret: bytes, key: str, content: bytes) -> bytes:
+    return hmac.digest(secret, key.encode() + b"\n" + content, hashlib.sha256)
+
+
+def _trusted(path: pathlib.Path) -> bytes | None:
+    """Return the bytes of a file that is this user's and nobody else's to write, or None."""
+    try:
+        descriptor = os.open(path, READ)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if (hasattr(os, "geteuid") and found.st_uid != os.geteuid()) or others_can_write(found):
+            announce(f"{path} is not used and compiled anew: another user owns it or can write to it")
+            return None
+        try:
+            return file.read()
+        except OSError:
+            return None
+
+
+def _secret(path: pathlib.Path) -> bytes:
+    """Return the folder's secret; the first process to need one makes it."""
+    held = _trusted(path)
+    if held is not None and len(held) == SIZE:
+        return held
+    made = secrets.token_bytes(SIZE)
+    temporary = _temporary(path, made)
+    try:
+        os.link(temporary, path)  # unlike replacing, it fails where another process was first
+        temporary.unlink()
+    except OSError:
+        held = _trusted(path)
+        if held is not None and len(held) == SIZE:
+            temporary.unlink(missing_ok=True)
+            return held
+        os.replace(temporary, path)
+    return made
+
+
+def _replace(path: pathlib.Path, content: bytes) -> None:
+    os.replace(_temporary(path, content), path)
+
+
+def _temporary(path: pathlib.Path, content: bytes) -> pathlib.Path:
+    """Write a file next to ``path`` for this user alone, whatever the umask."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{eviction.TEMPORARY}")
+    descriptor = os.open(temporary, CREATE, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    return temporary

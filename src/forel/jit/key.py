@@ -1,0 +1,73 @@
+"""One key for all compiled code: sources, versions, settings of numba, and the processor."""
+
+import hashlib
+import importlib.util
+import os
+import pathlib
+import platform
+import sys
+from functools import cache
+
+import numpy as np
+
+__all__ = ["environment", "key", "numba_folder", "sources"]
+
+
+def key(*parts: object) -> str:
+    """Return the key of code that depends on these parts and on the environment, as 40 hexadecimal digits.
+
+    >>> key("learn", "x + x") == key("learn", "x + x"), key("learn", "x + x") == key("learn", "x + y")
+    (True, False)
+    """
+    return hashlib.sha256(repr((environment(), *map(str, parts))).encode()).hexdigest()[:40]
+
+
+def sources(*paths: str | pathlib.Path) -> str:
+    """Return a hash of files, and of all modules in folders: code changes with what it calls or inlines.
+
+    >>> len(sources(__file__))
+    64
+    """
+    found = hashlib.sha256()
+    for path in map(pathlib.Path, paths):
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            text = file.read_bytes()
+            found.update(f"{file.name} {len(text)}\n".encode() + text)
+    return found.hexdigest()
+
+
+def environment() -> str:
+    """Return what machine code depends on beside its sources; numba is not imported for that."""
+    settings = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    return repr((*_versions(), *processor(), settings))
+
+
+def processor() -> tuple[str, str]:
+    """Return name and features of the processor that is compiled for: this one, unless numba is told otherwise."""
+    name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    host = _host()
+    return host[0] if name is None else name, host[1] if features is None else features
+
+
+@cache
+def numba_folder() -> str:
+    """Return the folder of numba, which is not imported."""
+    spec = importlib.util.find_spec("numba")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("numba")
+    return spec.submodule_search_locations[0]
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    import llvmlite
+
+    numba = pathlib.Path(numba_folder(), "_version.py").read_text()
+    return numba, llvmlite.__version__, np.__version__, sys.version, platform.system(), platform.machine()
+
+
+@cache
+def _host() -> tuple[str, str]:
+    from llvmlite import binding
+
+    return binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

@@ -1,0 +1,53 @@
+"""One process compiles a function, the others wait for it: a short while, never for good."""
+
+import os
+import pathlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+try:
+    import fcntl as locks
+except ImportError:  # Windows: every process compiles
+    locks = None  # type: ignore[assignment]
+
+__all__ = ["LIMIT", "alone"]
+
+LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in all, and between looks
+waited = 0.0
+
+
+@contextmanager
+def alone(folder: pathlib.Path | None, key: str) -> Iterator[None]:
+    """Hold the lock of a key while something is compiled, or go on without it once waiting took ``LIMIT`` seconds.
+
+    Each key is a byte of one file. The system frees a lock when its process ends, however it ends.
+    """
+    if folder is None or locks is None:
+        yield
+        return
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        _wait(locks, descriptor, int(key[:15], 16))
+        yield
+    finally:
+        os.close(descriptor)  # which frees the lock, too
+
+
+def _wait(locks: Any, descriptor: int, place: int) -> None:
+    global waited
+    with suppress(OSError):  # file systems without locks
+        while True:
+            try:
+                locks.lockf(descriptor, locks.LOCK_EX | locks.LOCK_NB, 1, place)
+                return
+            except (BlockingIOError, PermissionError):
+                if waited >= LIMIT:
+                    return
+                time.sleep(PAUSE)
+                waited += PAUSE

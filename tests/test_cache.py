@@ -57,16 +57,23 @@ def test_blocks_come_back_as_they_were(tmp_path_factory, content):
         sizes, slots = [len(row) for row in rows], [slot for row in rows for slot in row]
         labels = np.array([np.nan if size == 2 else size for size in sizes], np.float32)
         values = np.array(slots, np.float32) / 3
-        arrays = np.append(0, np.cumsum(sizes, dtype=np.int64)), np.array(slots, np.int32), values, labels, labels + 1
+        arrays = (
+            np.append(0, np.cumsum(sizes, dtype=np.int64)),
+            np.array(slots, np.int32),
+            values,
+            labels,
+            np.array(sizes, np.float32) / 2,
+        )
         blocks.append(Block(*arrays, None, f"f{k}", k + 1, 7 * k, Place(k, 2 * k)))
+    told = {"options": {"bits": 5}, "sources": [1, 2]}
     with path.open("w+b") as file:
-        writer = Writer(file, {"told": [1, 2]})
+        writer = Writer(file, told)
         for block in blocks:
             writer.add(block)
         writer.close(Problems("skip", count=3, messages=["a"]))
         file.flush()
         cache = cache_in(file, "c")
-    assert (cache.told, cache.problems.count, cache.totals["rows"]) == ({"told": [1, 2]}, 3, sum(map(len, blocks)))
+    assert (cache.told, cache.problems.count, cache.totals["rows"]) == (told, 3, sum(map(len, blocks)))
     found = [task()[0] for task in cache.tasks()][:-1]
     same(found, blocks)
     assert [block.after for block in found] == [block.after for block in blocks]

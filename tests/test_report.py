@@ -163,7 +163,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_training(tmp_path):
         line = [sys.executable, "-m", "forel", "train", "nosuch.vw", "--report", str(path)]
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2
-        assert f"report: got {str(path)!r}, expected the name of a file, in a folder that is there" in done.stderr
+        assert f"forel: --report: got {str(path)!r}, expected" in done.stderr
 
 
 def test_a_report_of_no_training_is_refused(tmp_path):

@@ -381,7 +381,7 @@ FIELDS = [
     *(("classes", v) for v in (0, 1, 2, 10**12, "a", True)),
     *(("certified", v) for v in (1, None, "yes", True)),
     *(("kind", v) for v in ("serving", "other", None, [])),
-    *(("settings", v) for v in ({}, None, [], "x")),
+    *(("settings", v) for v in (None, [], "x")),
     *(("extra", v) for v in (None, [], 3)),
     *(("estimator", v) for v in ([], 3)),
     *(("bits", v) for v in (0, 1, 32, 10**9, "a", True)),
@@ -505,8 +505,8 @@ def test_foreign_newer_and_missing_files_say_what_they_are(small, tmp_path):
         with pytest.raises(Unreadable, match="not a model of forel"):
             load(tmp_path / "foreign")
     (tmp_path / "newer").write_bytes(small.read_bytes())
-    rewritten(tmp_path / "newer", lambda header: header.update(version=2))
-    with pytest.raises(Unreadable, match="newer: a model file of version 2, and 1 is known here; update forel"):
+    rewritten(tmp_path / "newer", lambda header: header.update(version=99))
+    with pytest.raises(Unreadable, match=r"newer: a model file of version 99, written by forel .*; update forel"):
         load(tmp_path / "newer")
 
 

@@ -180,3 +180,28 @@ def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
     copy = array.copy()
     copy.setflags(write=False)
     return copy
+
+
+def enough_memory(name: str, size: float, remedy: str) -> None:
+    """Refuse to ask for more memory than a machine has: a system may grant it, and end the process once it is used.
+
+    >>> enough_memory("features: got 1,000", 1e18, "use fewer")
+    Traceback (most recent call last):
+    MemoryError: features: got 1,000, which need 1,000,000,000.0 GB of memory, expected at most ...; use fewer
+    """
+    there = total_memory()
+    if size > there:
+        need, have = f"{size / 1e9:,.1f}", f"{there / 1e9:,.1f}"
+        raise MemoryError(
+            f"{name}, which need {need} GB of memory, expected at most the {have} GB that there are; {remedy}"
+        )
+
+
+def total_memory() -> float:
+    """Return how many bytes of memory the machine has, with what it may swap to; infinity where it does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            held = dict(line.split(":", 1) for line in file)
+        return 1024.0 * sum(int(held[name].split()[0]) for name in ("MemTotal", "SwapTotal"))
+    except (OSError, ValueError, KeyError):
+        return math.inf

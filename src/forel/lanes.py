@@ -7,13 +7,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.checks import refuse, whole
+from forel.checks import enough_memory, refuse, whole
 from forel.settings import Settings
 
 __all__ = ["SUMS", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
+FEWER = "use fewer bits, or fewer lanes"
 SUMS = 6  # doubles a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows, as in forel.kernels.template
 
 
@@ -59,14 +60,25 @@ class Lanes:
         """Forget everything; memory that is not touched again is not used."""
         recipe = self.recipe
         slots = self.features + 1
+        numbers = recipe.width + int(recipe.apart), int(recipe.counts) + self.lanes * (recipe.catches_up == "drift")
+        size = slots * (numbers[0] * self.dtype.itemsize + numbers[1] * 8)
+        asked = f"features: got {self.features:,} in {self.lanes} lane{'s' * (self.lanes > 1)}"
+        enough_memory(asked, size, FEWER)
+        try:
+            self._allocate(recipe, slots)
+        except MemoryError:
+            refused = f"{asked}, which need {size / 1e9:,.1f} GB of memory, expected what the system gives; {FEWER}"
+            raise MemoryError(refused) from None
+        self.rounds = 0
+        self.weight = 0.0
+
+    def _allocate(self, recipe: Any, slots: int) -> None:
         self.flat = _zeros(slots * recipe.width, self.dtype)
         self._scales = np.zeros(slots if recipe.apart else 1, self.dtype)
         self.reach[-1] = 1  # a constant feature is always 1
         self.last = np.zeros(slots if recipe.counts else 1, np.int64)
         self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
         self.totals = np.zeros(SUMS * self.lanes)
-        self.rounds = 0
-        self.weight = 0.0
 
     @property
     def recipe(self) -> Any:

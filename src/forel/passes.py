@@ -21,6 +21,7 @@ from forel.formats.kinds import Kinds
 from forel.formats.place import BEGINNING, prints_of, single_sources
 from forel.pipeline import ordered_blocks
 from forel.store.files import beside
+from forel.store.locks import lock
 
 __all__ = ["Passes", "Unwritten", "made_with", "once", "write_cache"]
 
@@ -158,10 +159,12 @@ class _Draft:
         self._met = Problems("skip")
         with self._sentence():
             if self._path is None:
-                self._file: Any = tempfile.TemporaryFile(prefix="forel-", dir=_folder())  # noqa: SIM115
+                # Without a buffer: what could not be written must not be tried again when it is closed.
+                self._file: Any = tempfile.TemporaryFile(buffering=0, prefix="forel-", dir=_folder())  # noqa: SIM115
             else:
                 self._name = beside(self._path)
-                self._file = open(self._name, "x+b")  # noqa: SIM115
+                self._file = open(self._name, "x+b", buffering=0)  # noqa: SIM115
+                lock(self._file.fileno())
                 held.callback(_unlink, self._name)
             held.enter_context(self._file)
             self._writer = Writer(self._file, _told(reader))
@@ -178,7 +181,6 @@ class _Draft:
         self._met.take(replace(problems, messages=list(problems.messages)))
         with self._sentence():
             self._writer.close(self._met, kinds)
-            self._file.flush()
             if self._path is not None:
                 os.fsync(self._file.fileno())
                 os.replace(self._name, self._path)
@@ -187,11 +189,20 @@ class _Draft:
             raise Unwritten(errno.EIO, "cache: could not be read again")
         return cache
 
+    def _abandon(self) -> None:
+        """Give its room on the disk back at once: a model may need it."""
+        if hasattr(self, "_file"):
+            with suppress(OSError):
+                self._file.close()
+        if self._path is not None:
+            _unlink(self._name)
+
     @contextmanager
     def _sentence(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
+            self._abandon()
             where = f"in {_folder()}, or where TMPDIR says" if self._path is None else self._path
             raise Unwritten(error.errno, f"cache {where}: could not be written ({error.strerror or error})") from error
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,11 @@ def settings_of(stored: Stored) -> Settings:
 
 def reading_of(stored: Stored, reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return how to read for a stored model: as it was trained, unless told otherwise."""
-    kept = {"bits": max(1, (stored.model.features - 1).bit_length()), **stored.extra.get("reading", {})}
+    told = stored.extra.get("reading", {})
+    unknown = sorted(set(told) - set(signature(open_blocks).parameters)) if isinstance(told, dict) else [repr(told)]
+    if unknown:
+        raise ValueError(f"model: got one to be read for with {unknown[0]}, which is not known here; update forel")
+    kept = {"bits": max(1, (stored.model.features - 1).bit_length()), **told}
     given = {name: value for name, value in reading.items() if value is not None}
     if given.get("bits", kept["bits"]) != kept["bits"]:
         raise ValueError(f"bits: got {given['bits']}, expected {kept['bits']}, as the model was trained with")

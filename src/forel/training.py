@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
@@ -28,6 +29,7 @@ from forel.settings import Settings
 from forel.store import Stored
 from forel.store.files import Path
 from forel.store.header import pack_settings
+from forel.store.locks import locked
 from forel.targets import Targets, measure_of
 
 __all__ = ["Moment", "Trained", "train"]
@@ -196,17 +198,19 @@ def train(
     given = reading.get("names")
     names = given if isinstance(given, Names) else Names(reading["bits"]) if given else None
     standing = Standing(measure(), measure(), problems, names, kinds=Kinds(reading.get("kinds")))
-    save = None
+    save, lock = None, ExitStack()
     if checkpoint is not None:
-        told = _told(source, reading, model, turns, out, start)
-        if resume and os.path.exists(checkpoint):
-            model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
-        often = whole("every", every, low=1)
+        told, often = _told(source, reading, model, turns, out, start), whole("every", every, low=1)
+        with ExitStack() as held_lock:
+            held_lock.enter_context(locked(checkpoint))
+            if resume and os.path.exists(checkpoint):
+                model, standing = read_checkpoint(checkpoint, told, problems, measure, _own(model.settings))
+            lock = held_lock.pop_all()  # until training ends
         save = Saving(checkpoint, often, told, {**others, "reading": kept}, standing.turn, standing.rows)
     # What is said of this run's rows needs the sums from before them.
     before = Snapshot() if start is None else start.model.snapshot()
     begun = time.perf_counter() - standing.seconds
-    with Passes(source, reading, turns, cache, threads) as rows:
+    with lock, Passes(source, reading, turns, cache, threads) as rows:
         while standing.turn <= turns:
             # Names are known, and problems counted, after the first pass.
             first = standing.turn == 1

@@ -196,11 +196,14 @@ def learner_violations(rng, loss, kind):
     return settings, violations
 
 
-def run(streams, seed=0, compiled=False, say=None):
-    """Play some streams; return how often each kind of stream and loss was played, and all violations."""
+def run(streams, seed=0, compiled=False, say=None, seconds=None):
+    """Play some streams, or until time is up; return how often each kind and loss was played, and all violations."""
     played, violations = Counter(), []
+    until = None if seconds is None else time.monotonic() + seconds
     with uncompiled(not compiled):
         for k in range(streams):
+            if until is not None and time.monotonic() > until:
+                break
             rng = np.random.default_rng((seed, k))
             loss, kind = list(oracle.LOSSES)[k % len(oracle.LOSSES)], KINDS[int(rng.integers(len(KINDS)))]
             play = trained_violations if rng.random() < 0.5 else learner_violations
@@ -215,6 +218,7 @@ def run(streams, seed=0, compiled=False, say=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, help="after which to stop, whatever the number of streams")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--compiled", action="store_true")
     options, begun = parser.parse_args(), time.perf_counter()
@@ -224,7 +228,7 @@ def main():
             *found, f"{done:,} streams, {count} violations, {time.perf_counter() - begun:.0f} s", sep="\n", flush=True
         )
 
-    played, violations = run(options.streams, options.seed, options.compiled, say)
+    played, violations = run(options.streams, options.seed, options.compiled, say, options.seconds)
     print(*violations, sep="\n")
     print(f"{sum(played.values()):,} streams of {len(played)} kinds, {len(violations)} violations")
     raise SystemExit(bool(violations))

@@ -34,19 +34,21 @@ def inspect(
             print(json.dumps(found))
             return
         console = Console()
-        table = Table("", model)
+        table = Table("", escape(model))
         mixed = found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
                 shown = {k: _counted(v) if k == "kinds" else _short(v) for k, v in value.items() if v is not None}
                 said = (f"{k}={v}" for k, v in shown.items())
-                table.add_row(name, ", ".join(said))
+                table.add_row(name, escape(", ".join(said)))
             elif name != "weights" and value is not None:
-                table.add_row(name, _short(value))
+                table.add_row(name, escape(_short(value)))
         console.print(table)
         if mixed is not None:
             console.print(mixture_table(mixed))
-            console.print(f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", soft_wrap=True)
+            console.print(
+                f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", markup=False, soft_wrap=True
+            )
         largest = Table("slot", "name", "weight", title="largest weights")
         for weight in found["weights"]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")

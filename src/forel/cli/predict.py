@@ -1,9 +1,9 @@
 """``forel predict``: a line for each example, with its prediction and its tag."""
 
-import pathlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -46,12 +46,14 @@ def predict(
         from forel.scoring import predictions, settings_of
         from forel.store import load
 
+        source = source_of(files, data)
+        check_files({"--output": output}, [*source, model])
         stored = load(model)
         turn = link_of(link, settings_of(stored))
         reading = {**reading_of(form, label, None, None, None, on_error), "tags": True, "line_limit": line_limit}
         with writing(output) as write:
             problems = Problems()
-            for block, margins in predictions(source_of(files, data), stored, threads, problems, **reading):
+            for block, margins in predictions(source, stored, threads, problems, **reading):
                 write(block, turn(margins))
         print_problems(problems, Console(stderr=True))
 
@@ -72,16 +74,30 @@ def link_of(name: str, settings: Any) -> Any:
     return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
 
 
+def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
+    """Refuse outputs that could not be written, before anything is read; predictions may also go to a pipe or so."""
+    from forel.formats.place import single_sources
+    from forel.store.outputs import check_outputs
+
+    written = {name: path for name, path in outputs.items() if path != "-"}
+    read: list[str] = []
+    with suppress(OSError, ValueError):  # a source that is not there is told of when it is opened
+        read = [one for one in single_sources(source) if one != "-"]
+    check_outputs(written, streams=("--predictions", "--output"), sources=read)
+
+
 @contextmanager
 def writing(path: str) -> Iterator[Any]:
-    """Open where predictions go, and yield what writes those of a block."""
+    """Open where predictions go, and yield what writes those of a block; an older file is replaced by a whole one."""
+    from forel.store.outputs import replacing
 
-    def write(block: Any, values: Any) -> None:
-        words = [f"{value:.6g}" for value in values.tolist()]
-        if block.tags is not None and any(block.tags):
-            tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
-            words = [f"{word} {tag}" if tag else word for word, tag in zip(words, tags, strict=True)]
-        file.write("".join(f"{word}\n" for word in words))
+    with nullcontext(sys.stdout.write) if path == "-" else replacing(path) as write:
+        yield partial(_write_block, write)
 
-    with nullcontext(sys.stdout) if path == "-" else pathlib.Path(path).open("w", encoding="utf-8") as file:
-        yield write
+
+def _write_block(write: Callable[[str], object], block: Any, values: Any) -> None:
+    words = [f"{value:.6g}" for value in values.tolist()]
+    if block.tags is not None and any(block.tags):
+        tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
+        words = [f"{word} {tag}" if tag else word for word, tag in zip(words, tags, strict=True)]
+    write("".join(f"{word}\n" for word in words))

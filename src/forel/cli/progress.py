@@ -4,17 +4,16 @@ import json
 import os
 import time
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
 from forel.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.formats.sources import expand
 from forel.mixture import Mixture
-from forel.store import save, serving
 from forel.training import Moment, Trained
 
-__all__ = ["Kept", "Reporter", "finish", "size_of"]
+__all__ = ["Reporter", "finish", "size_of"]
 
 HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
 OFTEN = 0.1  # seconds between two looks of a progress bar
@@ -103,21 +102,9 @@ def size_of(source: list[str]) -> int | None:
     return sum(os.path.getsize(path) for path in files)
 
 
-class Kept(NamedTuple):
-    """What is written of a model: weights for predicting only, or the best setting alone, or all."""
-
-    serving: bool = False
-    best: bool = False
-
-
-def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_json: bool, elsewhere: bool) -> None:
-    """Write the model, and say what was learned; on stderr where predictions go to standard output."""
+def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, elsewhere: bool) -> None:
+    """Say what was learned; on stderr where predictions go to standard output."""
     model = trained.model
-    if path is not None:
-        if kept.serving:
-            save(path, serving(model), trained.extra, trained.names)
-        else:
-            (trained.best() if kept.best else trained).save(path)
     said = trained.certificate if certified else None
     facts = {
         "rows": trained.rows,
@@ -149,9 +136,9 @@ def finish(trained: Trained, path: str | None, kept: Kept, certified: bool, as_j
     console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
     if mixed is not None:
         console.print(mixture_table(mixed))
-        console.print(f"Mixture: {mixed['guarantee']}.", highlight=False, soft_wrap=True)
+        console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
     if said is not None:
-        console.print(f"Certificate: {said}.", highlight=False, soft_wrap=True)
+        console.print(f"Certificate: {said}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, Console(stderr=True))
     if path is not None:
-        console.print(f"Model: {path}", highlight=False, soft_wrap=True)
+        console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)

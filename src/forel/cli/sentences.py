@@ -27,6 +27,9 @@ def sentences() -> Iterator[None]:
         text = f"{error.filename}: {told}" if isinstance(error, OSError) and error.filename else told
         typer.echo(f"forel: {text}", err=True)
         raise typer.Exit(2) from None
+    except MemoryError as error:
+        typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo("forel: stopped; no model was written", err=True)
         sys.stdout.flush()

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from forel.formats import Problems
@@ -23,7 +24,7 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
         column.justify = "right"
     each = [{name: text for _, name, text in report.lines(loss)} for report in columns.values()]
     for name in each[0]:
-        table.add_row(name, *(lines.get(name, "") for lines in each))
+        table.add_row(escape(name), *(lines.get(name, "") for lines in each))
     return table
 
 
@@ -40,7 +41,7 @@ def mixture_table(known: dict[str, Any]) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     for one in known["settings"][:TOP]:
-        table.add_row(one["setting"], f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
+        table.add_row(escape(one["setting"]), f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
     more = known["settings"][TOP:]
     if more:
         table.add_row(f"{len(more)} others", f"≥ {more[0]['loss']:.6f}", f"{sum(m['posterior'] for m in more):.4f}")

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -225,8 +226,10 @@ def train(
             evaluate(source, start, None, form, label, on_error, line_limit, threads, as_json)
         return
     with sentences():
+        from forel.cli.outputs import Kept, Predictions, save_model, write_all
         from forel.cli.page import Page
-        from forel.cli.progress import Kept, Reporter, finish
+        from forel.cli.predict import check_files, link_of
+        from forel.cli.progress import Reporter, finish
         from forel.cli.resume import checkpoint_of
         from forel.grid import settle
         from forel.scoring import settings_of
@@ -237,6 +240,8 @@ def train(
             "loss": loss, "algorithm": algorithm, "rate": rate, "alpha": alpha, "beta": beta, "l1": l1, "l2": l2,
             "penalty_weight": penalty_weight, "radius": radius, "bias": bias,
         }  # fmt: skip
+        outputs = {"--model": model, "--predictions": predictions, "--report": report, "--keep-cache": cache}
+        check_files(outputs, source)
         said = [k for k in given if getattr(context.get_parameter_source(k), "name", "") == "COMMANDLINE"]
         spelled = {"loss": loss_function, "alpha": ftrl_alpha, "beta": ftrl_beta}
         given, said, constant = as_in_vowpal_wabbit(given, spelled, ftrl, said)
@@ -255,29 +260,30 @@ def train(
         reading |= {"constant": True} if constant and stored is None else {}
         reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
         with ExitStack() as held:
-            write = None
+            out = None
             if predictions is not None:
-                from forel.cli.predict import link_of, writing
+                out = Predictions(predictions, link_of(link, chosen if stored is None else settings_of(stored)))
+                held.enter_context(out)
+            with Reporter(source, passes, quiet or as_json) as progress:
 
-                turn = link_of(link, chosen if stored is None else settings_of(stored))
-                out = held.enter_context(writing(predictions))
-                write = lambda moment: out(moment.block, turn(moment.margins))  # noqa: E731
-            progress = held.enter_context(Reporter(source, passes, quiet or as_json))
+                def each(moment: Any) -> None:
+                    progress(moment)
+                    if page is not None:
+                        page.history(moment)
+                    if out is not None:
+                        out(moment)
 
-            def each(moment: Any) -> None:
-                progress(moment)
-                if page is not None:
-                    page.history(moment)
-                if write is not None:
-                    write(moment)
-
-            trained = train(
-                source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
-                holdout_after=None if holdout_off else holdout_after, threads=threads,
-                certified=certificate, share=share, start=stored, copy=False, progress=each, cache=cache,
-                **saving, **reading,
-            )  # fmt: skip
-        finish(trained, model, Kept(serving, best), certificate, as_json, predictions == "-")
-        if page is not None:
-            page.write(trained, aside=as_json or predictions == "-")
+                trained = train(
+                    source, chosen, passes=passes, holdout=0 if holdout_off else holdout,
+                    holdout_after=None if holdout_off else holdout_after, threads=threads,
+                    certified=certificate, share=share, start=stored, copy=False, progress=each, cache=cache,
+                    **saving, **reading,
+                )  # fmt: skip
+            aside, saved = predictions == "-", save_model(trained, model, Kept(serving, best))
+            write_all(
+                saved.check,
+                *(() if out is None else (out.close,)),
+                partial(finish, trained, saved.path, certificate, as_json, aside),
+                *(() if page is None else (partial(page.write, trained, aside=as_json or aside),)),
+            )
         trained.done()

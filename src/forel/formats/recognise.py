@@ -4,6 +4,7 @@ import os
 import re
 
 from forel.checks import refuse
+from forel.formats.cached import begins_cache
 
 __all__ = ["FORMATS", "recognise"]
 
@@ -33,6 +34,8 @@ def recognise(name: str, beginning: bytes) -> str:
     >>> recognise("clicks.vw.gz", b""), recognise("-", b"1 3:0.5 7:1\n"), recognise("data", b"price,city,label\n")
     ('vw', 'svmlight', 'csv')
     """
+    if begins_cache(beginning):
+        return "arrow"  # which a reader looks for a cache in first
     stem = re.sub(r"\.(gz|zst|zstd)$", "", os.path.basename(name).lower())
     suffix = stem.rpartition(".")[2] if "." in stem else ""
     if suffix in SUFFIXES:

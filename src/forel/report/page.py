@@ -1,11 +1,9 @@
 """The page: what was trained, how good it is, plots, the largest weights, what could not be read, and the command."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from forel.progressive import Report
 from forel.report import plots
 from forel.report.markup import Element, html, tag
 from forel.settings import Settings
+from forel.store.outputs import replacing
 from forel.training import Trained
 
 __all__ = ["page", "write_report"]
@@ -25,12 +24,9 @@ LARGEST = 20
 
 def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
     """Write a report to a file, all or not at all; the arguments are those of :func:`page`."""
-    target = Path(path)
     text = page(trained, history, **about)
-    with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8", suffix=".html") as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, target)
+    with replacing(path) as write:
+        write(text)
 
 
 def page(

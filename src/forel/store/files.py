@@ -22,20 +22,19 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-__all__ = ["File", "Path", "Unreadable", "beside", "opened", "sweep", "text_of", "write"]
+from forel.store.locks import lock
+from forel.store.versions import VERSION, Unreadable, migrated, this_forel
+
+__all__ = ["File", "Path", "Unreadable", "beside", "failure", "opened", "permissions", "sweep", "text_of", "write"]
 
 Path = str | os.PathLike[str]
-ENTRY, FORMAT, VERSION = "forel", "forel", 1
+ENTRY, FORMAT = "forel", "forel"
 PIECE = 1 << 24  # bytes that are read at a time
 REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or write elsewhere"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a folder that you may write to"),
     **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "make the folder first"),
 }
-
-
-class Unreadable(ValueError):
-    """A file that is not a whole model of a version that is known here."""
 
 
 def text_of(content: Any) -> str:
@@ -49,7 +48,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     if target.exists() and not target.is_file():
         raise ValueError(f"{path}: got a folder or a device, expected the name of a file")
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    full = {**header, "format": FORMAT, "version": VERSION}
+    full = {**header, "format": FORMAT, "version": VERSION, "written_by": this_forel()}
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in whole.items()}
     full["check"] = zlib.crc32(text_of(full).encode())
     # In a folder of its own, because the container's library writes to yet another file first.
@@ -57,25 +56,27 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     temporary = folder / "whole"
     try:
         folder.mkdir()
-        mode = _permissions(target, temporary)
-        save_file(whole, temporary, {ENTRY: text_of(full)})
-        os.chmod(temporary, mode)
-        _sync(temporary, os.O_RDWR)
-        temporary.replace(target)
+        with _in_use(folder):
+            mode = _new_mode(target, temporary)
+            save_file(whole, temporary, {ENTRY: text_of(full)})
+            os.chmod(temporary, mode)
+            _sync(temporary, os.O_RDWR)
+            temporary.replace(target)
         with suppress(OSError):  # some systems cannot sync a folder, and the file is whole either way
             _sync(target.parent, os.O_RDONLY)
     except (OSError, SafetensorError) as error:
-        raise _failure(path, error) from error
+        raise failure(path, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(path: Path) -> None:
-    """Remove what a process that was killed while it wrote to ``path`` has left; nobody may be writing to it now."""
+    """Remove what a process that was killed while it wrote to ``path`` has left; what another is writing stays."""
     target = pathlib.Path(os.path.realpath(path))
-    with suppress(OSError):
-        for left in target.parent.glob(f"{_prefix(target)}*.forel"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    for left in target.parent.glob(f"{_prefix(target)}*.forel"):
+        with suppress(OSError), _in_use(left) as mine:
+            if mine:
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def beside(path: Path) -> str:
@@ -88,13 +89,27 @@ def _prefix(target: pathlib.Path) -> str:
     return f".{zlib.crc32(os.fsencode(target.name)):08x}-"
 
 
-def _permissions(target: pathlib.Path, temporary: pathlib.Path) -> int:
-    """Return those of the file that is replaced, or those of any new file here."""
+def permissions(target: pathlib.Path, new: int) -> int:
+    """Return those of the file that is replaced, or those of the ``new`` one, which is open."""
+    return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
+
+
+def _new_mode(target: pathlib.Path, temporary: pathlib.Path) -> int:
     place = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
-        return os.fstat(place).st_mode & 0o777 if not target.exists() else target.stat().st_mode & 0o777
+        return permissions(target, place)
     finally:
         os.close(place)
+
+
+@contextmanager
+def _in_use(place: pathlib.Path) -> Iterator[bool]:
+    """Lock a file or a folder meanwhile, and tell whether nobody else had it."""
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        yield lock(handle)
+    finally:
+        os.close(handle)
 
 
 def _sync(place: pathlib.Path, flags: int) -> None:
@@ -105,7 +120,7 @@ def _sync(place: pathlib.Path, flags: int) -> None:
         os.close(handle)
 
 
-def _failure(path: Path, error: Exception) -> OSError:
+def failure(path: Path, error: Exception) -> OSError:
     """Return an error that says what to do; the container's library tells the system's number only in words."""
     said = re.search(r"os error (\d+)", str(error))
     number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
@@ -175,8 +190,9 @@ def opened(path: Path) -> Iterator[File]:
             yield File(_header(handle), handle)
     except OSError as error:
         raise OSError(error.errno, f"{path}: could not be read ({error.strerror or error}); check the path") from error
-    except MemoryError:
-        raise MemoryError(f"{path}: the model needs more memory than there is; load it on a larger machine") from None
+    except MemoryError as error:
+        said = str(error) or "the model needs more memory than there is"
+        raise MemoryError(f"{path}: {said}; or load it on a larger machine") from None
     except SafetensorError as error:
         what = f"not a whole model file ({error}); take another copy, or train again"
         raise Unreadable(f"{path}: {what}") from None
@@ -189,12 +205,11 @@ def _header(handle: Any) -> dict[str, Any]:
     header = None if text is None else json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise Unreadable("a safetensors file, but not a model of forel; load it with what wrote it")
-    version = header.get("version")
-    if type(version) is int and version > VERSION:
-        raise Unreadable(f"a model file of version {version}, and {VERSION} is known here; update forel")
     rest = {name: value for name, value in header.items() if name != "check"}
-    if type(version) is not int or version != VERSION or header.get("check") != zlib.crc32(text_of(rest).encode()):
+    newer = type(header.get("version")) is int and header["version"] > VERSION  # which may check otherwise
+    if not newer and header.get("check") != zlib.crc32(text_of(rest).encode()):
         raise Unreadable("the header is not the one that was written; take another copy, or train again")
+    header = migrated(header)
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
         raise Unreadable("the arrays are not those that the header names; take another copy, or train again")
     return header

@@ -8,8 +8,9 @@ from typing import Any
 from forel.checks import refuse, whole
 from forel.settings import LOSSES, NAMES, Settings
 from forel.store.files import Unreadable, text_of
+from forel.store.versions import known_fields
 
-__all__ = ["count_of", "extra_of", "pack_settings", "unpack_settings"]
+__all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings"]
 
 KINDS: dict[str, Any] = {name: kind for kind, name in NAMES.items()}
 
@@ -55,14 +56,25 @@ def pack_settings(settings: Settings) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
 
 
-def unpack_settings(content: Mapping[str, Any], loss: Any = None) -> Settings:
+def checked_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the settings of a header, or refuse fields that are not known here."""
+    if not isinstance(content, dict):
+        raise Unreadable("the header says what no model says; take another copy, or train again")
+    known_fields("settings", content, [field.name for field in dataclasses.fields(Settings)], header or {})
+    return content
+
+
+def unpack_settings(content: Mapping[str, Any], loss: Any = None, header: Mapping[str, Any] | None = None) -> Settings:
     """Return the settings that a header tells of.
 
     A function is never looked up by the name in a file, because that would let a file choose what is imported; the
     caller gives it as ``loss``.
     """
-    fields = {field.name: content[field.name] for field in dataclasses.fields(Settings) if field.name != "seed"}
-    fields["seed"] = count_of("seed", content.get("seed", 0))  # files of before there were seeds have none
+    fields = {
+        **pack_settings(Settings()),
+        **checked_settings(content, header),
+    }  # a file from before a field has its default
+    count_of("seed", fields["seed"])
     if type(fields["bias"]) is not bool:
         raise refuse("bias", fields["bias"], "true or false")
     for name in ("alpha", "beta", "l1", "l2", "radius"):

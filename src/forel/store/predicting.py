@@ -19,7 +19,7 @@ from forel.losses.sigmoid import sigmoid
 from forel.mixture import Mixture
 from forel.rows import rows_of
 from forel.store.files import File, Unreadable
-from forel.store.header import count_of, pack_settings
+from forel.store.header import checked_settings, count_of, pack_settings
 from forel.store.trainer import slot_type, touched
 
 __all__ = ["LINKS", "Serving", "pack_serving", "serving", "unpack_serving"]
@@ -226,4 +226,5 @@ def unpack_serving(file: File) -> Serving:
     if not (all_finite(weights) and all_finite(bias)):
         raise Unreadable("there are weights that are not finite; take another copy, or train again")
     rounds, measured = count_of("rounds", header["rounds"]), header["measured"]
-    return Serving(features, slots, weights, bias, header["link"], dict(header["settings"]), rounds, measured)
+    settings = checked_settings(header["settings"], header)
+    return Serving(features, slots, weights, bias, header["link"], settings, rounds, measured)

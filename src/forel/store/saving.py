@@ -91,10 +91,8 @@ def load(path: Path, loss: Any = None) -> Stored:
     Nothing in a file is ever run. A file that is cut, damaged, foreign or newer is an ``Unreadable`` that says so.
     """
     with opened(path) as file:
-        header, kind = file.header, file.header["kind"]
-        if kind not in ("trainer", "mixture", "serving"):
-            raise Unreadable(f"a model of the kind {kind!r}, which is not known here; update forel")
-        model = unpack_serving(file) if kind == "serving" else unpack(file, loss)
+        header = file.header
+        model = unpack_serving(file) if header["kind"] == "serving" else unpack(file, loss)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise Unreadable("the header says what no model says; take another copy, or train again")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])

@@ -91,7 +91,7 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
 def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     """Return the learner of a file; memory of coordinates that were never seen is not used."""
     header = file.header
-    settings, classes = unpack_settings(header["settings"], loss), header["classes"]
+    settings, classes = unpack_settings(header["settings"], loss, header), header["classes"]
     features, rounds = count_of("features", header["features"], low=1), count_of("rounds", header["rounds"])
     weight = header["weight"]
     count, slots = settings.lanes * (1 if classes is None else count_of("classes", classes, low=2)), features + 1

@@ -252,7 +252,7 @@ def read_cells(text, starts, stops, exact, values, kinds):
                 kinds[r] = THERE if sure else UNSURE
             continue
         kinds[r] = UNSURE
-        if stop - i <= LONGEST:
+        if stop - i <= LONGEST and byte(stop - ONE) != 0:  # a zero at the end could not be told from none
             word = only(load(i), stop - i)
             for k in range(NOTHING.size):
                 if word == NOTHING[k]:

@@ -1,0 +1,146 @@
+"""Write small model files of the present version of the format, and what they predict, into a folder of that version.
+
+``python -m tests.files.make`` is run once for each version, before it is released; the files of older versions stay as
+they are. Rows come from integer arithmetic and kernels run uncompiled, so that predictions are the same everywhere to
+the few digits that tests compare.
+"""
+
+import io
+import json
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+import numpy as np
+
+from forel.estimators import FTRLClassifier
+from forel.linear import Linear, Settings
+from forel.losses import Quantile
+from forel.mixture import Mixture
+from forel.scoring import predictions
+from forel.store import load, save, serving
+from forel.store.versions import VERSION
+from forel.training import train
+from tests.fuzz.sentences import uncompiled
+
+HERE = pathlib.Path(__file__).parent
+FEATURES = 24
+TEXT = "".join(f"{k % 2} |site s{k % 5} s{k * k % 7} |user u{k % 11}:{1 + k % 3} age:{k % 4}.5\n" for k in range(120))
+MIXED = Settings("logistic", rate="scale_free", alpha=(0.1, 0.5, 2.0), l1=(0.0, 0.1, 0.5))
+READING = {"bits": 8, "names": True, "block_bytes": 400, "certified": True, "passes": 2, "holdout": 5}
+LEARNERS = {
+    "linear": lambda: Linear(FEATURES, Settings(alpha=0.5, l1=0.05), certified=True),
+    "float64": lambda: Linear(
+        FEATURES, Settings("squared", "centered", alpha=0.2, bias=False, seed=3), dtype="float64"
+    ),
+    "quantile": lambda: Linear(FEATURES, Settings(Quantile(0.9), "mirror", "constant", alpha=0.1)),
+    "scale_free": lambda: Linear(FEATURES, Settings(rate="scale_free", l2=0.1)),
+    "every_round": lambda: Linear(FEATURES, Settings("hinge", "proximal", "root", l1=0.01, penalty_weight="every")),
+    "lanes": lambda: Linear(FEATURES, Settings("poisson", "implicit", alpha=(0.1, 0.2), radius=1.0)),
+    "mixture": lambda: Mixture(FEATURES, MIXED, certified=True),
+    "drifting": lambda: Mixture(FEATURES, Settings(alpha=(0.1, 1.0)), share=0.01),
+    "softmax": lambda: Linear(FEATURES, Settings("softmax"), 3),
+    "one_against_rest": lambda: Linear(FEATURES, Settings(alpha=0.3), 3, certified=True),
+}
+
+
+class Stopped(Exception):
+    """Training ends here, as if the power had failed."""
+
+
+def rows(count, first=0):
+    """Return sparse rows whose values are multiples of a quarter, and numbers for labels."""
+    k, j = np.arange(first, first + count)[:, None], np.arange(FEATURES)[None, :]
+    X = np.where((k * 7 + j * j) % 5 == 0, ((k + 3 * j) % 9 - 4) / 4, 0.0)
+    return X, (k[:, 0] * k[:, 0] // 3 + k[:, 0]) % 3
+
+
+def labels(model, numbers):
+    """Return labels that a model's loss takes."""
+    if model.classes is not None:
+        return numbers
+    return np.where(numbers == 1, 1, -1 if model.settings.signed else 0)
+
+
+def learn(model, count, first=0):
+    """Let a model learn from some rows."""
+    X, numbers = rows(count, first)
+    model.learn(X, labels(model, numbers))
+    return model
+
+
+def training(folder, **more):
+    """Train on the same text, under a name and a time that are the same wherever it is."""
+    path = pathlib.Path(folder) / "clicks.vw"
+    path.write_text(TEXT)
+    with mock.patch("forel.training.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
+        return train(path, MIXED, **READING, **more)
+
+
+def write_all(folder):
+    """Write every file."""
+    for name, made in LEARNERS.items():
+        save(folder / f"{name}.forel", learn(made(), 40), extra={"name": name})
+    save(folder / "serving.forel", serving(learn(LEARNERS["linear"](), 40)))
+    save(folder / "serving_float16.forel", serving(learn(LEARNERS["softmax"](), 40), dtype="float16"))
+    X, numbers = rows(40)
+    estimator = FTRLClassifier(alpha=0.5, certified=True).fit(X, np.array(["ham", "spam", "eggs"])[numbers])
+    save(folder / "estimator.forel", estimator)
+    with tempfile.TemporaryDirectory() as scratch:
+        training(scratch).save(folder / "trained.forel")
+        blocks = iter(range(14))  # into the second pass
+
+        def stop(_):
+            if next(blocks, None) is None:
+                raise Stopped
+
+        try:
+            training(scratch, checkpoint=folder / "checkpoint.forel", every=1, progress=stop)
+        except Stopped:
+            return
+    raise AssertionError("training ended before it was stopped")
+
+
+def found(path):
+    """Return what a file predicts, and for learners what they predict after more rows."""
+    stored = load(path)
+    model = stored.model
+    if path.stem in ("trained", "checkpoint"):
+        margins = [m for _, m in predictions(text(), stored)]
+        return {"margins": np.concatenate(margins).tolist(), "names": sorted(stored.names[k] for k in stored.names)}
+    X, _ = rows(8, 100)
+    first = {"margins": model.margins(X).tolist()}
+    if path.stem.startswith("serving"):
+        return {**first, "predictions": model.predict(X).tolist()}
+    return {**first, "after": learn(model, 10, 40).margins(X).tolist()}
+
+
+def resumed(folder, checkpoint):
+    """Return what the model predicts that training goes on to from a checkpoint."""
+    copy = pathlib.Path(folder) / "copy"
+    shutil.copy(checkpoint, copy)
+    trained = training(folder, checkpoint=copy, resume=True, every=10**6)
+    return np.concatenate([m for _, m in predictions(text(), trained.stored)]).tolist()
+
+
+def text():
+    """Return the text as a file."""
+    return io.BytesIO(TEXT.encode())
+
+
+def main():
+    folder = HERE / f"v{VERSION}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with uncompiled():
+        write_all(folder)
+        expected = {path.name: found(path) for path in sorted(folder.glob("*.forel"))}
+        with tempfile.TemporaryDirectory() as scratch:
+            expected["checkpoint.forel"]["resumed"] = resumed(scratch, folder / "checkpoint.forel")
+    (folder / "expected.json").write_text(json.dumps(expected, indent=None, sort_keys=True) + "\n")
+    print(f"{len(expected)} files of {sum(p.stat().st_size for p in folder.iterdir()):,} bytes in {folder.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Every fuzzer runs for a few seconds, and notices what it is there to notice."""
+
+import itertools
+
+import pytest
+
+from tests.fuzz import __main__ as every
+from tests.fuzz import files, formats, process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["files", "formats"])
+def test_a_few_seconds_of_a_fuzzer_find_nothing(name):
+    done = process(name, 4)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"{name}, seed 0: ")
+
+
+def test_all_fuzzers_are_known():
+    assert set(every.fuzzers()) >= {"files", "formats", "sentences"}
+    assert "oracle" not in every.fuzzers()
+
+
+class Answers:
+    """Stands for the process that opens files: the same numbers for whole ones, and one answer for all others."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __call__(self, path):
+        return self.answer if "damaged-" in str(path) else ("numbers", [1.0])
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ("crash", "-11"),
+        ("hang", "60 seconds"),
+        ("traceback", "KeyError"),
+        ("sentence", "no name of a file"),
+        ("sentence", "damaged-x\nTraceback"),
+        ("numbers", [2.0]),
+    ],
+)
+def test_damage_that_is_no_sentence_is_noticed(answer, monkeypatch):
+    monkeypatch.setattr(files, "Opener", lambda: Answers(answer))
+    with pytest.raises(AssertionError, match="seed 3, number "):
+        files.run(5, seed=3)
+    monkeypatch.setattr(files, "Opener", lambda: Answers(("sentence", "damaged-x: not a whole file")))
+    assert files.run(0.05) > 0
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_or_hangs_is_begun_again(tmp_path, monkeypatch):
+    path = files.make.HERE / f"v{files.VERSION}" / "serving.forel"
+    opener = files.Opener()
+    try:
+        kind, numbers = opener(path)
+        assert (kind, len(numbers)) == ("numbers", 8)
+        assert opener(tmp_path / "nothing")[0] == "sentence"
+        opener._process.kill()
+        assert opener(path)[0] == "crash"
+        assert opener(path) == ("numbers", numbers)
+        monkeypatch.setattr(files, "PATIENCE", 0)
+        assert opener(path)[0] == "hang"
+    finally:
+        opener.close()
+
+
+def test_a_difference_between_parser_and_twin_is_noticed(monkeypatch):
+    calls = itertools.count()
+    whole = formats.twins()
+
+    def other(data, size):
+        assert next(calls) < 3, "another row"
+
+    monkeypatch.setattr(formats, "twins", lambda: {"vw": (whole["vw"][0], 0, other)})
+    with pytest.raises(AssertionError, match=r"seed 0, number 3, vw in blocks of \d+: b.*another row"):
+        formats.run(5)
+
+
+FOUND = [
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,NA\0,x,Rome,\n"),  # zeros after a word are part of it
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,true\0\0,x,Rome,\n"),
+]
+
+
+@pytest.mark.parametrize(("form", "data"), FOUND)
+def test_what_a_fuzzer_found_stays_mended(form, data):
+    *_, check = formats.twins()[form]
+    for size in (1, 1 << 20):
+        check(data, size)

@@ -198,7 +198,7 @@ class Linear:
     def nonzeros(self) -> int:
         """How many weights are not zero, those of all lanes together, without a table of all of them.
 
-        >>> Linear(1 << 20, Settings()).nonzeros
+        >>> Linear(1 << 10, Settings()).nonzeros
         0
         """
         return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))

@@ -327,7 +327,7 @@ def predict_one(block, t):
     totals = carray(pointer(block[14]), (block[15],), np.float64)
     out = carray(pointer(block[16]), (block[17],), {real})
     predict(places[:2], places[2:], numbers[3:], zn, reach, last, mark, t, block[18], lanes, totals, out)
-    return np.float64(out[0])
+    return float(out[0])
 
 
 @one_row

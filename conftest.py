@@ -23,6 +23,16 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
 
 
+@pytest.fixture(autouse=True)
+def _examples_of_docstrings(request, monkeypatch):
+    """Run the examples of docstrings uncompiled: each would compile a kernel or two for a handful of rows."""
+    import os
+    from forel.kernels import compose, kernel
+
+    if os.environ.get("ALLINT") or (isinstance(request.node, pytest.DoctestItem) and request.node.path.suffix == ".py"):
+        monkeypatch.setattr(kernel, "kernel", compose.interpret)
+
+
 def pytest_collection_finish() -> None:
     """Exempt what lives as long as the process from garbage collection."""
     gc.collect()

@@ -85,6 +85,8 @@ def test_a_difference_between_parser_and_twin_is_noticed(monkeypatch):
 FOUND = [
     ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,NA\0,x,Rome,\n"),  # zeros after a word are part of it
     ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,true\0\0,x,Rome,\n"),
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,3\x1c,x,Rome,\n"),  # blanks around numbers are those of text
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,\xc2\xa03,x,Rome,\n"),
 ]
 
 

@@ -9,10 +9,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from forel import scoring
 from forel.estimators import estimator_of
 from forel.linear import Linear, Settings
 from forel.scoring import predictions
 from forel.store import Unreadable, files, load, save, serving, versions
+from forel.training import KEPT
 from tests.files import make
 from tests.fuzz.sentences import uncompiled
 
@@ -126,11 +128,24 @@ def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
         load(path)
 
 
-def test_a_way_of_reading_that_is_not_known_is_refused(path):
-    for reading, said in (({"bits": 2, "tokens": "bytes"}, "tokens"), (3, "3"), (["bits"], "'bits'")):
-        save(path, load(path).model, extra={"reading": reading})
-        with pytest.raises(ValueError, match=f"model: got one to be read for with .*{said}.*, which is not known here"):
-            list(predictions([{"x": 1.0}], load(path)))
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        ({"bits": 2, "tokens": "bytes"}, "tokens='bytes'.*, expected options that are known here; update forel"),
+        ({"bits": 2, "ignore": 3}, "ignore=3.*, expected what is known here"),
+        ({"bits": 2, "kinds": 1}, "kinds=1.*, expected what is known here"),
+        ({"bits": 2, "kinds": {"x": "sound"}}, "kinds: got 'sound' for 'x'"),
+        (3, "3.*, expected options of reading by name"),
+    ],
+)
+def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
+    save(path, load(path).model, extra={"reading": reading})
+    with pytest.raises(ValueError, match=said):
+        list(predictions([{"x": 1.0}], load(path)))
+
+
+def test_all_options_that_training_stores_are_known():
+    assert {*KEPT, "kinds"} == set(scoring.STORED)
 
 
 def test_newer_files_are_refused_with_who_wrote_them(path):

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.checks import refuse
 from forel.formats import Block, Problems, open_blocks
 from forel.pipeline import ordered_blocks
 from forel.progressive import Report
@@ -18,6 +18,13 @@ from forel.store.header import unpack_settings
 from forel.targets import Targets, measure_of
 
 __all__ = ["Evaluated", "evaluate", "predictions", "reading_of", "settings_of"]
+
+# The options of reading that are stored with a model, and what they are in JSON.
+STORED: dict[str, Any] = {
+    "bits": int, "zero_based": (bool, str), "constant": bool, "kinds": dict,
+    **dict.fromkeys(("label", "importance"), str),
+    **dict.fromkeys(("keep", "ignore", "categories", "log", "bucket", "interactions"), list),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +44,12 @@ def settings_of(stored: Stored) -> Settings:
 def reading_of(stored: Stored, reading: Mapping[str, Any]) -> dict[str, Any]:
     """Return how to read for a stored model: as it was trained, unless told otherwise."""
     told = stored.extra.get("reading", {})
-    unknown = sorted(set(told) - set(signature(open_blocks).parameters)) if isinstance(told, dict) else [repr(told)]
-    if unknown:
-        raise ValueError(f"model: got one to be read for with {unknown[0]}, which is not known here; update forel")
+    if not isinstance(told, dict):
+        raise refuse("model", f"one to be read for with {told!r}", "options of reading by name")
+    for name, value in told.items():
+        if not isinstance(value, STORED.get(name, ())):
+            expected = "what is known here" if name in STORED else "options that are known here; update forel"
+            raise refuse("model", f"one to be read for with {name}={value!r}", expected)
     kept = {"bits": max(1, (stored.model.features - 1).bit_length()), **told}
     given = {name: value for name, value in reading.items() if value is not None}
     if given.get("bits", kept["bits"]) != kept["bits"]:

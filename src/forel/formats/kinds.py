@@ -13,6 +13,8 @@ MOST = 1 << 16  # keys of dicts whose kind is kept; where there are more, keys a
 
 def checked(kinds: Mapping[str, str] | None) -> dict[str, str]:
     """Return kinds by the names of columns, or refuse what is none."""
+    if not isinstance(kinds, Mapping | None):
+        raise refuse("kinds", kinds, "number, category or either by the names of columns")
     held = dict(kinds or {})
     wrong = next((name for name, kind in held.items() if kind not in KINDS), None)
     if wrong is not None:

@@ -268,7 +268,8 @@ def _numbers(words: Words, exact: bool) -> Numbers:
         values = wide.astype(np.float32)
         for row in unsure.tolist():
             if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
-                values[row] = nearest(words[row].strip())  # by way of a double it may have been rounded twice
+                # By way of a double it may have been rounded twice; blanks around it are those of text, not of bytes.
+                values[row] = nearest(words[row].decode().strip().encode())
     if not np.isfinite(values).all():
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
             wide[row] = number_in(words[row])  # as it is written, for a message

@@ -10,7 +10,7 @@ DEMO := build/demo
 
 KERNEL_TESTS := tests/test_code_cache.py tests/test_uncompiled.py tests/test_records.py tests/test_elementary.py tests/test_dicts.py
 
-.PHONY: run survey test test-narrowed test-numba lint bench bench-quality bench-sparsity reproduce docs site clean
+.PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity reproduce docs site clean
 
 # Clicks with known truth: the last rows are kept for the end.
 run: $(RUN)
@@ -41,6 +41,11 @@ test-numba:
 	  build/numba-$$numba/bin/pip install --quiet --disable-pip-version-check "numba==$$numba" -e '.[cvx,river]' hypothesis pytest && \
 	  FOREL_CACHE=$(CURDIR)/build/numba-$$numba/cache OPENBLAS_NUM_THREADS=1 build/numba-$$numba/bin/pytest $(KERNEL_TESTS) || exit 1; \
 	done
+
+# All fuzzers in turn, so many seconds each; what they tried is printed.
+SECONDS ?= 600
+fuzz: $(READY)
+	FOREL_QUIET=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=src:. $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 # Code, and the documents: the site is built where a warning is an error.
 lint: $(READY)

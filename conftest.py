@@ -24,13 +24,10 @@ def interpreted(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def _examples_of_docstrings(request, monkeypatch):
+def _examples_of_docstrings(request):
     """Run the examples of docstrings uncompiled: each would compile a kernel or two for a handful of rows."""
-    import os
-    from forel.kernels import compose, kernel
-
-    if os.environ.get("ALLINT") or (isinstance(request.node, pytest.DoctestItem) and request.node.path.suffix == ".py"):
-        monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    if isinstance(request.node, pytest.DoctestItem) and request.node.path.suffix == ".py":
+        request.getfixturevalue("interpreted")
 
 
 def pytest_collection_finish() -> None:

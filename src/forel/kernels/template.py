@@ -11,9 +11,9 @@ in one lane the fourth number may be the scale, which is in ``reach`` otherwise.
 the present row are worked on with. The ``row`` has seven numbers a lane: margin, slope of the step, slope of the loss,
 1/η_{t−1}, 1/η_t, Σ g²/S + σx² where z is a point, and the largest |g|, or LARGEST where something else was clipped. The
 ``squares`` are two doubles a lane: a sample of the row's Σ G², with G = g_{1:t} after the step, and its loss, later its
-g·x. The ``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G² over
-all rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next to
-each other. The ``key`` is what the noise of rounding depends on besides the round.
+g·x. The ``totals`` are six doubles a lane: loss, Σ g·x, half of Σ g²/S + σx² over all rows, the sum of ticks, ΣΣ G²
+over all rows, and how many rows were clipped. Lanes of several settings and classes have the settings of one class next
+to each other. The ``key`` is what the noise of rounding depends on besides the round.
 """
 
 __all__ = ["TEMPLATE"]

@@ -20,6 +20,7 @@ from forel.checks import number, refuse
 from forel.guard import Guard, changes, reads
 from forel.lanes import summed
 from forel.linear import Linear
+from forel.pooling import HEAD, LARGEST, Pooling
 from forel.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,12 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mixture"]
 
-HEAD = 7  # numbers of a ledger before those of the experts, as in forel.kernels.mixing
-LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
 EPS = float(np.finfo(np.float64).eps)
-
-# Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
-WITHIN = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 class Mixture:
@@ -72,6 +68,7 @@ class Mixture:
         self._guard = Guard()
         self.linear = Linear(features, settings, classes, dtype, certified)
         self.share = share
+        self._pooling = Pooling(settings, classes, self.linear.joint, share)
         self.ledger = np.zeros(HEAD + (1 if share is None else 2) * settings.lanes)
         self.reset()
 
@@ -173,16 +170,12 @@ class Mixture:
 
     @property
     def _rate(self) -> float:
-        if self._probable:
+        if self._pooling.probable:
             return 1 / max(1.0, float(self.ledger[1]))
         if self.settings.piece == "squared":
             span = float(self.ledger[4] - self.ledger[3])
             return 1 / (max(1.0, float(self.ledger[1])) * span * span) if span > 0 else 0.0
         return float(np.log(self.settings.lanes) / self.ledger[2]) if self.ledger[2] > 0 else 0.0
-
-    @property
-    def _probable(self) -> bool:
-        return self.settings.piece in ("logistic", "softmax")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -213,7 +206,7 @@ class Mixture:
         learned = scale[scale >= 0]
         self.ledger[5] += learned.size
         self.ledger[6] = summed(self.ledger[6], learned)
-        return self._mixed(found, np.asarray(y, np.float64), scale, self.ledger)
+        return self._pooling.mixed(found, np.asarray(y, np.float64), scale, self.ledger)
 
     @changes
     def again(
@@ -239,47 +232,7 @@ class Mixture:
 
     def _unweighed(self, found: NDArray[Any], ledger: NDArray[Any]) -> NDArray[Any]:
         # A ledger of its own, because a model in read-only memory predicts as well.
-        return self._mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), ledger)
-
-    def _mixed(
-        self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
-    ) -> NDArray[Any]:
-        """Return what the mixture makes of all margins, and count what rows of positive importance cost."""
-        from forel.kernels.kernel import routine
-
-        out = np.empty((len(found), self.lanes))
-        if self.share is not None:
-            routine("mixing", "shifting")(found, labels, scale, self.share, ledger, out[:, 0])
-            return out
-        if self._probable and self.classes is None:
-            routine("mixing", "probability")(found, labels, scale, ledger, out[:, 0])
-            return out
-        if self._probable:
-            routine("mixing", "log_mixed")(self._logs(found), labels, scale, ledger, out)
-            return out
-        each = found.astype(np.float64).reshape(len(found), self.lanes, self.settings.lanes)
-        if self.settings.piece in WITHIN:
-            low, high = self._range(labels, scale, ledger)
-            each = np.clip(each, low[:, None, None], high[:, None, None])
-            if self.settings.piece == "squared":
-                routine("mixing", "squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
-                return out
-        routine("mixing", "hedged")(each, self._values(each, labels), scale, ledger, out)
-        suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
-        ledger[0] = summed(ledger[0], suffered)
-        return out
-
-    def _range(
-        self, labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the smallest and the largest prediction that labels before each row suggest, 0 among them."""
-        learned = np.where(scale >= 0, labels, 0.0)
-        if self.settings.piece == "poisson":  # margins are logarithms, and those of small means cost little
-            learned = np.where(learned > 1, np.log(np.maximum(learned, 1.0)), 0.0)
-        low = np.minimum.accumulate(np.concatenate(([ledger[3]], learned)))
-        high = np.maximum.accumulate(np.concatenate(([ledger[4]], learned)))
-        ledger[3], ledger[4] = low[-1], high[-1]
-        return np.full(len(labels), -np.inf) if self.settings.piece == "poisson" else low[:-1], high[:-1]
+        return self._pooling.mixed(found, np.zeros(len(found)), np.full(len(found), -1.0), ledger)
 
     @property
     @reads
@@ -309,8 +262,10 @@ class Mixture:
             void = (
                 "a row's importance was above 1, for which there is no bound with a share" if self.ledger[1] > 1 else ""
             )
-        elif self._probable or self.settings.piece == "squared":
-            result = "exponential weights, log K" + ("" if self._probable else " times the squared range of labels")
+        elif self._pooling.probable or self.settings.piece == "squared":
+            result = "exponential weights, log K" + (
+                "" if self._pooling.probable else " times the squared range of labels"
+            )
             limit = (np.log(count) / self._rate if self._rate else 0.0) + self.ledger[2]
         else:
             result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
@@ -319,7 +274,7 @@ class Mixture:
         other = float(self._lost[best])
         # What adding up so many numbers may have rounded away.
         limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))
-        clipped = ", predictions clipped to the labels seen before," if self.settings.piece in WITHIN else ""
+        clipped = ", predictions clipped to the labels seen before," if self._pooling.clips else ""
         against = f"the best of {count} settings{clipped} over {rows:,} rows, which is {self.names[best]}"
         return Guarantee(result, against, rows, self.loss, other, float(limit), void, float(self.ledger[6]))
 
@@ -382,21 +337,3 @@ class Mixture:
         self.linear.reset()
         self.ledger[:] = 0
         self._shared[:] = 1 / self.settings.lanes
-
-    def _logs(self, found: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the logarithms of probabilities by row, class and setting."""
-        from scipy.special import log_expit, log_softmax
-
-        each = found.astype(np.float64).reshape(len(found), self.classes or 1, self.settings.lanes)
-        logs: NDArray[np.float64] = log_softmax(each if self.joint else log_expit(each), axis=1)
-        return np.ascontiguousarray(logs)
-
-    def _values(self, each: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
-        """Return losses by row and setting, those of all classes summed, from margins by row, class and setting."""
-        loss, targets = self.settings.value, labels[:, None, None]
-        if self.classes is not None:
-            hit = targets == np.arange(self.classes)[None, :, None]
-            targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
-        with np.errstate(over="ignore"):
-            values: NDArray[np.float64] = np.asarray(loss(each.astype(np.float64), targets), np.float64)
-        return np.ascontiguousarray(np.minimum(values.sum(axis=1), LARGEST))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from forel.checks import all_finite
 from forel.lanes import SUMS, Lanes
 from forel.linear import Linear
-from forel.mixture import HEAD, Mixture
+from forel.mixture import Mixture
+from forel.pooling import HEAD
 from forel.store.files import File, Unreadable
 from forel.store.header import count_of, pack_settings, unpack_settings
 

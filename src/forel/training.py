@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from forel.formats.assemble import without
 from forel.formats.kinds import Kinds
 from forel.formats.place import prints_of
 from forel.grid import settle
+from forel.holdout import Holdout
 from forel.linear import Linear
 from forel.mixture import Mixture
 from forel.passes import Passes, made_with, once
@@ -279,23 +280,6 @@ def _begin(
         # Settings are shared, because kernels of a loss of one's own know it by identity.
         model, names = deepcopy(model, {id(model.settings): model.settings}), deepcopy(names)
     return model, {**reading_of(start, reading), **({} if names is None else {"names": names})}
-
-
-class Holdout(NamedTuple):
-    """Which rows are held out: one of ``every`` so many, or all ``after`` so many.
-
-    >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
-    (array([False,  True, False, False]), array([False, False,  True,  True]), None)
-    """
-
-    every: int = 0
-    after: int | None = None
-
-    def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
-        """Return which of ``count`` rows are, ``before`` which there were so many; None for none of any."""
-        if self.after is not None:
-            return np.arange(before, before + count) >= self.after
-        return np.arange(before + 1, before + count + 1) % self.every == 0 if self.every else None
 
 
 def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, holdout: Holdout) -> Moment:

@@ -1,0 +1,25 @@
+"""Which rows of a stream are held out: predicted in their turn, and never learned from."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Holdout"]
+
+
+class Holdout(NamedTuple):
+    """Which rows are held out: one of ``every`` so many, or all ``after`` so many.
+
+    >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
+    (array([False,  True, False, False]), array([False, False,  True,  True]), None)
+    """
+
+    every: int = 0
+    after: int | None = None
+
+    def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
+        """Return the mask of held-out rows after ``before`` rows were read; None if nothing is held out."""
+        if self.after is not None:
+            return np.arange(before, before + count) >= self.after
+        return np.arange(before + 1, before + count + 1) % self.every == 0 if self.every else None

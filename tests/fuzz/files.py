@@ -4,7 +4,6 @@ Bytes are flipped, cut, added, moved and overwritten; and numbers and fields are
 right again. A process of its own opens each file, so that a crash or a hang is noticed and the next one goes on.
 """
 
-import argparse
 import copy
 import json
 import multiprocessing
@@ -29,6 +28,7 @@ from forel.store import load
 from forel.store.files import text_of
 from forel.store.versions import VERSION
 from tests.files import make
+from tests.fuzz.command import command
 from tests.fuzz.sentences import uncompiled
 
 PATIENCE = 60  # seconds after which opening a file counts as a hang
@@ -246,12 +246,8 @@ def run(seconds, seed=0):
     return sum(tried.values())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    run(options.seconds, options.seed)
+def main() -> None:
+    command(run, __doc__)
 
 
 if __name__ == "__main__":

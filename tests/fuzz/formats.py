@@ -4,7 +4,6 @@ Twins and what is compared are those of ``tests/test_formats_text.py`` and ``tes
 lines are compared with the dicts that Python's own parser makes of each line.
 """
 
-import argparse
 import importlib
 import io
 import json
@@ -15,6 +14,7 @@ import time
 from collections import Counter
 
 from forel.formats import open_blocks
+from tests.fuzz.command import command
 
 BITS = 9
 NUMBERS = (b"1", b"-1", b"0.5", b"-1e-3", b"1e-40", b"1e39", b"1e400", b"nan", b"inf", b"1_0", b"0.30000000000000004")
@@ -122,12 +122,8 @@ def run(seconds, seed=0):
     return dict(tried)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    run(options.seconds, options.seed)
+def main() -> None:
+    command(run, __doc__)
 
 
 if __name__ == "__main__":

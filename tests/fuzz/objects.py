@@ -4,7 +4,6 @@
 is learned once more from plain names and numbers, and both models have to agree to the bit.
 """
 
-import argparse
 import random
 import time
 from collections import OrderedDict, UserDict
@@ -13,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from forel.river import LinearClassifier, LinearRegressor
+from tests.fuzz.command import command
 
 REFUSALS = (ValueError, RuntimeError, ZeroDivisionError, TypeError, RecursionError)
 
@@ -248,11 +248,7 @@ def run(seconds: float, seed: int = 0) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    run(options.seconds, options.seed)
+    command(run, __doc__)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 it while the interpreter switches between them a hundred times as often as usual, and checks what came out.
 """
 
-import argparse
 import copy
 import pickle
 import random
@@ -19,6 +18,7 @@ from forel.estimators import FTRLClassifier
 from forel.gradients import GradientLearner
 from forel.linear import Linear, Settings
 from forel.mixture import Mixture
+from tests.fuzz.command import command
 
 THREADS, SWITCH = 4, 1e-5
 
@@ -272,11 +272,7 @@ def run(seconds: float, seed: int = 0) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    run(options.seconds, options.seed)
+    command(run, __doc__)
 
 
 if __name__ == "__main__":

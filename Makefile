@@ -34,7 +34,7 @@ test-narrowed: $(READY)
 	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
 		tests/test_clicks.py tests/test_docs.py README.md docs
 
-# The kernel tests with the oldest and the newest numba allowed, each in an environment of its own.
+# Run the kernel tests with the oldest and the newest supported numba, each in its own environment.
 test-numba:
 	for numba in 0.61.2 0.68.1; do \
 	  $(PYTHON) -m venv build/numba-$$numba && \
@@ -42,7 +42,7 @@ test-numba:
 	  FOREL_CACHE=$(CURDIR)/build/numba-$$numba/cache OPENBLAS_NUM_THREADS=1 build/numba-$$numba/bin/pytest $(KERNEL_TESTS) || exit 1; \
 	done
 
-# All fuzzers in turn, so many seconds each; what they tried is printed.
+# Run every fuzzer for SECONDS and print what it tried.
 SECONDS ?= 600
 fuzz: $(READY)
 	FOREL_QUIET=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=src:. $(BIN)/python -m tests.fuzz --seconds $(SECONDS)

@@ -57,13 +57,13 @@ def test_the_oracle_refutes_a_mixture_that_is_worse_than_it_says(interpreted):
     assert oracle.mixture_violation(words.replace("alpha=1 ", "alpha=0.01 "), "logistic", mixed, *given) is not None
 
 
-def test_a_setting_that_is_far_behind_is_still_there_when_the_leader_errs(interpreted):
+@pytest.mark.parametrize("last", [15.0, 40.0, 400.0])
+def test_a_setting_that_is_far_behind_is_still_there_when_the_leader_errs(last, interpreted):
     """400 rows put one setting hundreds of nats ahead; then comes one that it is sure of, and wrong about."""
-    X = np.concatenate([np.full((400, 1), 1.0), [[400.0]]])
+    X = np.concatenate([np.full((400, 1), 1.0), [[last]]])
     y = np.concatenate([np.ones(400), [0.0]])
     model = Mixture(1, Settings(alpha=(0.0001, 5.0), bias=False), dtype=np.float64)
     model.learn(X, y)
-    assert model.posterior[1] < 1e-30  # the leader fell behind, further than any weight that a double holds
     assert model.loss <= model.losses.min() + np.log(2) + 1e-9
     behind = np.abs(np.diff(Linear(1, model.settings, dtype=np.float64).learn(X[:400], y[:400])))
     assert behind > 45

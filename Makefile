@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 DEMO := build/demo
 
-KERNEL_TESTS := tests/test_code_cache.py tests/test_uncompiled.py tests/test_records.py tests/test_elementary.py tests/test_dicts.py
+KERNEL_TESTS := tests/jit/test_code_cache.py tests/learner/test_uncompiled.py tests/learner/test_records.py tests/learner/test_elementary.py tests/doors/test_dicts.py
 
 .PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity reproduce docs site clean
 
@@ -32,7 +32,7 @@ test: $(READY)
 # What is generated and shown, on a processor without any of the instructions that only some have.
 test-narrowed: $(READY)
 	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
-		tests/test_clicks.py tests/test_docs.py README.md docs
+		tests/data/test_clicks.py tests/project/test_docs.py README.md docs
 
 # Run the kernel tests with the oldest and the newest supported numba, each in its own environment.
 test-numba:
@@ -79,8 +79,8 @@ reproduce: $(READY)
 
 # The site, in build/site, after the pages that are written from code.
 docs: $(READY)
-	$(BIN)/python -m forel.argmin docs/argmin.md
-	$(BIN)/python -m forel.survey docs/survey_map.md
+	$(BIN)/python -m forel.theory.argmin docs/argmin.md
+	$(BIN)/python -m forel.theory.survey docs/survey_map.md
 	$(MAKE) site
 
 # Warnings are errors, and so are links to nowhere; nothing is fetched.

@@ -11,10 +11,10 @@ import pathlib
 import tempfile
 
 import numpy as np
-from learner import medians
 from sklearn.datasets import load_svmlight_file
 
-from forel.formats import open_blocks
+from forel.data import open_blocks
+from learner import medians
 
 PER_ROW, FEATURES = 39, 1 << 22
 

@@ -18,9 +18,9 @@ from numba import njit
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from forel.estimators import FTRLClassifier
-from forel.kernels.prefetch import prefetch
-from forel.linear import Linear, Settings
+from forel.doors.sklearn import FTRLClassifier
+from forel.learner.kernels.prefetch import prefetch
+from forel.learner.linear import Linear, Settings
 
 PER_ROW, POPULAR, FEATURES = 39, 2_200_000, 1 << 22
 AHEAD = np.uint64(48)
@@ -133,7 +133,7 @@ def datatable(indices, y, threads):
 
 def start():
     """Return the seconds that a new process takes to its first learned row, kernels compiled before, and to import."""
-    code = "import numpy as np\nfrom forel.linear import Linear, Settings\n"
+    code = "import numpy as np\nfrom forel.learner.linear import Linear, Settings\n"
     first = "m = Linear(3, Settings())\nm.learn(np.eye(3), [1, 0, 1])\n"
     found = []
     for text in (code, code + first):

@@ -16,7 +16,7 @@ import tempfile
 
 from train import forel, vw
 
-from forel.clicks import write_clicks
+from forel.data.clicks import write_clicks
 
 
 def without_model(line):

@@ -10,9 +10,9 @@ import statistics
 import tempfile
 import time
 
-from forel.clicks import write_clicks
-from forel.linear import Settings
-from forel.training import train
+from forel.data.clicks import write_clicks
+from forel.learner.linear import Settings
+from forel.training.train import train
 
 SETTINGS, PASSES = Settings(l1=1.0), 3
 

@@ -23,9 +23,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import forel
-from forel.clicks import write_clicks
-from forel.formats import concatenate, open_blocks
-from forel.scoring import predictions
+from forel.data import concatenate, open_blocks
+from forel.data.clicks import write_clicks
+from forel.training.scoring import predictions
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[1].parent / "shared" / "data"))
 SETS = (

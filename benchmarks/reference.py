@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from forel.algorithms import adagrad_ftrl_proximal
 from forel.losses import Linear
+from forel.theory.algorithms import adagrad_ftrl_proximal
 
 N, ROUNDS, REPEATS = 1_000, 10_000, 5
 

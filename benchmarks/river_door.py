@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from river import linear_model, optim
 
-from forel.river import LinearClassifier
+from forel.doors.river import LinearClassifier
 
 PER_ROW = 39
 

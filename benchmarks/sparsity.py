@@ -27,13 +27,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from forel.algorithms import FTRL, Algorithm, MirrorDescent
-from forel.checks import Vector
-from forel.geometries import Diagonal
 from forel.losses import Logistic
-from forel.penalties import l1
-from forel.rates import DiagonalAdaGrad
-from forel.weights import EveryRound
+from forel.theory.algorithms import FTRL, Algorithm, MirrorDescent
+from forel.theory.geometries import Diagonal
+from forel.theory.penalties import l1
+from forel.theory.rates import DiagonalAdaGrad
+from forel.theory.weights import EveryRound
+from forel.validation import Vector
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[1].parent / "shared" / "data"))
 SETS = ("books", "dvd", "electronics", "kitchen")

@@ -6,11 +6,11 @@ import tempfile
 import time
 
 import numpy as np
-from learner import FEATURES, PER_ROW, POPULAR
 from scipy import sparse
 
-from forel.linear import Linear, Settings
+from forel.learner.linear import Linear, Settings
 from forel.store import load, save, serving
+from learner import FEATURES, PER_ROW, POPULAR
 
 
 def clicks(rows, slots, seed=0):

@@ -18,7 +18,7 @@ import time
 
 from train import ALPHA, BETA, BITS, INSTALLED, L1
 
-from forel.clicks import write_clicks
+from forel.data.clicks import write_clicks
 
 PEER = f"""
 import sys

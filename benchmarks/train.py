@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from forel.clicks import write_clicks
+from forel.data.clicks import write_clicks
 
 BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
 SHORT = 3  # times that forel's one setting is run in each turn

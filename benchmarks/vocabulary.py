@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 
-from forel.argmin import Argmin
-from forel.geometries import Diagonal, Euclidean
-from forel.penalties import ElasticNet
-from forel.sets import Box, Simplex, l1_ball
+from forel.theory.argmin import Argmin
+from forel.theory.geometries import Diagonal, Euclidean
+from forel.theory.penalties import ElasticNet
+from forel.theory.sets import Box, Simplex, l1_ball
 
 N = 1_000_000
 REPEATS = 15

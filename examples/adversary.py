@@ -11,13 +11,13 @@ Survey: sections 2.2, 3.2 and 3.4
 
 import numpy as np
 
-from forel.algorithms import FTRL, Algorithm, adagrad_ftrl_proximal, dual_averaging, ftrl_proximal
-from forel.analysis import dual_averaging_formula, play
-from forel.analysis.adversaries import spikes, worst_linear
-from forel.geometries import Euclidean
 from forel.losses import Linear
-from forel.rates import Constant
-from forel.sets import Box
+from forel.theory.algorithms import FTRL, Algorithm, adagrad_ftrl_proximal, dual_averaging, ftrl_proximal
+from forel.theory.analysis import dual_averaging_formula, play
+from forel.theory.analysis.adversaries import spikes, worst_linear
+from forel.theory.geometries import Euclidean
+from forel.theory.rates import Constant
+from forel.theory.sets import Box
 
 SIZES = (500, 2000, 8000)
 

@@ -14,8 +14,8 @@ import tempfile
 import numpy as np
 
 import forel
-from forel.clicks import write_clicks
-from forel.linear import Settings
+from forel.data.clicks import write_clicks
+from forel.learner.linear import Settings
 from forel.store import serving
 
 ROWS = 30_000
@@ -42,12 +42,12 @@ def main() -> None:
         serve(folder, trained)
 
 
-def serve(folder: pathlib.Path, trained: "forel.training.Trained") -> None:
+def serve(folder: pathlib.Path, trained: "forel.training.train.Trained") -> None:
     """Load the small file, as a server would, and predict the first rows."""
     stored = forel.load(folder / "serving.forel")
-    reader = forel.formats.open_blocks(folder / "clicks.csv", **stored.extra["reading"])
+    reader = forel.data.open_blocks(folder / "clicks.csv", **stored.extra["reading"])
     block = next(iter(reader))
-    rows = forel.linear.Rows(*block.rows)
+    rows = forel.learner.linear.Rows(*block.rows)
     chances = stored.model.predict(rows)[:5, 0]
     whole = 1 / (1 + np.exp(-trained.model.margins(rows)[:5, 0]))
     print("chance of a click, first rows:", *(f"{p:.3f}" for p in chances))

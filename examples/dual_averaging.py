@@ -5,10 +5,10 @@ Survey: section 3.2. The update is x_{t+1} = argmin over X of g_{1:t}·x + ‖x�
 
 import numpy as np
 
-from forel.argmin import Argmin
-from forel.geometries import Euclidean
-from forel.rates import dual_averaging_rate
-from forel.sets import l2_ball
+from forel.theory.argmin import Argmin
+from forel.theory.geometries import Euclidean
+from forel.theory.rates import dual_averaging_rate
+from forel.theory.sets import l2_ball
 
 RADIUS, LIPSCHITZ, ROUNDS, N = 2.0, 1.0, 4096, 10
 

@@ -14,9 +14,10 @@ import sys
 
 import numpy as np
 
-from forel import plot
 from forel.experts import FixedShare, Likelihoods, mix
-from forel.linear import Linear, Settings
+from forel.experts.plot import posterior
+from forel.learner.linear import Linear, Settings
+from forel.theory import plot
 
 LAGS = {"as just now": 1, "as yesterday": 48, "as last week": 336}
 MEMORY = (20, 200, 2000)
@@ -62,7 +63,7 @@ def report(table: dict[str, np.ndarray], picture: str | None) -> None:
     for switches in (0, 10, 100):
         print(f"Fixed share: {shared.guarantee(switches=switches)}.")
     if picture:
-        print(f"\nWeights of fixed share over time are in {plot.save(plot.posterior(shared), picture)}")
+        print(f"\nWeights of fixed share over time are in {plot.save(posterior(shared), picture)}")
 
 
 def main() -> None:

@@ -14,12 +14,12 @@ import time
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from forel.algorithms import adagrad_ftrl_proximal
-from forel.analysis import online_to_batch, play
-from forel.analysis.batch import sampled
-from forel.analysis.streams import examples_from
 from forel.losses import Logistic
-from forel.sets import Box
+from forel.theory.algorithms import adagrad_ftrl_proximal
+from forel.theory.analysis import online_to_batch, play
+from forel.theory.analysis.batch import sampled
+from forel.theory.analysis.streams import examples_from
+from forel.theory.sets import Box
 
 ROWS, UNSEEN, FEATURES, RADIUS = 2000, 20_000, 20, 3.0
 

@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forel.algorithms import Round, adagrad_ftrl_proximal
-from forel.analysis import bound, play
-from forel.analysis.adversaries import spikes, worst_linear
-from forel.analysis.streams import random_linear
-from forel.geometries import Diagonal
 from forel.losses import linear_bound
-from forel.penalties import NONE
-from forel.regularizers import Regularizer
-from forel.sets import Box
-from forel.weights import Once
+from forel.theory.algorithms import Round, adagrad_ftrl_proximal
+from forel.theory.analysis import bound, play
+from forel.theory.analysis.adversaries import spikes, worst_linear
+from forel.theory.analysis.streams import random_linear
+from forel.theory.geometries import Diagonal
+from forel.theory.penalties import NONE
+from forel.theory.regularizers import Regularizer
+from forel.theory.sets import Box
+from forel.theory.weights import Once
 
 
 class State(NamedTuple):

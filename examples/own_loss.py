@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forel.algorithms import adagrad_ftrl_proximal
-from forel.analysis import bound, play
-from forel.linear import Linear, Settings
+from forel.learner.linear import Linear, Settings
 from forel.losses import Quantile
-from forel.sets import Box
+from forel.theory.algorithms import adagrad_ftrl_proximal
+from forel.theory.analysis import bound, play
+from forel.theory.sets import Box
 
 DAYS = 5000
 

@@ -15,12 +15,12 @@ import sys
 
 import numpy as np
 
-from forel.algorithms import hedge
-from forel.analysis import entropic_formula, play
 from forel.cvx import available, cvxpy, minimize
 from forel.experts import AdaHedge, FixedShare, Likelihoods, mix
 from forel.losses import Convex
-from forel.sets import Simplex
+from forel.theory.algorithms import hedge
+from forel.theory.analysis import entropic_formula, play
+from forel.theory.sets import Simplex
 
 
 def growth(day: np.ndarray) -> Convex:

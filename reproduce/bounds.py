@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.algorithms import (
+from forel.losses import Quadratic
+from forel.theory.algorithms import (
     FTRL,
     adagrad_dual_averaging,
     adagrad_ftrl_proximal,
@@ -15,7 +16,7 @@ from forel.algorithms import (
     gradient_descent,
     hedge,
 )
-from forel.analysis import (
+from forel.theory.analysis import (
     Bound,
     Trace,
     adagrad_proximal_formula,
@@ -27,14 +28,13 @@ from forel.analysis import (
     strongly_convex_formula,
     tuned_formula,
 )
-from forel.analysis.adversaries import alternating, orthogonal, spikes, worst_linear
-from forel.analysis.streams import experts, quadratics, random_linear, switching
-from forel.argmin import project
-from forel.checks import Vector
-from forel.losses import Quadratic
-from forel.norms import L1
-from forel.plot.canvas import COLORS, FAINT, drawing, figure_of, legend_below
-from forel.sets import Box, FeasibleSet, Simplex, l2_ball
+from forel.theory.analysis.adversaries import alternating, orthogonal, spikes, worst_linear
+from forel.theory.analysis.streams import experts, quadratics, random_linear, switching
+from forel.theory.argmin import project
+from forel.theory.norms import L1
+from forel.theory.plot.canvas import COLORS, FAINT, drawing, figure_of, legend_below
+from forel.theory.sets import Box, FeasibleSet, Simplex, l2_ball
+from forel.validation import Vector
 from reproduce.claim import Claim
 
 N = 4

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from forel.algorithms import FTRL, MirrorDescent
-from forel.analysis import play
-from forel.analysis.adversaries import l1_example_alternating
-from forel.geometries import Euclidean
-from forel.penalties import l1
-from forel.plot import l1_figure
-from forel.rates import Constant
-from forel.sets import Box
-from forel.weights import EveryRound
+from forel.theory.algorithms import FTRL, MirrorDescent
+from forel.theory.analysis import play
+from forel.theory.analysis.adversaries import l1_example_alternating
+from forel.theory.geometries import Euclidean
+from forel.theory.penalties import l1
+from forel.theory.plot import l1_figure
+from forel.theory.rates import Constant
+from forel.theory.sets import Box
+from forel.theory.weights import EveryRound
 from reproduce.claim import Claim
 
 LIPSCHITZ, PENALTY, ROUNDS = 11.0, 0.5, 16

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.grid import settle
-from forel.mixture import Mixture
-from forel.plot.canvas import COLORS
-from forel.settings import Settings
+from forel.learner.grid import settle
+from forel.learner.mixture import Mixture
+from forel.learner.settings import Settings
+from forel.theory.plot.canvas import COLORS
 from reproduce.claim import Claim
 from reproduce.panels import panels
 from reproduce.rates import sets

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from forel.algorithms import adagrad_dual_averaging, adagrad_ftrl_proximal
-from forel.analysis import bound, play
 from forel.losses import Linear
-from forel.plot.canvas import COLORS, drawing, figure_of, legend_below
-from forel.sets import Box
+from forel.theory.algorithms import adagrad_dual_averaging, adagrad_ftrl_proximal
+from forel.theory.analysis import bound, play
+from forel.theory.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.theory.sets import Box
 from reproduce.claim import Claim
 
 N, PROMISES = 20, (1.0, 3.0, 10.0, 30.0, 100.0)

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Sequence
 
-from forel.plot import save_both
+from forel.theory.plot import save_both
 from reproduce.claim import Claim
 
 __all__ = ["markdown", "write"]

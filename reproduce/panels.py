@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from forel.plot.canvas import drawing, figure_of, legend_below
+from forel.theory.plot.canvas import drawing, figure_of, legend_below
 
 T = TypeVar("T")
 

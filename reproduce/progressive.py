@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from forel.linear import Linear, Settings
-from forel.plot.canvas import COLORS, drawing, figure_of
+from forel.learner.linear import Linear, Settings
+from forel.theory.plot.canvas import COLORS, drawing, figure_of
 from reproduce.claim import Claim
 from reproduce.sources import BITS, clicks
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from forel.linear import Linear, Settings
-from forel.plot.canvas import COLORS
+from forel.learner.linear import Linear, Settings
+from forel.theory.plot.canvas import COLORS
 from reproduce.claim import Claim, wanted
 from reproduce.panels import panels
 from reproduce.sources import BITS, Table, clicks, read

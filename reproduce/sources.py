@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.clicks import write_clicks
-from forel.formats import open_blocks
-from forel.linear import Rows
+from forel.data import open_blocks
+from forel.data.clicks import write_clicks
+from forel.learner.linear import Rows
 
 __all__ = ["BITS", "Table", "clicks", "read"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import sparsity
-from forel.linear import Linear, Settings
-from forel.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.learner.linear import Linear, Settings
+from forel.theory.plot.canvas import COLORS, drawing, figure_of, legend_below
 from reproduce.claim import Claim, wanted
 
 ALGORITHMS = {"FTRL-Proximal": "proximal", "RDA": "centered", "FOBOS": "mirror"}

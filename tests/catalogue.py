@@ -6,22 +6,11 @@ not. A kind is an entry of ``CATALOGUE``, and its contract a function in ``test_
 
 import numpy as np
 
-from forel import (
-    algorithms,
-    analysis,
-    experts,
-    geometries,
-    losses,
-    norms,
-    penalties,
-    rates,
-    regularizers,
-    sets,
-    weights,
-)
-from forel.argmin.table import GEOMETRIES
-from forel.argmin.table import penalties as penalty_table
-from forel.argmin.table import sets as set_table
+from forel import experts, losses
+from forel.theory import algorithms, analysis, geometries, norms, penalties, rates, regularizers, sets, weights
+from forel.theory.argmin.table import GEOMETRIES
+from forel.theory.argmin.table import penalties as penalty_table
+from forel.theory.argmin.table import sets as set_table
 
 N = 4
 MARGIN_LOSSES = [

@@ -3,7 +3,7 @@
 ``make test`` runs the generator and the documents in it once more: what they show must not depend on whether a
 processor has wider registers.
 
-    env $(python tests/narrowed.py) pytest tests/test_clicks.py
+    env $(python tests/narrowed.py) pytest tests/data/test_clicks.py
 """
 
 import os

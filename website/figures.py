@@ -13,7 +13,7 @@ import re
 import tempfile
 from typing import Any
 
-from forel.plot import save_both
+from forel.theory.plot import save_both
 
 __all__ = ["FIGURE", "drawn", "shown"]
 

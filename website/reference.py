@@ -11,7 +11,7 @@ import forel
 __all__ = ["modules", "nav", "page"]
 
 # Compiled code, whose pieces have no types or examples, and the command line, which has --help.
-LEFT_OUT = ("forel.kernels", "forel.formats.compiled", "forel.cli")
+LEFT_OUT = ("forel.learner.kernels", "forel.data.compiled", "forel.doors.cli")
 
 
 def modules() -> Iterator[str]:

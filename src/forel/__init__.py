@@ -6,72 +6,35 @@
 >>> trained.report.auc > 0.99
 True
 
-``train``, ``evaluate``, ``load``, ``save`` and ``open`` are here, all else in modules, which load on first use, so that
-``import forel`` costs nothing:
+``train``, ``evaluate``, ``load``, ``save`` and ``open`` are here, all else in packages, loaded on first use:
 
->>> 0.5 in forel.sets.Box(-1, 1)
+>>> 0.5 in forel.theory.sets.Box(-1, 1)
 True
 """
 
 import importlib
 from typing import Any
 
-_MODULES = (
-    "algorithms",
-    "analysis",
-    "argmin",
-    "certificate",
-    "checkpoint",
-    "clicks",
-    "convex",
-    "estimators",
-    "experts",
-    "formats",
-    "geometries",
-    "gradients",
-    "grid",
-    "history",
-    "linear",
-    "losses",
-    "mixture",
-    "norms",
-    "passes",
-    "penalties",
-    "pipeline",
-    "plot",
-    "progressive",
-    "rates",
-    "regularizers",
-    "report",
-    "river",
-    "scoring",
-    "sets",
-    "settings",
-    "store",
-    "survey",
-    "targets",
-    "training",
-    "weights",
-)
+_PACKAGES = ("data", "doors", "experts", "learner", "losses", "store", "theory", "training")
 _FUNCTIONS = {
-    "evaluate": "scoring.evaluate",
+    "evaluate": "training.scoring.evaluate",
     "load": "store.load",
-    "open": "formats.open_blocks",
+    "open": "data.open_blocks",
     "save": "store.save",
-    "train": "training.train",
+    "train": "training.train.train",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in _PACKAGES:
         return importlib.import_module(f"forel.{name}")
     if name in _FUNCTIONS:
-        home, function = _FUNCTIONS[name].split(".")
+        home, _, function = _FUNCTIONS[name].rpartition(".")
         return getattr(importlib.import_module(f"forel.{home}"), function)
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("forel")
-    raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join((*_MODULES, *_FUNCTIONS))}")
+    raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join((*_PACKAGES, *_FUNCTIONS))}")
 
 
 def __dir__() -> list[str]:
-    return [*_MODULES, *_FUNCTIONS, "__version__"]
+    return [*_PACKAGES, *_FUNCTIONS, "__version__"]

@@ -1,5 +1,5 @@
 """``python -m forel`` is the command."""
 
-from forel.cli import main
+from forel.doors.cli import main
 
 main()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forel.checks import Infeasible, Unbounded, Unsupported, Vector
+from forel.validation import Infeasible, Unbounded, Unsupported, Vector
 
 REMEDY = "install the extra: pip install 'forel[cvx]'"
 

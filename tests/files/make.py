@@ -14,14 +14,14 @@ from unittest import mock
 
 import numpy as np
 
-from forel.estimators import FTRLClassifier
-from forel.linear import Linear, Settings
+from forel.doors.sklearn import FTRLClassifier
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
 from forel.losses import Quantile
-from forel.mixture import Mixture
-from forel.scoring import predictions
 from forel.store import load, save, serving
 from forel.store.versions import VERSION
-from forel.training import train
+from forel.training.scoring import predictions
+from forel.training.train import train
 from tests.fuzz.sentences import uncompiled
 
 HERE = pathlib.Path(__file__).parent
@@ -74,7 +74,7 @@ def training(folder, **more):
     """Train on the same text, under a name and a time that are the same wherever it is."""
     path = pathlib.Path(folder) / "clicks.vw"
     path.write_text(TEXT)
-    with mock.patch("forel.training.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
+    with mock.patch("forel.training.train.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
         return train(path, MIXED, **READING, **more)
 
 

@@ -20,13 +20,13 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from forel.formats import Block, Problems, concatenate, open_blocks
-from forel.formats.cached import Writer
-from forel.passes import write_cache
-from forel.scoring import predictions
+from forel.data import Block, Problems, concatenate, open_blocks
+from forel.data.cached import Writer
 from forel.store import load
 from forel.store.files import text_of
 from forel.store.versions import VERSION
+from forel.training.passes import write_cache
+from forel.training.scoring import predictions
 from tests.files import make
 from tests.fuzz.command import command
 from tests.fuzz.sentences import uncompiled

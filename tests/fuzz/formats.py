@@ -1,6 +1,6 @@
 """Mutated text of every format through the compiled parsers and their slow twins: the same examples, the same problems.
 
-Twins and what is compared are those of ``tests/test_formats_text.py`` and ``tests/test_formats_separated.py``; JSON
+Twins and what is compared are those of ``tests/data/test_formats_text.py`` and ``test_formats_separated.py``; JSON
 lines are compared with the dicts that Python's own parser makes of each line.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 
-from forel.formats import open_blocks
+from forel.data import open_blocks
 from tests.fuzz.command import command
 
 BITS = 9

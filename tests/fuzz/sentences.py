@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import numpy as np
 
 import forel
-from forel.formats.hashing import slot
-from forel.kernels import kernel
-from forel.kernels.compose import interpret
-from forel.linear import Linear, Settings
-from forel.mixture import Mixture
+from forel.data.hashing import slot
+from forel.learner.kernels import kernel
+from forel.learner.kernels.compose import interpret
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
 
 BITS, FEATURES = 5, 6

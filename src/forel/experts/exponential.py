@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Unsupported, Vector, frozen, positive, refuse, vector, whole
 from forel.experts.rule import losses_of, prior_of
+from forel.validation import Unsupported, Vector, frozen, positive, refuse, vector, whole
 
 __all__ = ["ExponentialWeights", "Posterior", "condition", "suit"]
 

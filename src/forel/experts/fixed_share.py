@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, number, positive, refuse, whole
 from forel.experts.exponential import Posterior, condition, suit
 from forel.experts.rule import losses_of
+from forel.validation import Vector, number, positive, refuse, whole
 
 __all__ = ["FixedShare"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, positive, vector, whole
-from forel.rates import ScalarAdaGrad, entropic_rate
-from forel.rates.adagrad import ScalarRoot
+from forel.theory.rates import ScalarAdaGrad, entropic_rate
+from forel.theory.rates.adagrad import ScalarRoot
+from forel.validation import Vector, positive, vector, whole
 
 __all__ = ["AdaHedge", "Hedge", "HedgeState", "Ranges"]
 
@@ -33,7 +33,7 @@ class Hedge:
     r"""$w_{t+1,k} \propto e^{-\eta_t \ell_{1:t,k}}$ with $\eta_t = \sqrt{\log K/(G^2 + \sum_{s \le t}\|\ell_s\|_\infty^2)}$.
 
     Regret is at most $2\sqrt{(G^2 + \sum_{t<T} \|\ell_t\|_\infty^2)\log K}$, for every T. This is
-    :func:`forel.algorithms.hedge` with the losses of the experts as gradients.
+    :func:`forel.theory.algorithms.hedge` with the losses of the experts as gradients.
 
     Parameters
     ----------

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import floats
 from forel.experts.pool import beside, mean, mix_loss, no_labels
 from forel.losses import Choice, Interval
 from forel.losses.margin import Array
+from forel.validation import floats
 
 __all__ = ["Likelihoods", "LogOdds", "Probabilities"]
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import non_negative, number, refuse
 from forel.experts.pool import beside, mean, mix_loss, no_labels
 from forel.losses import Interval, Labels, Squared
 from forel.losses.margin import Array
+from forel.validation import non_negative, number, refuse
 
 __all__ = ["Aggregated", "Costs", "Means", "squared"]
 

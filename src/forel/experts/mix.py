@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Matrix, Unsupported, Vector, whole
 from forel.experts.fixed_share import FixedShare
 from forel.experts.guarantee import Guarantee
 from forel.experts.panel import PROBABILITIES, guarantee, rule_for
 from forel.experts.pool import Pool
 from forel.experts.rule import Rule
 from forel.experts.switching import best_switching
+from forel.validation import Matrix, Unsupported, Vector, whole
 
 __all__ = ["Mixed", "mix"]
 

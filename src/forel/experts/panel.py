@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, refuse, whole
 from forel.experts.exponential import ExponentialWeights
 from forel.experts.guarantee import Guarantee
 from forel.experts.hedge import AdaHedge
 from forel.experts.log_loss import Probabilities
 from forel.experts.pool import Pool
 from forel.experts.rule import Rule
+from forel.validation import Vector, refuse, whole
 
 __all__ = ["Panel", "Tally", "guarantee", "rule_for"]
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import refuse
 from forel.losses.margin import Array
+from forel.validation import refuse
 
 __all__ = ["Pool", "beside", "mean", "mix_loss", "no_labels"]
 

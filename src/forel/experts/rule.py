@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, floats, vector
+from forel.validation import Vector, floats, vector
 
 __all__ = ["Rule", "losses_of", "prior_of"]
 

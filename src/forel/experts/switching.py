@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Vector, floats, refuse, whole
+from forel.validation import Vector, floats, refuse, whole
 
 __all__ = ["best_switching"]
 

@@ -5,8 +5,8 @@ With $\\bar f \\le f$ and equality at $x_t$, regret against $\\bar f$ is never l
 
 from numpy.typing import ArrayLike
 
-from forel.checks import number, refuse, vector
 from forel.losses.functions import Linear, Loss, Quadratic
+from forel.validation import number, refuse, vector
 
 __all__ = ["linear_bound", "quadratic_bound"]
 

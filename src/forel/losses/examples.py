@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Unsupported, Vector, frozen, vector
 from forel.cvx import cvxpy
 from forel.losses.margin import Labels, MarginLoss
 from forel.losses.softmax import Softmax
-from forel.norms import L2
+from forel.validation import Unsupported, Vector, frozen, vector
 
 __all__ = ["Example", "MulticlassExample"]
 
@@ -47,7 +46,7 @@ class Example:
     @property
     def lipschitz(self) -> float:
         """The Lipschitz constant in the Euclidean norm, ‖a‖ times that of ℓ."""
-        length = L2(self.features)
+        length = float(np.linalg.norm(self.features))
         return length * self.loss.constants(label=abs(self.label)).lipschitz if length else 0.0
 
     @property
@@ -99,7 +98,7 @@ class MulticlassExample:
     @property
     def lipschitz(self) -> float:
         """The Lipschitz constant in the Euclidean norm, ‖a‖ times that of ℓ."""
-        return L2(self.features) * self.loss.constants().lipschitz
+        return float(np.linalg.norm(self.features)) * self.loss.constants().lipschitz
 
     @property
     def strong_convexity(self) -> float:

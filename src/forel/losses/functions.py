@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import Unsupported, Vector, frozen, non_negative, number, refuse, same_length, vector
 from forel.cvx import cvxpy
+from forel.validation import Unsupported, Vector, frozen, non_negative, number, refuse, same_length, vector
 
 __all__ = ["Convex", "Linear", "Loss", "Quadratic"]
 

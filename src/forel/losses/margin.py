@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.checks import floats, refuse, whole
+from forel.validation import floats, refuse, whole
 
 __all__ = ["Array", "Choice", "Classes", "Constants", "Interval", "Labels", "MarginLoss"]
 

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import number
 from forel.cvx import cvxpy
 from forel.losses.margin import Array, Constants, Interval, identity, residual
+from forel.validation import number
 
 __all__ = ["Absolute", "Quantile"]
 

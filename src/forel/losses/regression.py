@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.checks import non_negative, positive
 from forel.cvx import cvxpy
 from forel.losses.margin import Array, Constants, Interval, identity, inverse_square, reach, residual
+from forel.validation import non_negative, positive
 
 __all__ = ["EpsilonInsensitive", "Huber", "Squared", "SquaredError"]
 

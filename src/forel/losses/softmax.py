@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.checks import whole
 from forel.cvx import cvxpy
 from forel.losses.margin import Array, Classes, Constants, reach
+from forel.validation import whole
 
 __all__ = ["Softmax"]
 

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.checks import Vector
 from forel.cvx import cvxpy
 from forel.losses.functions import Linear, Loss, Quadratic
+from forel.validation import Vector
 
 __all__ = ["Total"]
 

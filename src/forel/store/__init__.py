@@ -10,7 +10,7 @@ Files are safetensors: numbers and text, nothing that runs. They are written bes
 that there is always a whole one.
 
 >>> import pathlib, tempfile
->>> from forel.linear import Linear, Settings
+>>> from forel.learner.linear import Linear, Settings
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
 >>> model = Linear(2, Settings(alpha=1.0))
 >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])

@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from forel.checks import refuse, whole
-from forel.settings import LOSSES, NAMES, Settings
+from forel.learner.settings import LOSSES, NAMES, Settings
 from forel.store.files import Unreadable, text_of
 from forel.store.versions import known_fields
+from forel.validation import refuse, whole
 
 __all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings"]
 

@@ -5,9 +5,9 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from forel.checks import refuse
 from forel.store.files import Path, beside, failure, permissions, sweep
 from forel.store.locks import lock
+from forel.validation import refuse
 
 __all__ = ["check_outputs", "replacing"]
 

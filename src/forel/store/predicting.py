@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.checks import all_finite, refuse, whole
-from forel.guard import unchanged
-from forel.linear import Linear
+from forel.learner.guard import unchanged
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.learner.rows import rows_of
 from forel.losses import Softmax
 from forel.losses.sigmoid import sigmoid
-from forel.mixture import Mixture
-from forel.rows import rows_of
 from forel.store.files import File, Unreadable
 from forel.store.header import checked_settings, count_of, pack_settings
 from forel.store.trainer import slot_type, touched
+from forel.validation import all_finite, refuse, whole
 
 __all__ = ["LINKS", "Serving", "pack_serving", "serving", "unpack_serving"]
 
@@ -63,7 +63,7 @@ class Serving:
 
     Weights are fixed: a learner with ``rate="scale_free"`` trusts a value larger than all before less, this does not.
 
-    >>> from forel.linear import Settings
+    >>> from forel.learner.linear import Settings
     >>> model = Linear(3, Settings(alpha=1.0, bias=False))
     >>> _ = model.learn([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1, 0])
     >>> small = serving(model, dtype=np.float16)
@@ -127,7 +127,7 @@ def serving(
 
     Parameters
     ----------
-    model : a :class:`forel.linear.Linear`, a fitted estimator, or a mixture, of which the best setting is kept
+    model : a :class:`forel.learner.linear.Linear`, a fitted estimator, or a mixture, of which the best setting is kept
     lane : the one lane to keep; None for all
     dtype : of the weights in a file, float32 or float16, which halves them and keeps three digits
     X, y : rows and labels, as the learner takes them, on which to measure what that costs; kept as ``measured``
@@ -140,7 +140,7 @@ def _serving(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLik
     model = model.__stored__()[0] if hasattr(model, "__stored__") else model
     model = model.only() if isinstance(model, Mixture) else model
     if not isinstance(model, Linear):
-        raise refuse("model", model, "a forel.linear.Linear or a fitted estimator")
+        raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")
     if dtype not in (np.float32, np.float16, "float32", "float16"):
         raise refuse("dtype", dtype, "float32 or float16")
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.checks import refuse
-from forel.formats import Names
-from forel.guard import unchanged
-from forel.linear import Linear
-from forel.mixture import Mixture
+from forel.data import Names
+from forel.learner.guard import unchanged
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
 from forel.store.files import File, Path, Unreadable, opened, write
 from forel.store.header import count_of, extra_of
 from forel.store.predicting import Serving, pack_serving, unpack_serving
 from forel.store.trainer import pack, unpack
+from forel.validation import refuse
 
 __all__ = ["Stored", "load", "save"]
 
@@ -46,14 +46,14 @@ def save(
     Parameters
     ----------
     path : of the file
-    model : a :class:`forel.linear.Linear` or :class:`forel.mixture.Mixture`, an estimator that was fitted, or what
-        :func:`forel.store.serving` returned
+    model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, or the
+        result of :func:`forel.store.serving`
     extra : whatever should be kept with it, as JSON holds it
     names : of the slots, such as a reader kept; of a model for serving only those of its weights
     arrays : more numbers to be kept with it, of float64
 
     >>> import tempfile, pathlib
-    >>> from forel.linear import Settings
+    >>> from forel.learner.linear import Settings
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
     >>> save(path, Linear(2, Settings()), extra={"labels": ["ham", "spam"]})
     >>> load(path).extra
@@ -74,7 +74,9 @@ def _save(
     arrays: Mapping[str, NDArray[np.float64]] | None,
 ) -> None:
     if not isinstance(model, Linear | Mixture | Serving):
-        raise refuse("model", model, "a forel.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving")
+        raise refuse(
+            "model", model, "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving"
+        )
     kept = extra_of(extra)
     header, parts = pack_serving(model) if isinstance(model, Serving) else pack(model)
     only = model.slots if isinstance(model, Serving) else None

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.checks import all_finite
-from forel.lanes import SUMS, Lanes
-from forel.linear import Linear
-from forel.mixture import Mixture
-from forel.pooling import HEAD
+from forel.learner.lanes import SUMS, Lanes
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.learner.pooling import HEAD
 from forel.store.files import File, Unreadable
 from forel.store.header import count_of, pack_settings, unpack_settings
+from forel.validation import all_finite
 
 __all__ = ["pack", "slot_type", "touched", "unpack"]
 

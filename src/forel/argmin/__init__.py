@@ -1,9 +1,0 @@
-"""The argmin: z·x + α Ψ(x) + r(x) over X, in closed form wherever there is one.
-
-Each method is one function of a ``Problem`` that returns a solving function or None; ``CLOSED_FORMS`` lists them in the
-order in which they are tried, and ``docs/argmin.md``, which is generated, says which combination is solved how.
-"""
-
-from forel.argmin.plan import CLOSED_FORMS, SOLVER, Argmin, Minimizer, argmin, bregman_project, project
-
-__all__ = ["CLOSED_FORMS", "SOLVER", "Argmin", "Minimizer", "argmin", "bregman_project", "project"]

@@ -1,5 +1,0 @@
-"""The ``forel`` command. Each subcommand imports what it needs when it runs, so that help answers at once."""
-
-from forel.cli.app import main
-
-__all__ = ["main"]

@@ -1,0 +1,159 @@
+"""Products of the features of a row, combination by combination."""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+from forel.data.compiled.hashing import START, absorb, finish
+from forel.data.compiled.layout import FINGERPRINT, MET, TOUCHED, UPPER
+from forel.data.compiled.merge import merge_row
+
+__all__ = ["classify", "count", "cross"]
+
+ONE, TWO_WORDS, THREE_WORDS = np.uint64(1), np.uint64(16), np.uint64(24)
+
+
+@fast
+def classify(text, records, words, ends, whole, kinds):
+    """Write which kind the namespace of each record is of: the first whose word is its name, or begins it."""
+    for k in range(records.shape[0]):
+        begin, size = records[k, 2], records[k, 3] - records[k, 2]
+        if k > 0 and begin == records[k - 1, 2]:
+            kinds[k] = kinds[k - 1]
+            continue
+        found = whole.size
+        for c in range(whole.size):
+            n = ends[c + 1] - ends[c]
+            if size < n or (whole[c] and size != n):
+                continue
+            i = 0
+            while i < n and text[begin + i] == words[ends[c] + i]:
+                i += 1
+            if i == n:
+                found = c
+                break
+        kinds[k] = found
+
+
+@fast
+def count(indptr, kinds, terms, number, sizes):
+    """Write how many features each row has with all crosses, as a float that has room for any number of them."""
+    held = np.zeros(number + 1)
+    for r in range(indptr.size - 1):
+        held[:] = 0
+        for k in range(indptr[r], indptr[r + 1]):
+            held[kinds[k]] += 1
+        total = float(indptr[r + 1] - indptr[r])
+        for t in range(terms.shape[0]):
+            made, run = 1.0, 0
+            for s in range(3):
+                if terms[t, s] < 0:
+                    break
+                # Of n features, combinations with repetition: n, n(n + 1)/2, n(n + 1)(n + 2)/6.
+                run = run + 1 if s > 0 and terms[t, s] == terms[t, s - 1] else 0
+                made *= (held[terms[t, s]] + run) / (run + 1)
+            total += made
+        sizes[r] = np.rint(total)
+
+
+@fast
+def cross(
+    indptr, hashes, values, kinds, terms, number, bits, bad, longest, to, indices, products, infinite, prints, fresh
+):
+    """Write the entries of each row and their crosses, equal slots summed; return how many slots were new.
+
+    Rows that are ``bad`` become empty, and so do those that turn out ``infinite``. Of a new slot, ``fresh`` gets the
+    entries that it is made of, filled up with −1.
+    """
+    mask = (ONE << np.uint64(bits)) - ONE
+    naming = prints.size > 0
+    hashed, parts = np.empty(longest, np.uint64), np.empty((longest if naming else 0, 3), np.int64)
+    order, starts = np.empty(longest, np.int64), np.empty(number + 2, np.int64)
+    table = np.full(1024, -1, np.int32)
+    end, new = np.int64(0), 0
+    for r in range(indptr.size - 1):
+        to[r + 1] = end
+        if bad[r]:
+            continue
+        n = _sort(indptr[r], indptr[r + 1], kinds, number, order, starts)
+        for j in range(n):
+            k = indptr[r] + j
+            hashed[j], products[end + j] = hashes[k], values[k]
+            if naming:
+                parts[j, 0], parts[j, 1], parts[j, 2] = k, -1, -1
+        for t in range(terms.shape[0]):
+            a, b, c = terms[t, 0], terms[t, 1], terms[t, 2]
+            for x in range(starts[a], starts[a + 1]):
+                for y in range(x if b == a else starts[b], starts[b + 1]):
+                    i, j = _rising(hashes, order[x], order[y])
+                    if c < 0:
+                        hashed[n] = finish(absorb(absorb(START, hashes[i]), hashes[j]), TWO_WORDS)
+                        products[end + n] = values[i] * values[j]
+                        if naming:
+                            parts[n, 0], parts[n, 1], parts[n, 2] = order[x], order[y], -1
+                        n += 1
+                        continue
+                    for z in range(y if c == b else starts[c], starts[c + 1]):
+                        f, g = _rising(hashes, j, order[z])
+                        e, f = _rising(hashes, i, f)
+                        state = absorb(absorb(absorb(START, hashes[e]), hashes[f]), hashes[g])
+                        hashed[n] = finish(state, THREE_WORDS)
+                        products[end + n] = values[e] * values[f] * values[g]
+                        if naming:
+                            parts[n, 0], parts[n, 1], parts[n, 2] = order[x], order[y], order[z]
+                        n += 1
+        good = True
+        for j in range(n):
+            indices[end + j] = np.int32(hashed[j] & mask)
+            good = good and np.isfinite(products[end + j])
+        last, table, finite = merge_row(indices, products, end, end + n, end, table)
+        if not (good and finite):
+            # What the table holds of this row must look like that of a row before.
+            table[:] = -1
+            infinite[r] = True
+            continue
+        if naming:
+            new = _settle(prints, hashed, parts, n, mask, fresh, new)
+        end = last
+        to[r + 1] = end
+    return new
+
+
+@fast
+def _sort(first, last, kinds, number, order, starts):
+    """Put the entries of a row in order of their kinds, and write where each kind begins; return how many there are."""
+    starts[:] = 0
+    for k in range(first, last):
+        starts[kinds[k] + 1] += 1
+    for c in range(number + 1):
+        starts[c + 1] += starts[c]
+    for k in range(first, last):
+        order[starts[kinds[k]]] = k
+        starts[kinds[k]] += 1
+    for c in range(number + 1, 0, -1):
+        starts[c] = starts[c - 1]
+    starts[0] = 0
+    return last - first
+
+
+@fast
+def _rising(hashes, i, j):
+    """Return two entries in order of their hashes."""
+    return (j, i) if hashes[i] > hashes[j] else (i, j)
+
+
+@fast
+def _settle(prints, hashed, parts, n, mask, fresh, new):
+    """Record those of a row's n features whose slot is touched first, and mark slots where another name was."""
+    for k in range(n):
+        slot = hashed[k] & mask
+        mine = np.uint32(hashed[k] >> UPPER) & FINGERPRINT | TOUCHED
+        held = prints[slot]
+        if held == 0:
+            prints[slot] = mine
+            fresh[new, 0] = slot
+            for s in range(3):
+                fresh[new, s + 1] = parts[k, s]
+            new += 1
+        elif (held ^ mine) & FINGERPRINT != 0:
+            prints[slot] = held | MET
+    return new

@@ -1,0 +1,131 @@
+"""A name's slot: a word of eight bytes at a time, multiplied and folded, then the finalizer of MurmurHash3.
+
+With K odd, every step h ← fold((h ⊕ word)·K), fold(h) = h ⊕ (h ≫ 32), can be undone, so that names of one length
+up to eight bytes never meet before the last bits are taken. The length joins at the end, because the last word is
+filled up with zeros. A namespace's hash is where the hashes of its features start.
+"""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+from forel.data.compiled.words import EIGHT, THREE, address, byte, load
+
+__all__ = [
+    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_padded", "hash_pieces", "hash_spans",
+    "mix", "only",
+]  # fmt: skip
+
+START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53), np.uint64(33)
+ONE, FOLD, TILE = np.uint64(1), np.uint64(32), np.uint64(64)
+
+
+@fast
+def absorb(state, word):
+    """Return the state after one word more."""
+    state = (state ^ word) * FACTOR
+    return state ^ (state >> FOLD)
+
+
+@fast
+def only(word, n):
+    """Return the first n bytes of a word, n < 8, and zeros."""
+    return word & ((ONE << (n << THREE)) - ONE)
+
+
+@fast
+def mix(state):
+    """Return a word all of whose bits depend on all bits of the state."""
+    state = (state ^ (state >> SHIFT)) * FIRST
+    state = (state ^ (state >> SHIFT)) * SECOND
+    return state ^ (state >> SHIFT)
+
+
+@fast
+def finish(state, length):
+    """Return the hash of a name of so many bytes from the state after its last word."""
+    return mix(state ^ length)
+
+
+def plain_of(function):
+    """Return what numba compiled, or would compile."""
+    return getattr(function, "py_func", function)
+
+
+# The hash of each name of one byte, worked out ahead: what most namespaces are called.
+LETTERS = plain_of(mix)(plain_of(absorb)(START, np.arange(256, dtype=np.uint64)) ^ ONE)
+
+
+@fast
+def hash_padded(at, end, state):
+    """Return the hash of the bytes between two addresses, with room for a word after them."""
+    length = end - at
+    while at + EIGHT <= end:
+        state = absorb(state, load(at))
+        at += EIGHT
+    if at < end:
+        state = absorb(state, only(load(at), end - at))
+    return finish(state, length)
+
+
+@fast
+def hash_pieces(text, ends, start, out):
+    """Write the hash of every piece of ``text``, each from the end of the one before, after the hash ``start[k]``."""
+    base = address(text)
+    for k in range(out.size):
+        out[k] = hash_padded(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), start[k])
+
+
+@fast
+def hash_piece(at, end, limit, start):
+    """Return the hash of the bytes between two addresses, reading none at or after ``limit``."""
+    length, state = end - at, start
+    while at + EIGHT <= end:
+        state = absorb(state, load(at))
+        at += EIGHT
+    if at < end:
+        if at + EIGHT <= limit:
+            word = only(load(at), end - at)
+        else:
+            word = np.uint64(0)
+            while at < end:
+                end -= ONE
+                word = word << EIGHT | np.uint64(byte(end))
+        state = absorb(state, word)
+    return finish(state, length)
+
+
+@fast
+def hash_spans(text, starts, stops, start, out):
+    """Write the hashes of spans of bytes, all after one start; there need be no room after the text."""
+    base = address(text)
+    limit = base + np.uint64(text.size)
+    for k in range(np.uint64(out.size)):
+        out[k] = hash_piece(base + np.uint64(starts[k]), base + np.uint64(stops[k]), limit, start)
+
+
+@fast
+def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
+    """Write one column of a table: the slots of its words, and which of them are there; empty ones are not."""
+    base = address(text)
+    limit = base + np.uint64(text.size)
+    column = np.uint64(place)
+    for k in range(np.uint64(valid.size)):
+        at, end = base + np.uint64(starts[k]), base + np.uint64(stops[k])
+        there[k, column] = valid[k] and at < end
+        slots[k, column] = np.int32(hash_piece(at, end, limit, start) & mask)
+
+
+@fast
+def fill_codes(codes, word_slots, places, start, slots, there):
+    """Write columns whose words are known by number, from row ``start`` of the codes on; a slot below 0 is none."""
+    rows, first = np.uint64(slots.shape[0]), np.uint64(start)
+    for tile in range(np.uint64(0), rows, TILE):
+        # A few rows of all columns at a time stay in a cache, where whole columns would not.
+        stop = min(tile + TILE, rows)
+        for k in range(np.uint64(places.size)):
+            column = np.uint64(places[k])
+            for r in range(tile, stop):
+                slot = word_slots[np.uint64(codes[k, first + r])]
+                slots[r, column] = slot
+                there[r, column] = slot >= 0

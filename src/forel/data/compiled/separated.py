@@ -1,0 +1,264 @@
+"""Rows of CSV and TSV: where cells are, the slots of those that are words, and the numbers of those that are not.
+
+A cell is quoted where it begins with a quote; then separators and line ends are part of it, and two quotes are one.
+What follows a closing quote belongs to the cell too. A row ends with a line feed, a return, or both.
+
+A quote that nothing closes must not swallow all rows after it. So a quote reaches no further than QUOTED bytes from the
+beginning of its row. Where a row of several lines is not as wide as the header, or has something between a closing
+quote and the next separator, its first line alone is wrong: the next line is the next row.
+"""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+from forel.data.compiled.hashing import hash_padded, only
+from forel.data.compiled.layout import ABSENT, OPEN, QUOTED, THERE, UNSURE
+from forel.data.compiled.numbers import NUMBER, exactly, number
+from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
+
+__all__ = ["ends", "hash_cells", "read_cells", "split", "untie"]
+
+ONE = np.uint64(1)
+FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
+FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
+REACH = np.uint64(QUOTED)
+LONGEST = np.uint64(5)  # bytes of a word that says something; others are for the caller to understand
+
+
+def spelled(*words):
+    """Return short words as numbers that they are loaded as."""
+    return np.array([int.from_bytes(word, "little") for word in words], np.uint64)
+
+
+NOTHING = spelled(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN")
+YES, NO = spelled(b"true", b"True", b"TRUE"), spelled(b"false", b"False", b"FALSE")
+
+
+@fast
+def plain_end(i, separators):
+    """Return the address of the first separator or line end from i on; there is one."""
+    while True:
+        word = load(i)
+        a, b, c = word ^ separators, word ^ FEEDS, word ^ RETURNS
+        n = first((((a - ONES) & ~a) | ((b - ONES) & ~b) | ((c - ONES) & ~c)) & TOPS)
+        i += n
+        if n < EIGHT:
+            return i
+
+
+@fast
+def quote_at(i, stop):
+    """Return the address of the first quote from i on, or ``stop``."""
+    while i < stop:
+        a = load(i) ^ QUOTES
+        n = first((a - ONES) & ~a & TOPS)
+        i += n
+        if n < EIGHT:
+            break
+    return min(i, stop)
+
+
+@fast
+def quoted_end(i, stop, separators):
+    """Return where a quoted cell ends, the byte after its first quote being at i, where its bytes do, and if it is odd.
+
+    The first is 0 where no quote before ``stop`` closes the cell, the second where its bytes do not lie together. It is
+    odd if something follows its closing quote.
+    """
+    together = True
+    while True:
+        i = quote_at(i, stop)
+        if i == stop:
+            return np.uint64(0), np.uint64(0), True
+        if byte(i + ONE) != QUOTE:
+            break
+        together = False
+        i += ONE + ONE
+    end = plain_end(i + ONE, separators)
+    odd = end != i + ONE
+    return end, i if together and not odd else np.uint64(0), odd
+
+
+@fast
+def line_end(i):
+    """Return the address of the first line end from i on; there is one."""
+    while byte(i) not in (FEED, RETURN):
+        i += ONE
+    return i
+
+
+@fast
+def after(i, stop):
+    """Return the address after a line end."""
+    return i + ONE + ONE if i + ONE < stop and byte(i) == RETURN and byte(i + ONE) == FEED else i + ONE
+
+
+@fast
+def ends(text, length, separator, width, whole, found):
+    """Find how many rows end before ``length``, where a line feed must be, and where the last of them does.
+
+    ``whole`` tells that no text follows.
+    """
+    base = address(text)
+    i, stop = base, base + np.uint64(length)
+    separators, mark = np.uint64(separator) * ONES, np.uint8(separator)
+    rows, begin, columns, odd = np.int64(0), base, np.int64(0), False
+    while i < stop:
+        if byte(i) == QUOTE:
+            limit = min(stop, begin + REACH)
+            i, _, more = quoted_end(i + ONE, limit, separators)
+            odd = odd or more
+            if i == 0:
+                if limit == stop and not whole:
+                    break  # what follows may close it
+                i, columns = stop, np.int64(-1)
+        else:
+            i = plain_end(i, separators)
+        columns += 1
+        if i < stop and byte(i) == mark:
+            i += ONE
+            continue
+        if i >= stop and columns != 0:
+            break
+        if odd or columns != width:
+            i = line_end(begin)
+            if i >= stop:
+                break
+        # A return at the very end may be one half of a line end.
+        if i + ONE == stop and byte(i) == RETURN and not whole:
+            break
+        i = after(i, stop)
+        begin, columns, odd = i, np.int64(0), False
+        rows += 1
+    found[0], found[1] = np.int64(begin - base), rows
+
+
+@fast
+def split(text, length, separator, starts, stops, lines, wrong, found):
+    """Find the cells of all rows that have as many as there are columns: how many rows, wrong ones, and if any is tied.
+
+    Rows without a byte in any cell are left out. A tied cell, whose bytes do not lie together, has ~stop for its stop.
+    ``wrong`` has line, begin, end and number of cells of the others, OPEN for one that ends within quotes.
+    """
+    width = np.uint64(starts.shape[1])
+    base = address(text)
+    i, stop = base, base + np.uint64(length)
+    mark, separators = np.uint8(separator), np.uint64(separator) * ONES
+    row, bad, line = np.uint64(0), np.uint64(0), np.int64(0)
+    tied = False
+    while i < stop:
+        begin, column, something, knots, odd = i, np.uint64(0), False, False, False
+        while True:
+            start = i
+            if byte(i) == QUOTE:
+                start += ONE
+                i, end, more = quoted_end(start, min(stop, begin + REACH), separators)
+                odd = odd or more
+                if i == 0:
+                    i = stop
+                    break
+                if end == 0:
+                    knots = True
+                    end = ~(i - base) + base
+                    something = True
+                else:
+                    something = something or end > start
+            else:
+                i = plain_end(i, separators)
+                end = i
+                something = something or end > start
+            if column < width:
+                starts[row, column] = np.int32(start - base)
+                stops[row, column] = np.int32(end - base)
+            column += ONE
+            if i >= stop or byte(i) != mark:
+                break
+            i += ONE
+        broken = i >= stop or (odd and line_end(begin) < i)
+        if broken or column != width:
+            # A line without a byte is no row.
+            if broken or i > begin:
+                wrong[bad, 3] = OPEN if broken else np.int64(column)
+                i = line_end(begin)  # that of the row, unless there are several lines
+                wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base
+                bad += ONE
+        elif something:
+            lines[row] = line
+            row += ONE
+            tied = tied or knots
+        line += 1
+        i = after(i, stop)
+    found[0], found[1], found[2] = np.int64(row), np.int64(bad), np.int64(tied)
+
+
+@fast
+def untie(text, starts, stops):
+    """Move the bytes of tied cells together: one quote for two, and none where the quoted part ends."""
+    for r in range(starts.shape[0]):
+        for k in range(starts.shape[1]):
+            if stops[r, k] < 0:
+                i, stop = np.int64(starts[r, k]), np.int64(~stops[r, k])
+                to, inside = i, True
+                while i < stop:
+                    c = text[i]
+                    i += 1
+                    if inside and c == QUOTE:
+                        if i == stop or text[i] != QUOTE:
+                            inside = False
+                            continue
+                        i += 1
+                    text[to] = c
+                    to += 1
+                stops[r, k] = np.int32(to)
+
+
+@fast
+def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there):
+    """Write the slots of the words in some columns to their places in a table, and whether there is a word."""
+    base = address(text)
+    for r in range(np.uint64(starts.shape[0])):
+        for k in range(np.uint64(columns.size)):
+            column, place = np.uint64(columns[k]), np.uint64(places[k])
+            i, stop = base + np.uint64(starts[r, column]), base + np.uint64(stops[r, column])
+            slots[r, place] = np.int32(hash_padded(i, stop, hashes[k]) & mask)
+            there[r, place] = i < stop
+
+
+@fast
+def blank(c):
+    """Tell whether a byte around a number does not count."""
+    return c == SPACE or (c >= TAB and c <= RETURN)
+
+
+@fast
+def read_cells(text, starts, stops, exact, values, kinds):
+    """Write the numbers of a column, and of each cell whether it is THERE, ABSENT, or UNSURE and for the caller."""
+    base = address(text)
+    for r in range(np.uint64(starts.size)):
+        i, stop = base + np.uint64(starts[r]), base + np.uint64(stops[r])
+        while i < stop and blank(byte(i)):
+            i += ONE
+        while i < stop and blank(byte(stop - ONE)):
+            stop -= ONE
+        values[r] = 0.0
+        if i == stop:
+            kinds[r] = ABSENT
+            continue
+        found, end, kind = number(i)
+        if end == stop and kind == NUMBER:
+            values[r], kinds[r] = found, THERE
+            if exact:
+                values[r], sure = exactly(i, end)
+                kinds[r] = THERE if sure else UNSURE
+            continue
+        kinds[r] = UNSURE
+        if stop - i <= LONGEST and byte(stop - ONE) != 0:  # a zero at the end could not be told from none
+            word = only(load(i), stop - i)
+            for k in range(NOTHING.size):
+                if word == NOTHING[k]:
+                    kinds[r] = ABSENT
+            for k in range(YES.size):
+                if word == YES[k]:
+                    values[r], kinds[r] = 1.0, THERE
+                elif word == NO[k]:
+                    kinds[r] = THERE

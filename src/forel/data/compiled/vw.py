@@ -1,0 +1,223 @@
+"""Lines of Vowpal Wabbit's text format: ``Label [Importance] [Tag]|namespace:scale feature:value ...``."""
+
+import numpy as np
+
+from forel.data.compiled import layout
+from forel.data.compiled.cache import fast
+from forel.data.compiled.frames import framed
+from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
+from forel.data.compiled.merge import STAMPS, distinct, merge_row
+from forel.data.compiled.numbers import HARD, LARGEST, WRONG, finished, number
+from forel.data.compiled.recorded import settle
+from forel.data.compiled.words import EIGHT, address, byte, load, name_end
+
+__all__ = ["parse"]
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
+PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
+
+
+@fast
+def blank(c):
+    """Tell whether a byte separates words of a line."""
+    return c <= SPACE and c != END
+
+
+@fast
+def named(i, state):
+    """Read a name from address i; return the address after it and its hash after ``state``."""
+    start = i
+    word = load(i)
+    n = name_end(word)
+    while n == EIGHT:
+        state = absorb(state, word)
+        i += EIGHT
+        word = load(i)
+        n = name_end(word)
+    if n > 0:
+        state = absorb(state, only(word, n))
+        i += n
+    return i, finish(state, i - start)
+
+
+@fast
+def parse(
+    text,
+    length,
+    counts,
+    bits,
+    shift,
+    indptr,
+    indices,
+    values,
+    labels,
+    importance,
+    places,
+    tags,
+    hard,
+    known,
+    prints,
+    records,
+):
+    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.
+
+    With records but no prints, every feature is recorded and none are summed: crosses come first.
+    """
+    mask = (ONE << np.uint64(bits)) - ONE
+    naming, tagging = prints.size > 0, tags.size > 0
+    keeping = records.shape[0] > 0
+    apart = keeping and not naming
+    base = address(text)
+    i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
+    rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
+    hards, names = np.int64(0), counts[layout.NAMES]
+    table, stamps = np.full(1024, -1, np.int32), np.zeros(STAMPS, np.uint16)
+    status = layout.DONE
+    nan, one = np.float32(np.nan), np.float32(1)
+    while i < stop:
+        while blank(byte(i)):
+            i += ONE
+        if byte(i) == END:
+            i += ONE
+            lines += 1
+            continue
+        label, weight = nan, one
+        entry, candidate, words = np.uint64(entries), np.uint64(names), 0
+        tag = tag_end = i
+        # Before the bar: numbers and a tag.
+        while byte(i) != BAR:
+            if byte(i) == END:
+                status = layout.NO_BAR
+                break
+            word = i
+            while byte(i) != BAR and byte(i) > SPACE:
+                i += ONE
+            if byte(i) == BAR or byte(word) == QUOTE:
+                tag, tag_end = (word + ONE if byte(word) == QUOTE else word), i
+                while blank(byte(i)):
+                    i += ONE
+                if byte(i) != BAR:
+                    status = layout.AFTER_TAG
+                break
+            found, end, kind = number(word)
+            if kind == HARD:
+                found = finished(word - base, end - base, hard, known, hards)
+                hards += 1
+            if words == 2:
+                status = layout.THIRD
+            elif kind == WRONG or end != i:
+                status = layout.NO_NUMBER
+            elif not abs(found) <= LARGEST:
+                status = layout.NOT_FINITE
+            elif words == 1 and found < 0:
+                status = layout.NEGATIVE
+            if status != layout.DONE:
+                i = word
+                break
+            if words == 0:
+                label = found
+            else:
+                weight = found
+            words += 1
+            while blank(byte(i)):
+                i += ONE
+        # From bar to bar: a namespace, and its features.
+        while status == layout.DONE and byte(i) == BAR:
+            if not keeping:
+                i, entry = framed(i, mask, indices, values, entry)
+            c = byte(i + ONE)
+            i += ONE
+            begin, state, scale = i, START, one
+            if c > SPACE and c != COLON and c != BAR:
+                if byte(i + ONE) <= SPACE:
+                    # A namespace of one letter: where its features begin is then guessed, not waited for.
+                    i += ONE
+                    state = LETTERS[c]
+                else:
+                    i, state = named(i, START)
+            middle = i
+            if byte(i) == COLON:
+                i += ONE
+                scale, end, kind = number(i)
+                if kind == HARD:
+                    scale = finished(i - base, end - base, hard, known, hards)
+                    hards += 1
+                if middle == begin:
+                    i = begin
+                    status = layout.NO_NAMESPACE
+                elif kind == WRONG:
+                    status = layout.NO_NUMBER
+                elif not abs(scale) <= LARGEST:
+                    status = layout.NOT_FINITE
+                elif byte(end) > SPACE and byte(end) != BAR:
+                    i = end
+                    status = layout.NO_SPACE
+                if status != layout.DONE:
+                    break
+                i = end
+            while True:
+                while blank(byte(i)):
+                    i += ONE
+                if byte(i) == BAR or byte(i) == END:
+                    break
+                start = i
+                i, hashed = named(i, state)
+                name_stop, value = i, scale
+                if byte(i) == COLON:
+                    i += ONE
+                    found, end, kind = number(i)
+                    if kind == HARD:
+                        found = finished(i - base, end - base, hard, known, hards)
+                        hards += 1
+                    value *= found
+                    if start == name_stop:
+                        i = start
+                        status = layout.NO_NAME
+                    elif kind == WRONG:
+                        status = layout.NO_NUMBER
+                    elif not abs(value) <= LARGEST:
+                        status = layout.NOT_FINITE
+                    elif byte(end) > SPACE and byte(end) != BAR:
+                        i = end
+                        status = layout.NO_SPACE
+                    if status != layout.DONE:
+                        break
+                    i = end
+                slot = hashed & mask
+                indices[entry] = np.int32(slot)
+                values[entry] = value
+                entry += ONE
+                if keeping:
+                    records[candidate, 0], records[candidate, 1] = slot, np.int64(hashed)
+                    records[candidate, 2], records[candidate, 3] = begin - base, middle - base
+                    records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
+                    candidate += ONE
+                if load(i) & PAIR == NEXT:
+                    # Where namespaces have one feature each, this is all there is between two.
+                    i += ONE
+                    break
+        end_entries = np.int64(entry)
+        if status == layout.DONE and not apart and not distinct(indices, entries, end_entries, stamps, rows):
+            end_entries, table, finite = merge_row(indices, values, entries, end_entries, entries, table)
+            if not finite:
+                status = layout.SUM
+        if status != layout.DONE:
+            break
+        if naming:
+            names = settle(prints, records, names, np.int64(candidate) - names)
+        elif apart:
+            names = np.int64(candidate)
+        entries = end_entries
+        labels[rows] = label
+        importance[rows] = weight
+        if tagging:
+            tags[rows, 0], tags[rows, 1] = tag - base, tag_end - base
+        places[rows] = lines
+        rows += 1
+        indptr[rows] = entries
+        i += ONE
+        lines += 1
+    counts[layout.AT], counts[layout.ROWS], counts[layout.ENTRIES] = i - base, rows, entries
+    counts[layout.LINES], counts[layout.HARD], counts[layout.NAMES] = lines, hards, names
+    return status

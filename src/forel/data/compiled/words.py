@@ -1,0 +1,171 @@
+"""Eight bytes at a time, or 64: loads, and where in a word the first byte of a kind is.
+
+Scanners go by addresses: an array handed from function to function would be counted as a reference each time, which
+costs more than what they do. The lowest byte comes first, whatever the machine. A comparison of all bytes at once may
+mark bytes above the first match that do not match, which is why only the first is ever asked for.
+"""
+
+import sys
+from functools import partial
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from forel.data.compiled.cache import fast, intrinsic
+
+__all__ = [
+    "EIGHT",
+    "ONES",
+    "TOPS",
+    "address",
+    "at_most",
+    "byte",
+    "count",
+    "digits",
+    "equal",
+    "every",
+    "first",
+    "load",
+    "lowest",
+    "name_end",
+    "power_of_ten",
+    "value",
+]
+
+SWAPPED = sys.byteorder == "big"
+
+
+def every(byte):
+    """Return the word with ``byte`` in all eight places."""
+    return np.uint64(int.from_bytes(bytes([byte]) * 8, "little"))
+
+
+ONES, TOPS, BLANK, COLONS, BARS = every(1), every(128), every(33), every(ord(":")), every(ord("|"))
+ZEROS, ABOVE_NINE = every(ord("0")), every(128 - 10)
+EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
+TENS = np.array([10**k for k in range(9)], np.uint64)
+PAIRS, LOW, HIGH = np.uint64(0x000000FF000000FF), np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
+REST, HALVES, FOURS = every(127), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
+MOST = np.uint64(255)  # that a byte can count
+TEN, BYTE, TWO, HALF = np.uint64(10), np.uint64(8), np.uint64(16), np.uint64(32)
+
+
+@intrinsic
+def address(typing_context, array):
+    """Return where an array's first item is; who uses it keeps the array alive."""
+
+    def codegen(context, builder, signature, arguments):
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(struct.data, ir.IntType(64))
+
+    return types.uint64(array), codegen
+
+
+@intrinsic
+def byte(typing_context, place):
+    """Return the byte at an address."""
+
+    def codegen(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return builder.load(pointer, typ=ir.IntType(8))
+
+    return types.uint8(types.uint64), codegen
+
+
+@intrinsic
+def load(typing_context, place):
+    """Return the eight bytes from an address on as one word."""
+
+    def codegen(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        word = builder.load(pointer, align=1, typ=ir.IntType(64))
+        return builder.bswap(word) if SWAPPED else word
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def equal(typing_context, place, wanted):
+    """Return which of the 64 bytes from an address on are the wanted one; the first is the lowest bit."""
+    return types.uint64(types.uint64, types.uint8), partial(_compare, "==")
+
+
+@intrinsic
+def at_most(typing_context, place, wanted):
+    """Return which of the 64 bytes from an address on are the wanted one or less."""
+    return types.uint64(types.uint64, types.uint8), partial(_compare, "<=")
+
+
+def _compare(relation, context, builder, signature, arguments):
+    held, first = ir.VectorType(ir.IntType(8), 64), ir.IntType(32)(0)
+    found = builder.load(builder.inttoptr(arguments[0], held.as_pointer()), align=1, typ=held)
+    nothing = ir.Constant(held, ir.Undefined)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    wanted = builder.shuffle_vector(builder.insert_element(nothing, arguments[1], first), nothing, everywhere)
+    marks = builder.bitcast(builder.icmp_unsigned(relation, found, wanted), ir.IntType(64))
+    return builder.bitreverse(marks) if SWAPPED else marks
+
+
+@intrinsic
+def lowest(typing_context, marks):
+    """Return the number of bits below the lowest that is set; 64 without one."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], cgutils.false_bit)
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def first(typing_context, marks):
+    """Return the number of bytes below the lowest mark; 8 without one."""
+
+    def codegen(context, builder, signature, arguments):
+        zeros = builder.cttz(arguments[0], cgutils.false_bit)
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.uint64(types.uint64), codegen
+
+
+@fast
+def name_end(word):
+    """Return how many bytes there are before the first blank, colon or bar."""
+    colon, bar = word ^ COLONS, word ^ BARS
+    return first((((word - BLANK) & ~word) | ((colon - ONES) & ~colon) | ((bar - ONES) & ~bar)) & TOPS)
+
+
+@fast
+def digits(word):
+    """Return how many digits the word begins with."""
+    found = word ^ ZEROS
+    return first(((found + ABOVE_NINE) | found) & TOPS)
+
+
+@fast
+def value(word, n):
+    """Return the number that the first n digits of the word write, n ≥ 1."""
+    # Digits go to the upper end, so that leading zeros fill up; then tens and ones, hundreds, and all eight.
+    found = (word ^ ZEROS) << (WORD - (n << THREE))
+    pairs = found * TEN + (found >> BYTE)
+    return ((pairs & PAIRS) * LOW + ((pairs >> TWO) & PAIRS) * HIGH) >> HALF
+
+
+@fast
+def count(words, wanted):
+    """Return how many bytes of some words are the wanted one."""
+    pattern, total = np.uint64(wanted) * ONES, np.uint64(0)
+    for start in range(np.uint64(0), np.uint64(words.size), MOST):
+        seen = np.uint64(0)  # eight counts side by side
+        for k in range(start, min(start + MOST, np.uint64(words.size))):
+            other = words[k] ^ pattern
+            seen += ~(((other & REST) + REST) | other | REST) >> np.uint64(7)
+        total += (((seen & HALVES) + ((seen >> BYTE) & HALVES)) * FOURS) >> np.uint64(48)
+    return total
+
+
+@fast
+def power_of_ten(n):
+    """Return 10ⁿ for n up to 8."""
+    return TENS[n]

@@ -1,0 +1,148 @@
+"""From one format to another, and what was lost on the way."""
+
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from forel.data.columns import Columns
+from forel.data.delimited import delimited
+from forel.data.problems import Problems
+from forel.data.reading import open_blocks
+from forel.data.recognise import SUFFIXES, recognise
+from forel.data.sources import LONGEST, expand, opened
+from forel.data.tables import arrow_batches, numbered, parquet_batches
+from forel.data.writing import WRITERS
+from forel.validation import refuse
+
+__all__ = ["Converted", "convert"]
+
+TABLES = ("csv", "tsv", "parquet", "arrow")
+COLUMNAR = ("parquet", "arrow")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """How many examples were written, what could not be kept and how often, and what could not be read."""
+
+    rows: int
+    lost: dict[str, int]
+    problems: Problems
+
+
+def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **reading: Any) -> Converted:
+    """Write the examples of a source to a file of another format, all of it or nothing.
+
+    ===================  ============================================================================================
+    to                   what is kept
+    ===================  ============================================================================================
+    ``vw``, ``jsonl``    every feature with its namespace, name and value; JSON has the keys label and importance;
+                         names of svmlight are its ids, those of 2**31 and more hashed
+    ``svmlight``         slots as ids, as a model with as many bits sees them: the same model comes of it
+    ``parquet, arrow``   the columns of CSV, TSV, Parquet or Arrow, with their types; with ``keep`` or ``ignore`` some
+    ===================  ============================================================================================
+
+    Parameters
+    ----------
+    source : as :func:`forel.data.open_blocks` takes it; for Parquet and Arrow one file with columns
+    path : of the file to write; compressed where it ends with .gz
+    to : one of vw, svmlight, jsonl, parquet, arrow; "auto" looks at the name
+    reading : arguments of ``open_blocks``, such as ``label``, ``bits`` and ``on_error``
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.vw"
+    >>> convert([{"city": "New York", "price": 3.5, "click": 1}], path, label="click").lost
+    {'names with bytes that became _': 1}
+    >>> path.read_text()
+    '1 |city New_York | price:3.5\\n'
+    """
+    name = os.fspath(path)
+    chosen = SUFFIXES.get(name.lower().removesuffix(".gz").rpartition(".")[2], "") if to == "auto" else to
+    if chosen in COLUMNAR:
+        return _columns(source, name, chosen, reading)
+    if chosen not in WRITERS:
+        raise refuse("to", chosen or name, f"one of {', '.join((*WRITERS, *COLUMNAR))}")
+    wanted = {"tags": True, "words": True, "bits": 31} if chosen != "svmlight" else {"tags": True}
+    reading = wanted | reading
+    reader = open_blocks(source, **reading)
+    rows, lost = 0, Counter[str]()
+    with _replacing(name) as part, (gzip.open if name.endswith(".gz") else open)(part, "wb") as file:
+        for block in reader:
+            for line in WRITERS[chosen](block, lost):
+                file.write(line.encode("utf-8", "surrogateescape") + b"\n")
+                rows += 1
+    if chosen == "svmlight":
+        lost["names, of which the slots are left"] = rows
+    return Converted(rows, {what: times for what, times in lost.items() if times}, reader.problems)
+
+
+def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Converted:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if name.endswith(".gz"):
+        raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
+    label, importance, keep = (reading.get(what) for what in ("label", "importance", "keep"))
+    columns = Columns(label, importance, keep, tuple(reading.get("ignore", ())))
+    given = source if isinstance(source, list | tuple) else [source]
+    files = [file for one in given for file in expand(one)]
+    if len(files) != 1:
+        raise refuse("source", f"{len(files)} files", f"one file with columns for {to}")
+    problems = Problems(reading.get("on_error", "raise"))
+    rows = 0
+    with _replacing(name) as part, ExitStack() as held, opened(files[0]) as stream:
+        form = reading.get("format", "auto")
+        form = recognise(files[0], stream.peek(1 << 12)) if form == "auto" else form
+        if form not in TABLES:
+            raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
+        writer, schema = None, None
+        limit = reading.get("line_limit") or LONGEST
+        for batch in _batches(stream, form, tuple(reading.get("categories", ())), problems, files[0], limit):
+            used = columns.features(batch.schema.names)
+            batch = batch.select([n for n in batch.schema.names if n in (*used, columns.label, columns.importance)])
+            if writer is None:
+                maker, schema = pq.ParquetWriter if to == "parquet" else pa.ipc.new_file, batch.schema
+                writer = held.enter_context(maker(part, schema))
+            for new, old in zip(batch.schema, schema or (), strict=True):
+                if new != old:  # nothing but empty cells until here
+                    raise refuse(f"column {new.name}", f"{new.type} after {old.type}", "a kind said by categories")
+            writer.write_batch(batch)
+            rows += batch.num_rows
+        if writer is None:
+            raise refuse("source", "no rows", "at least one")
+    return Converted(rows, {}, problems)
+
+
+def _batches(
+    stream: Any, form: str, categories: tuple[str, ...], problems: Problems, file: str, limit: int
+) -> Iterator[Any]:
+    if form in COLUMNAR:
+        opener = parquet_batches if form == "parquet" else arrow_batches
+        yield from (batch for batch, _ in numbered(opener(stream), f"{form} file", problems, file))
+        return
+    kinds = dict.fromkeys(categories, "category")
+    for batch, _ in delimited(stream, "," if form == "csv" else "\t", kinds, 1 << 20, problems, file, limit):
+        yield _as_text(batch)
+
+
+def _as_text(batch: Any) -> Any:
+    """Return a batch whose bytes, which are UTF-8, are text."""
+    import pyarrow as pa
+
+    columns = [c.cast(pa.string()) if pa.types.is_binary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """Yield a name beside the path, and give the file the right one when it is whole."""
+    part = f"{path}.part"
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        with suppress(OSError):
+            os.remove(part)

@@ -1,0 +1,187 @@
+"""Examples as dicts, and JSON lines: a number is a value, a string a category, an object a namespace."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from forel.data.assemble import assemble
+from forel.data.block import Block
+from forel.data.columns import Columns
+from forel.data.crosses import Entries, Step, crossed
+from forel.data.hashing import START, hash_name, hash_names
+from forel.data.kinds import join
+from forel.data.names import Names
+from forel.data.problems import Malformed, Problems, shown
+from forel.data.sources import Chunk
+from forel.data.spelling import number_in, written
+from forel.data.transforms import buckets, logarithms
+
+__all__ = ["dict_blocks", "json_dicts"]
+
+NUMERIC = (int, float, np.number, np.bool_)
+LARGEST = float(np.finfo(np.float32).max)
+KINDS = "a number, a string, true or false, null, an object, or a list of strings"
+ENTRIES, CROSSED = 1 << 16, 1 << 13  # of a block, about; fewer where crosses make much of them
+
+
+class _Wrong(Exception):
+    """A value that cannot be used: its key, what it is, and what was expected."""
+
+
+class _Rows:
+    """Rows of the next block, as far as they are read."""
+
+    def __init__(self, columns: Columns, found: dict[str, str], step: Step | None = None) -> None:
+        self.columns, self.found, self.step = columns, found, step
+        self.kinds: list[int] = []
+        self.names: list[tuple[bytes, bytes]] = []
+        self.values: list[float] = []
+        self.indptr = [0]
+        self.labels: list[float] = []
+        self.importance: list[float] = []
+        self.lines: list[int] = []
+
+    def add(self, item: Any, line: int) -> None:
+        """Add an example, or nothing of it."""
+        start, columns = len(self.names), self.columns
+        try:
+            if not isinstance(item, Mapping):
+                raise _Wrong(None, type(item).__name__, "a dict of features")
+            label = _number(columns.label, item.get(columns.label), np.nan, "a number")
+            importance = _number(columns.importance, item.get(columns.importance), 1.0, "a number")
+            if importance < 0:
+                raise _Wrong(columns.importance, importance, "an importance of at least 0")
+            for key, value in item.items():
+                if columns.uses(key):
+                    changed = _changed(key, value, columns)
+                    self._feature(b"", key, changed)
+                    if key not in columns.kinds:
+                        self._note(key, changed)
+                    if self.step is not None:
+                        kind = self.step.kind(_bytes(key))
+                        self.kinds += [kind] * (len(self.names) - len(self.kinds))
+        except _Wrong:
+            del self.names[start:], self.values[start:], self.kinds[start:]
+            raise
+        self.indptr.append(len(self.names))
+        self.labels.append(label)
+        self.importance.append(importance)
+        self.lines.append(line)
+
+    def _feature(self, namespace: bytes, key: Any, value: Any) -> None:
+        if not isinstance(key, str):
+            raise _Wrong(None, f"the key {key!r}", "a string")
+        name = _bytes(key)
+        if isinstance(value, Mapping):
+            within = namespace + b"^" + name if namespace else name
+            for inner, held in value.items():
+                self._feature(within, inner, held)
+        elif isinstance(value, str | list | tuple):
+            within = namespace + b"^" + name if namespace else name
+            for word in (value,) if isinstance(value, str) else value:
+                if not isinstance(word, str):
+                    raise _Wrong(key, f"{word!r} in a list", "a string")
+                if word:
+                    self.names.append((within, _bytes(word)))
+                    self.values.append(1.0)
+        elif value is not None:
+            self.values.append(_number(key, value, 0.0))
+            self.names.append((namespace, name))
+
+    def _note(self, key: str, value: Any) -> None:
+        """Keep what kind of value a key has."""
+        if isinstance(value, str):
+            join(self.found, self.columns.known, key, "category")
+        elif isinstance(value, NUMERIC):
+            join(self.found, self.columns.known, key, "number")
+
+    def _word(self, k: int) -> tuple[bytes, bytes]:
+        return self.names[k]
+
+    def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
+        """Return the rows as a block."""
+        seeds = {space: hash_name(space) if space else START for space in {space for space, _ in self.names}}
+        starts = np.array([seeds[space] for space, _ in self.names], np.uint64)
+        hashes = hash_names([name for _, name in self.names], starts)
+        floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
+        indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
+        values, labels, importance = floats
+        if self.step is not None:
+            entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
+            return crossed(entries, labels, importance, lines, self.step, bits, names, problems, file)
+        slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
+        if names is not None:
+            names.meet(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
+        return assemble(indptr, slots, values, labels, importance, lines, problems, file)
+
+
+def _changed(key: str, value: Any, columns: Columns) -> Any:
+    """Return the value of a key on the scale that was asked for, or as the category it stands for."""
+    kind = columns.kinds.get(key) or columns.known.get(key)
+    if kind == "category" and isinstance(value, NUMERIC):
+        return written(value)
+    if kind == "number" and isinstance(value, str) and (key in columns.known or not columns.strict):
+        with suppress(ValueError):  # what is no number stays a category
+            value = number_in(_bytes(value))
+        if isinstance(value, str):
+            return value
+    if value is None or columns.kinds.get(key) != "number":
+        return value
+    number = _number(key, value, 0.0, "a number, or null")
+    return float(logarithms(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> float:
+    if value is None:
+        return missing
+    if not isinstance(value, NUMERIC):
+        raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
+    if not -LARGEST <= value <= LARGEST:
+        raise _Wrong(key, f"{value!r:.40}", "a number within the range of float32")
+    return float(value)
+
+
+def dict_blocks(
+    items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
+    step: Step | None = None, kinds_found: dict[str, str] | None = None,
+) -> Iterator[Block]:  # fmt: skip
+    """Yield blocks of numbered dicts; ``kinds_found`` takes what values of keys turned out to be."""
+    found = {} if kinds_found is None else kinds_found
+    rows, most = _Rows(columns, found, step), ENTRIES if step is None else CROSSED
+    for line, item in items:
+        try:
+            rows.add(item, line)
+        except _Wrong as wrong:
+            key, got, expected = wrong.args
+            problems.meet(Malformed(file, line, key, got, expected))
+        if len(rows.names) + len(rows.labels) >= most:
+            yield rows.block(bits, names, problems, file)
+            rows = _Rows(columns, found, step)
+    if rows.labels:
+        yield rows.block(bits, names, problems, file)
+
+
+def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterator[tuple[int, Any]]:
+    """Yield the objects of JSON lines with their lines' numbers; of numbers equal keys have, the last counts."""
+    line = 0
+    for chunk in chunks:
+        for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:
+            line += 1
+            if not text.strip():
+                continue
+            try:
+                yield line, json.loads(text.decode("utf-8"))
+            except json.JSONDecodeError as wrong:
+                got = shown(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
+                problems.meet(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
+            except UnicodeDecodeError as wrong:
+                problems.meet(Malformed(file, line, wrong.start + 1, shown(text[wrong.start : wrong.end]), "UTF-8"))
+            except (ValueError, RecursionError) as wrong:
+                problems.meet(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))

@@ -1,0 +1,89 @@
+"""Where a name's weight is: the definition of the hash in plain Python, and its compiled form over many names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.compiled.layout import PAD
+from forel.data.scanners import scanner
+
+__all__ = ["cross_slot", "hash_name", "slot"]
+
+START, FACTOR = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+FIRST, SECOND = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
+ALL = (1 << 64) - 1
+
+
+def hash_name(name: bytes, start: int = START) -> int:
+    r"""Return the 64-bit hash of a name, after the hash of its namespace if it has one.
+
+    $h \leftarrow \mathrm{fold}((h \oplus w)\, K)$ for each word w of eight bytes, lowest first, the last filled up with
+    zeros, where $\mathrm{fold}(h) = h \oplus \lfloor h / 2^{32} \rfloor$; then the length joins, and the finalizer of
+    MurmurHash3 mixes all bits.
+
+    >>> hex(hash_name(b"price"))
+    '0xa9bc9f2f7ed051b2'
+    """
+    h = start
+    for i in range(0, len(name), 8):
+        h = (h ^ int.from_bytes(name[i : i + 8], "little")) * FACTOR & ALL
+        h ^= h >> 32
+    h ^= len(name)
+    h = (h ^ h >> 33) * FIRST & ALL
+    h = (h ^ h >> 33) * SECOND & ALL
+    return h ^ h >> 33
+
+
+def slot(name: str | bytes, namespace: str | bytes = "", bits: int = 22) -> int:
+    """Return the slot of a feature: the last bits of its hash.
+
+    Names that are whole numbers are hashed like any other.
+
+    >>> slot("red", "colour"), slot("red"), slot("red", bits=10)
+    (2211305, 1674509, 269)
+    """
+    return _hash(name, namespace) & ((1 << bits) - 1)
+
+
+def cross_slot(*features: tuple[str | bytes, str | bytes], bits: int = 22) -> int:
+    """Return the slot of a crossed feature from the names and namespaces of its parts, in any order.
+
+    >>> cross_slot(("red", "colour"), ("Rome", "city"), bits=10)
+    229
+    """
+    hashes = sorted(_hash(*feature) for feature in features)
+    return hash_name(b"".join(h.to_bytes(8, "little") for h in hashes)) & ((1 << bits) - 1)
+
+
+def _hash(name: str | bytes, namespace: str | bytes) -> int:
+    first = namespace if isinstance(namespace, bytes) else namespace.encode()
+    second = name if isinstance(name, bytes) else name.encode()
+    return hash_name(second, hash_name(first) if first else START)
+
+
+def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the hashes of many names, each after its own start, by compiled code."""
+    ends = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(name) for name in names], out=ends[1:])
+    return hash_buffer(np.frombuffer(b"".join(names), np.uint8), ends, starts)
+
+
+def hash_spans(
+    text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any], start: int
+) -> NDArray[np.uint64]:  # fmt: skip
+    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, all after one start."""
+    out: NDArray[Any] = np.empty(starts.size, np.uint64)
+    scanner("hashing", "hash_spans")(text, starts, stops, np.uint64(start), out)
+    return out
+
+
+def hash_buffer(text: NDArray[np.uint8], ends: NDArray[np.int64], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the hashes of the pieces of ``text`` from ``ends[k]`` to ``ends[k + 1]``."""
+    low, high = int(ends[0]), int(ends[-1])
+    padded = np.zeros(high - low + PAD, np.uint8)
+    padded[: high - low] = text[low:high]
+    out: NDArray[Any] = np.empty(ends.size - 1, np.uint64)
+    scanner("hashing", "hash_pieces")(padded, ends - low, starts, out)
+    return out

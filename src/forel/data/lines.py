@@ -1,0 +1,162 @@
+"""From chunks of lines to blocks: calls the compiled parsers, finishes what they leave open, and words their errors."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.block import Block
+from forel.data.buffers import Buffers
+from forel.data.compiled import layout
+from forel.data.crosses import Entries, Step
+from forel.data.decimals import nearest
+from forel.data.names import Names
+from forel.data.place import BEGINNING, Place
+from forel.data.problems import Malformed, Problems, shown
+from forel.data.scanners import scanner
+from forel.data.sources import Chunk, last_line_end, next_line
+from forel.data.tasks import Task, found
+
+__all__ = ["LineFormat", "parse_lines"]
+
+EXPECTED = {
+    "NO_NUMBER": "a number",
+    "NOT_FINITE": "a number within the range of float32",
+    "NO_BAR": "'|' before the features",
+    "AFTER_TAG": "'|' after the tag",
+    "THIRD": "'|' after label and importance; a tag touches the bar or begins with '",
+    "NEGATIVE": "an importance of at least 0",
+    "NO_NAMESPACE": "a namespace before ':', or a space after '|'",
+    "NO_NAME": "the name of a feature before ':'",
+    "NO_SPACE": "the end of the number",
+    "SUM": "values of one slot whose sum is within the range of float32",
+    "NO_ID": "the id of a feature, a whole number of at most 15 digits",
+    "NO_COLON": "':' and a value after the id",
+    "ID_ZERO": "an id of at least 1, or zero_based=True",
+    "NO_QUERY": "a whole number after qid:",
+}
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """A text format with a line for each example: its compiled parser, and what it is told."""
+
+    name: str
+    bits: int
+    shift: int = 0
+    tags: bool = False
+    step: Step | None = None
+
+    def parser(self) -> Any:
+        """Return the compiled parser."""
+        return scanner(self.name, "parse")
+
+
+def parse_lines(
+    chunks: Iterable[Chunk],
+    form: LineFormat,
+    problems: Problems,
+    names: Names | None = None,
+    file: str = "",
+    start: Place = BEGINNING,
+) -> Iterator[Task]:
+    """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
+    place, buffers = start, Buffers()
+    for chunk in chunks:
+        after = place._replace(bytes=place.bytes + chunk.length, line=place.line + chunk.lines)
+        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after, buffers)
+        place = after
+    yield found(None, problems)
+
+
+def _task(
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Place,
+    buffers: Buffers,
+) -> tuple[Block, Problems]:  # fmt: skip
+    return replace(_parse(chunk, form, problems, names, file, line, buffers), after=after), problems
+
+
+def _parse(
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, buffers: Buffers
+) -> Block:
+    parse, text, length = form.parser(), chunk.text, chunk.length
+    # An example takes a line, and a feature two bytes; memory that is not touched is not used.
+    rows, most = chunk.lines, length // 2 + 1
+    indptr = np.empty(rows + 1, np.int64)
+    indptr[0] = 0
+    indices, values = buffers.empty(most, np.int32), buffers.empty(most, np.float32)
+    labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    places = np.empty(rows, np.int64)
+    tags = np.empty((rows if form.tags else 0, 2), np.int64)
+    naming = names is not None and form.step is None
+    prints = names.prints if names is not None and naming else np.empty(0, np.uint32)
+    records = np.empty((most if naming or form.step is not None else 0, layout.COLUMNS), np.int64)
+    wrong: list[Malformed] = []
+    counts = np.zeros(layout.SIZE, np.int64)
+    counts[layout.AT] = chunk.start
+    hard, known = np.empty((64, 2), np.int64), np.empty(0, np.float32)
+    while True:
+        before = counts.copy()
+        status = parse(
+            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, places,
+            tags, hard, known, prints, records,
+        )  # fmt: skip
+        met = int(counts[layout.HARD])
+        if met > known.size:
+            # Numbers that need exact arithmetic: find them all, and read the same text again.
+            if met > hard.shape[0]:
+                hard = np.empty((met, 2), np.int64)
+            else:
+                known = np.array([nearest(text[a:b].tobytes()) for a, b in hard[:met]], np.float32)
+            if names is not None and naming:
+                names.forget(records[before[layout.NAMES] : counts[layout.NAMES]])
+            counts[:] = before
+            continue
+        if status == layout.DONE:
+            break
+        at, done = int(counts[layout.AT]), int(counts[layout.LINES])
+        problem = _problem(chunk, at, file, line + done, _meaning(status))
+        if form.step is None:
+            problems.meet(problem)
+        else:
+            wrong.append(problem)  # to be met in order of lines, crosses that cannot be among them
+        counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
+        known = np.empty(0, np.float32)
+    n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
+    if names is not None and naming:
+        names.record(text, records[: counts[layout.NAMES]])
+    held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
+    block = Block(
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
+        lines=places[:n] + line,
+    )  # fmt: skip
+    if form.step is None:
+        return block
+    kept = records[:entries]
+    kinds, hashes = form.step.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+    found = Entries(block.indptr, hashes, block.values, kinds, partial(_word, text, kept))
+    block, more = form.step.cross(found, block, form.bits, names)
+    for problem in sorted(wrong + more, key=lambda p: p.line):
+        problems.meet(problem)
+    return block
+
+
+def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
+    _, _, begin, middle, start, stop = records[k].tolist()
+    return text[begin:middle].tobytes(), text[start:stop].tobytes()
+
+
+def _meaning(status: int) -> str:
+    return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
+
+
+def _problem(chunk: Chunk, at: int, file: str, line: int, expected: str) -> Malformed:
+    start = max(last_line_end(chunk.text, at), chunk.start)
+    stop = next_line(chunk.text, at, chunk.length) - 1
+    token = chunk.text[at : min(stop, at + 200)].tobytes().split()
+    blank = token and chunk.text[at] <= 32
+    got = "the end of the line" if not token else "a space" if blank else shown(token[0])
+    return Malformed(file, line, at - start + 1, got, expected)

@@ -1,0 +1,239 @@
+"""Bytes: files, globs, compressed or not, and standard input, read in chunks that end where lines end."""
+
+import glob
+import io
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.buffers import Buffers
+from forel.data.compiled import layout
+from forel.data.problems import Malformed, Problems
+from forel.data.scanners import scanner
+from forel.validation import refuse
+
+__all__ = ["Chunk", "chunks", "count", "expand", "opened", "skip"]
+
+PAD = layout.PAD + 8  # room after the text, for a line end that is missing too
+GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+NEWLINE = 10
+Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
+LONGEST = 1 << 26  # bytes of a line, unless another limit is said
+BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of a file: the bytes of ``text`` from ``start`` to ``length``, the last of which ends a line."""
+
+    text: NDArray[np.uint8]
+    length: int
+    lines: int
+    start: int = 0
+
+
+def expand(source: str | os.PathLike[str]) -> list[str]:
+    """Return the files that a path or a pattern means, in order of their names; "-" is standard input.
+
+    >>> expand("-")
+    ['-']
+    """
+    path = os.fspath(source)
+    if path == "-" or os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        raise refuse("source", path, "a file; for all files of a folder add /*")
+    if os.path.exists(path):  # a pipe or a device
+        return [path]
+    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    if not found:
+        raise FileNotFoundError(f"source: got {path!r}, expected a file that is there, or a pattern of such")
+    return found
+
+
+@contextmanager
+def opened(source: Any) -> Iterator[Any]:
+    """Open a path, standard input or a binary file object for reading, uncompressed; its first bytes can be peeked at.
+
+    >>> import gzip
+    >>> with opened(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
+    ...     stream.peek(3)[:3]
+    b'1 |'
+    """
+    with _raw(source) as raw:
+        first = raw.peek(4)[:4]
+        if first.startswith(GZIP):
+            import gzip
+
+            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 17)
+        elif first == ZSTD:
+            # pyarrow's reader, because it notices when a file has been cut off.
+            import pyarrow as pa
+
+            yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd"), 1 << 17)
+        else:
+            yield raw
+
+
+class _Borrowed:
+    """A stream that pyarrow may read, but not close: it is the caller's."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self.read = stream.read
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def _raw(source: Any) -> Iterator[Any]:
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        if path == "-":
+            yield sys.stdin.buffer
+        else:
+            with open(path, "rb") as file:
+                yield file
+    elif hasattr(source, "peek"):
+        yield source
+    elif hasattr(source, "readinto"):
+        buffered = io.BufferedReader(source, 1 << 17)
+        try:
+            yield buffered
+        finally:
+            with suppress(ValueError):  # it may be closed already
+                buffered.detach()  # or the caller's file would be closed with it
+    elif hasattr(source, "buffer"):
+        yield source.buffer
+    else:
+        raise refuse("source", type(source).__name__, "a file object opened for reading bytes")
+
+
+def skip(stream: Any, size: int) -> None:
+    """Pass over so many bytes of a stream: at once in a plain file, by reading where it is compressed."""
+    if isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable():
+        stream.seek(size, os.SEEK_CUR)
+        return
+    while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):
+        size -= got
+
+
+def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tuple[int, int]:
+    """Find where the last line of a text ends, and how many lines there are until there."""
+    end = last_line_end(text, length)
+    return end, count(text, end, NEWLINE)
+
+
+def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
+    """Return how often a byte is there before ``end``.
+
+    >>> count(np.frombuffer(b"a, bc, def, ghij", np.uint8), 11, ord(","))
+    3
+    """
+    rest = end % 8
+    words, last = text[: end - rest].view(np.uint64), text[end - rest : end]
+    return int(scanner("words", "count")(words, wanted)) + last.tobytes().count(wanted)
+
+
+def chunks(
+    stream: Any, size: int, problems: Problems, file: str = "", line: int = 1, cut: Cut | None = None,
+    limit: int = LONGEST,
+) -> Iterator[Chunk]:  # fmt: skip
+    r"""Read a stream in chunks of about ``size`` bytes that end where a line ends; lines are at most ``limit`` long.
+
+    Where compressed bytes are broken, the whole lines before come first, and then the problem. ``line`` is the number
+    of the first, and ``cut`` knows what a line is; it is told whether no text follows.
+
+    >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
+    [b'one\ntwo\n', b'three\n']
+    """
+    rest, cut, buffers = np.empty(0, np.uint8), cut or whole_lines, Buffers()
+    start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
+    while True:
+        # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
+        room = rest.size + max(size, min(rest.size, limit + 1 - rest.size))
+        text = buffers.empty(room + PAD, np.uint8)
+        text[: rest.size] = rest
+        n, problem = _fill(stream, memoryview(text.data)[:room], rest.size)
+        ended = n < room
+        if ended and problem is None and n and text[n - 1] != NEWLINE:
+            text[n] = NEWLINE
+            n += 1
+        text[n : n + 8] = 0
+        if start < 0:
+            start = len(MARK) if text[:3].tobytes() == MARK else 0
+        end, lines = cut(text, n, ended and problem is None)
+        if ended and problem is None and end < n:  # a line that nothing ends
+            end, lines = n, lines + 1
+        if end > limit and (long := _longer(text, end, limit)) is not None:
+            raise too_long(file, line + long, "text", limit)
+        if end:
+            rest = text[end:n].copy()
+            yield Chunk(text, end, lines, start)
+            start, line = 0, line + lines
+        else:
+            rest = text[:n]
+        if rest.size > limit:
+            raise too_long(file, line, "text", limit)
+        if problem is not None:
+            problems.meet(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
+        if ended:
+            return
+
+
+def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:
+    """Return which line is longer than the limit, if any."""
+    stops = np.flatnonzero(text[:end] == NEWLINE)
+    found = np.flatnonzero(np.diff(stops, prepend=-1) > limit + 1)
+    return int(found[0]) if found.size else None
+
+
+def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
+    """Return the error about text without a line end, which may not be text at all."""
+    expected = "a line end before; if lines are longer, say so by line_limit (--line-limit)"
+    return Malformed(file, line, None, f"{what} of more than {limit:,} bytes without a line end", expected)
+
+
+def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:
+    """Read until the view is full or the stream ends; return how far, and what went wrong."""
+    try:
+        while n < len(view):
+            got = stream.readinto(view[n:])
+            if not got:
+                break
+            n += got
+    except BROKEN as problem:
+        return n, problem
+    return n, None
+
+
+def last_line_end(text: NDArray[np.uint8], stop: int) -> int:
+    """Return the position after the last line end before ``stop``; 0 without one."""
+    width = 1024
+    while stop > 0:
+        low = max(0, stop - width)
+        found = text[low:stop].tobytes().rfind(b"\n")
+        if found >= 0:
+            return low + found + 1
+        stop, width = low, width * 4
+    return 0
+
+
+def next_line(text: NDArray[np.uint8], start: int, length: int) -> int:
+    """Return the position after the next line end from ``start`` on."""
+    width = 1024
+    while start < length:
+        found = text[start : start + width].tobytes().find(b"\n")
+        if found >= 0:
+            return start + found + 1
+        start, width = start + width, width * 4
+    return length

@@ -1,0 +1,330 @@
+"""Tables: a numeric column is a value, a string column a category, a null is absent."""
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.arrow import plain, valid
+from forel.data.assemble import Cells
+from forel.data.block import Block
+from forel.data.buffers import Buffers
+from forel.data.cells import Faults, Words, block_of
+from forel.data.columns import Columns
+from forel.data.contents import Book, Coded, Hashed, Numbers, Strings, numeric, targets
+from forel.data.crosses import Step
+from forel.data.kinds import join
+from forel.data.names import Names
+from forel.data.problems import Malformed, Problems
+from forel.data.spelling import number_in
+from forel.validation import refuse
+
+__all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
+
+CELLS = 1 << 22  # of a batch
+LARGEST = 1 << 20  # bytes of a dictionary that writers do not give up
+Numbered = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
+
+
+def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -> Iterator[Numbered]:
+    """Number the rows of batches from 1 on; what breaks while they are read is a problem that names the place."""
+    import pyarrow as pa
+
+    row = 1
+    held = iter(batches)
+    known: dict[str, Any] = {}
+    while True:
+        try:
+            batch = next(held, None)
+            if batch is not None:
+                _check(batch, known)
+        except (pa.ArrowException, OSError, MemoryError) as wrong:
+            got = (str(wrong) or type(wrong).__name__).splitlines()[0].rstrip(".")
+            problems.meet(Malformed(file, row, None, got, f"a whole {kind}"))
+            return
+        if batch is None:
+            return
+        yield batch, np.arange(row, row + batch.num_rows)
+        row += batch.num_rows
+
+
+def _check(batch: Any, known: dict[str, Any]) -> None:
+    """Refuse what points beyond its own memory, which in a broken file may be anywhere: compiled code would go there.
+
+    ``known`` has the dictionaries of the batch before. Most often they come again, and are not gone through again.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        column.validate()
+        codes = plain(column.indices) if types.is_dictionary(column.type) else None
+        if codes is None:
+            column.validate(full=True)
+            continue
+        words = column.dictionary
+        if name not in known or not words.equals(known[name]):
+            words.validate(full=True)
+            known[name] = words
+        there = codes if not column.null_count else codes[valid(column)]
+        # Unsigned, what is negative is too large.
+        if there.size and int(there.view(f"u{there.itemsize}").max()) >= len(words):
+            raise pa.ArrowInvalid(f"column {name} names a word that its dictionary does not have")
+
+
+def parquet_batches(stream: Any) -> Iterator[Any]:
+    """Yield the record batches of a Parquet file, which must be one that can be sought in."""
+    import pyarrow.parquet as pq
+
+    yield from pq.ParquetFile(_native(stream)).iter_batches(batch_size=1 << 14)
+
+
+def _native(stream: Any) -> Any:
+    """Return a plain file as Arrow opens it, to be read without asking Python for every piece; others as they are."""
+    import pyarrow as pa
+
+    name = getattr(getattr(stream, "raw", None), "name", None)
+    if not isinstance(name, str) or not os.path.isfile(name):
+        return stream
+    # By now another file may have the name.
+    return pa.OSFile(name) if os.path.samestat(os.stat(name), os.fstat(stream.fileno())) else stream
+
+
+def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the same, each while a thread already gets the next: pyarrow takes as long for one as all that follows."""
+    with ThreadPoolExecutor(1, "forel-batches") as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch
+
+
+def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
+    """Yield those columns that are used, with words as numbers into a dictionary, where the file itself has them so."""
+    import pyarrow.parquet as pq
+
+    source = _native(stream)
+    schema = pq.ParquetFile(source).schema_arrow
+    used = {columns.label, columns.importance, *features_of(schema, columns)}
+    wanted = [name for name in schema.names if name in used]
+    names = [name for name in wanted if _is_string(schema.field(name).type)]
+    # Each batch brings its dictionaries anew, which costs little for each row where there are many.
+    size = min(1 << 16, max(1 << 12, CELLS // max(1, len(wanted))))
+
+    def batches(coded: list[str]) -> Iterator[Any]:
+        # A buffer, or all columns of a row group would be in memory at once.
+        file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
+        # Names are also the beginnings of others, "a" of "a.b".
+        found = (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
+        return _ahead(batch.replace_schema_metadata(None) for batch in found)  # what is left is wanted, index or not
+
+    held = batches(names)
+    start = list(islice(held, 2))
+    if len(start) < 2:
+        yield from start
+        return
+    # The file's metadata knows where words are not numbered, but pyarrow ends the process where that is broken.
+    words = [name for name in names if _grows(*(batch.column(name) for batch in start))]
+    if words:
+        start, held = [], batches([name for name in names if name not in words])
+    while start:
+        yield start.pop(0)
+    yield from held
+
+
+def _grows(before: Any, after: Any) -> bool:
+    """Tell whether a large dictionary grows from batch to batch, because pyarrow numbers words that the file does not.
+
+    A writer gives up a dictionary that becomes too large, and writes words from there on. To number these costs more
+    than to hash each.
+    """
+    from pyarrow import types
+
+    if not (types.is_dictionary(before.type) and types.is_dictionary(after.type)):
+        return False
+    size = sum(buffer.size for buffer in before.dictionary.buffers() if buffer is not None)
+    return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
+
+
+def features_of(schema: Any, columns: Columns) -> list[str]:
+    """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
+    named = {*(columns.keep or ()), *columns.kinds}
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        hidden = {name for name in index if isinstance(name, str)} - named
+    except (ValueError, AttributeError, TypeError):  # whatever another writer has there
+        hidden = set()
+    return [name for name in columns.features(schema.names) if name not in hidden]
+
+
+def arrow_batches(stream: Any) -> Iterator[Any]:
+    """Yield the record batches of an Arrow file or stream."""
+    import pyarrow as pa
+
+    if stream.peek(6)[:6] == b"ARROW1":
+        file = pa.ipc.open_file(stream)
+        yield from (file.get_batch(k) for k in range(file.num_record_batches))
+    else:
+        yield from pa.ipc.open_stream(stream)
+
+
+def table_blocks(
+    batches: Iterable[Numbered],
+    columns: Columns,
+    bits: int,
+    block_bytes: int,
+    problems: Problems,
+    names: Names | None,
+    file: str,
+    step: Step | None = None,
+    kinds_found: dict[str, str] | None = None,
+) -> Iterator[Block]:
+    """Yield blocks of the rows of record batches; ``kinds_found`` takes what columns turned out to be."""
+    found = {} if kinds_found is None else kinds_found
+    mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
+    for batch, lines in batches:
+        features = features_of(batch.schema, columns)
+        width = len(features)
+        if step is not None:
+            step.check(features)
+            width = step.width(features)
+        held = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        for feature, column in held.items():
+            if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
+                kind = "number" if isinstance(column, Numbers) else "category"
+                join(found, columns.known, feature, kind)
+        book = Book.of([held[name] for name in features], batch.num_rows, buffers)
+        for what, name in (("label", columns.label), ("importance", columns.importance)):
+            if name is not None and name in batch.schema.names:
+                held[name] = _target(batch.column(name), what, name)
+        size = max(1, block_bytes // (4 * max(1, width)))
+        for start in range(0, batch.num_rows, size):
+            rows = slice(start, start + size)
+            faults = Faults(lines[rows], problems, file)
+            part = {name: column.part(rows) for name, column in held.items()}
+            cells = Cells.empty(lines[rows].size, len(features), buffers)
+            book.fill(cells, start)
+            block = _block(part, features, columns, bits, mask, faults, names, step, cells)
+            if len(block):
+                yield block
+
+
+def _block(
+    part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, faults: Faults,
+    names: Names | None, step: Step | None, cells: Cells,
+) -> Block:  # fmt: skip
+    labels, importance = targets(part, columns, faults)
+    made = [
+        numeric(part[name], name, k, columns, cells, mask, faults)
+        if isinstance(part[name], Numbers)
+        else part[name].feature(cells, k, name.encode(), mask)
+        for k, name in enumerate(features)
+    ]
+    return block_of(cells, made, labels, importance, faults, bits, names, step)
+
+
+def _target(array: Any, what: str, name: str) -> Numbers:
+    if not _is_number(array.type):
+        raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
+    return _numbers(array)
+
+
+def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers | Strings | Coded:
+    """Return what a column holds."""
+    import pyarrow as pa
+
+    number, kind = _is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
+    if not number and columns.kinds.get(name) == "number" and columns.strict:
+        raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
+    if number and kind != "category":
+        return _numbers(array)
+    if not number and kind == "number":
+        return _spelled(array, name)
+    return _strings(array.cast(pa.string()) if number else array, name, known)
+
+
+def _spelled(array: Any, name: str) -> Numbers:
+    """Return the numbers that strings spell, and the strings that spell none."""
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    words, there = _words(array, name), valid(array)
+    wide, strays = np.zeros(len(array)), np.zeros(len(array), bool)
+    for row in np.flatnonzero(there).tolist():
+        try:
+            value = number_in(words[row])
+            there[row], wide[row] = value is not None, 0.0 if value is None else value
+        except ValueError:
+            there[row], strays[row] = False, True
+    with np.errstate(over="ignore"):
+        return Numbers(wide.astype(np.float32), there, wide, Strings(words, strays) if strays.any() else None)
+
+
+@lru_cache(1 << 12)
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
+
+
+@lru_cache(1 << 12)
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    )
+
+
+def _numbers(array: Any) -> Numbers:
+    import pyarrow as pa
+
+    held = plain(array)
+    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
+    with np.errstate(over="ignore"):
+        return Numbers(wide.astype(np.float32), valid(array), wide)
+
+
+def _strings(array: Any, name: str, known: Hashed) -> Strings | Coded:
+    from pyarrow import types
+
+    if not types.is_dictionary(array.type):
+        return Strings(_words(array, name), valid(array))
+    dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
+    if codes is None or not len(dictionary) or dictionary.null_count:
+        array = array.cast(array.type.value_type)
+        return Strings(_words(array, name), valid(array))
+    # Where there is none, the number may be anything.
+    words, slots = known.of(name.encode(), dictionary, lambda: _words(dictionary, name))
+    return Coded(words, slots, codes if there.all() else np.where(there, codes, 0), there)
+
+
+def _words(array: Any, name: str) -> Words:
+    """Return the bytes of strings, and where each begins and ends."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    view = types.is_string_view(kind) or types.is_binary_view(kind)
+    if not (_is_string(kind) or view):
+        raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
+    if view:
+        array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
+    _, offsets, data = array.buffers()
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
+    # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
+    text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    return Words(text, ends[:-1], ends[1:])

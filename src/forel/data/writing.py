@@ -1,0 +1,131 @@
+"""Blocks as lines of text: svmlight by slots, VW and JSON by names."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from forel.data.block import Block
+
+__all__ = ["WRITERS", "json_lines", "svmlight_lines", "vw_lines"]
+
+UNFIT = bytes.maketrans(bytes(range(33)) + b":|", b"_" * 35)  # bytes that cannot be in a name of VW
+
+
+def _rows(block: Block) -> Iterator[tuple[int, range]]:
+    ends = block.indptr.tolist()
+    for row in range(len(block)):
+        yield row, range(ends[row], ends[row + 1])
+
+
+def _written(number: Any) -> str:
+    """Return the shortest decimal that is read as the same float32."""
+    text = str(number)
+    return text.removesuffix(".0")
+
+
+def svmlight_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
+    """Yield lines of slots and values; svmlight has neither names nor importances nor tags.
+
+    >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]))
+    >>> list(svmlight_lines(block, Counter()))
+    ['1 3:1 7:0.1']
+    """
+    for row, entries in _rows(block):
+        if np.isnan(block.labels[row]):
+            lost["examples without a label, left out"] += 1
+            continue
+        lost["importances"] += int(block.importance[row] != 1)
+        lost["tags"] += int(bool(block.tags and block.tags[row]))
+        pairs = sorted((int(block.indices[k]), k) for k in entries)
+        words = [f"{slot}:{_written(block.values[k])}" for slot, k in pairs]
+        yield " ".join([_written(block.labels[row]), *words])
+
+
+def vw_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
+    """Yield lines of VW's text format; what cannot be in a name there becomes an underscore.
+
+    >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]),
+    ...               words=((b"", b"price"), (b"city", b"New York")))
+    >>> list(vw_lines(block, Counter()))
+    ['1 | price:0.1 |city New_York']
+    """
+    for row, entries in _rows(block):
+        words, last = [], None
+        if not np.isnan(block.labels[row]):
+            words.append(_written(block.labels[row]))
+            if block.importance[row] != 1:
+                words.append(_written(block.importance[row]))
+        else:
+            lost["importances of examples without a label"] += int(block.importance[row] != 1)
+        if block.tags and block.tags[row]:
+            words.append("'" + block.tags[row].decode("utf-8", "surrogateescape"))
+        for k in entries:
+            namespace, name = _words(block, k)
+            clean = namespace.translate(UNFIT), name.translate(UNFIT)
+            lost["names with bytes that became _"] += int(clean != (namespace, name))
+            if clean[0] != last:
+                last = clean[0]
+                words.append("|" + last.decode("utf-8", "surrogateescape"))
+            text = clean[1].decode("utf-8", "surrogateescape")
+            words.append(text if block.values[k] == 1 else f"{text}:{_written(block.values[k])}")
+        yield " ".join(words if last is not None else [*words, "|"])
+
+
+def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
+    """Yield objects with the keys ``label`` and ``importance``, a key for each namespace, and names without one.
+
+    >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]),
+    ...               words=((b"", b"price"), (b"city", b"New York")))
+    >>> list(json_lines(block, Counter()))
+    ['{"label": 1, "price": 0.1, "city": "New York"}']
+    """
+    for row, entries in _rows(block):
+        spaces: dict[str, dict[str, Any]] = {}
+        for k in entries:
+            words = _words(block, k)
+            namespace, name = (word.decode("utf-8", "backslashreplace") for word in words)
+            lost["names that are no UTF-8"] += int((namespace.encode(), name.encode()) != words)
+            held = spaces.setdefault(namespace, {})
+            held[name] = block.values[k] + held[name] if name in held else block.values[k]
+        head: dict[str, Any] = {}
+        if not np.isnan(block.labels[row]):
+            head["label"] = _number(block.labels[row])
+        if block.importance[row] != 1:
+            head["importance"] = _number(block.importance[row])
+        lost["tags"] += int(bool(block.tags and block.tags[row]))
+        # A name without namespace is a key of its own, unless the key is taken.
+        bare = spaces.pop("", {})
+        if bare.keys() & (spaces.keys() | {"label", "importance", ""}):
+            spaces[""] = bare
+        else:
+            head |= {name: _number(value) for name, value in bare.items()}
+        if spaces.keys() & {"label", "importance"}:
+            raise ValueError("names: got a namespace called label or importance, expected other names for JSON")
+        yield json.dumps(head | {space: _object(held) for space, held in spaces.items()}, ensure_ascii=False)
+
+
+def _object(held: dict[str, Any]) -> Any:
+    """Return the features of a namespace: words where all values are 1, and they can be words."""
+    if all(value == 1 and name for name, value in held.items()):
+        return next(iter(held)) if len(held) == 1 else list(held)
+    return {name: _number(value) for name, value in held.items()}
+
+
+def _number(value: Any) -> float | int:
+    number = float(str(value))
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+def _words(block: Block, k: int) -> tuple[bytes, bytes]:
+    # Where names are ids, these are all there is.
+    return (b"", str(int(block.indices[k])).encode()) if block.words is None else block.words[k]
+
+
+WRITERS: dict[str, Callable[[Block, Counter[str]], Iterator[str]]] = {
+    "svmlight": svmlight_lines,
+    "vw": vw_lines,
+    "jsonl": json_lines,
+}

@@ -1,0 +1,1 @@
+"""Interfaces: the command line, scikit-learn, river, and the training report."""

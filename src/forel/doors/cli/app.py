@@ -1,0 +1,88 @@
+"""The application: one function a subcommand."""
+
+import os
+import pathlib
+import sys
+from typing import Annotated
+
+import typer
+
+import forel
+from forel.doors.cli.cache import cache
+from forel.doors.cli.convert import convert
+from forel.doors.cli.evaluate import evaluate
+from forel.doors.cli.generate import generate
+from forel.doors.cli.inspect import inspect
+from forel.doors.cli.predict import predict
+from forel.doors.cli.train import train
+
+app = typer.Typer(
+    name="forel",
+    help="Adaptive online learning: every learner carries its proof.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"forel {forel.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(train)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(inspect)
+app.command()(convert)
+app.command()(generate)
+app.command()(cache)
+
+
+@app.command()
+def methods(
+    geometry: Annotated[str, typer.Argument(help="Part of a geometry's name, such as diag; all when left out.")] = "",
+) -> None:
+    """Show how each argmin is solved: in closed form, by the solver, or not at all.
+
+    Example: forel methods entropy
+    """
+    from forel.doors.cli.methods import show
+
+    show(geometry)
+
+
+@app.command()
+def survey(
+    only: Annotated[str, typer.Option(help="A number or a name: 11, 'theorem 11', figure, …")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plots: Annotated[pathlib.Path | None, typer.Option(help="Draw the figures into this folder.")] = None,
+) -> None:
+    """Recompute every numbered result, algorithm and figure of the survey, and say whether it holds.
+
+    Exit code 1 when one fails. Examples: forel survey; forel survey --only 11; forel survey --plots figures
+    """
+    from forel.doors.cli.survey import run
+
+    if not run(only, as_json, plots):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command; an error is a sentence on stderr and exit code 1, not a traceback."""
+    # Arrow's own allocator gives memory back after each batch of a table, and then waits to be given it again.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    try:
+        app(prog_name="forel")  # also as python -m forel, for usage lines and completion
+    except ValueError as error:
+        typer.echo(f"forel: {error}", err=True)
+        sys.exit(1)

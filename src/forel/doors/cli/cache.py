@@ -1,0 +1,110 @@
+"""``forel cache``: parse files ahead, or show what a cache holds."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.options import (
+    READING,
+    AsJson,
+    Bucket,
+    Categories,
+    Files,
+    Form,
+    Ignore,
+    Importance,
+    Interactions,
+    Keep,
+    Label,
+    Log,
+    OnError,
+    Threads,
+    reading_of,
+    source_of,
+)
+from forel.doors.cli.sentences import sentences
+
+
+def cache(
+    files: Files = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Where to write; without it, a cache is shown.")
+    ] = None,
+    bits: Annotated[
+        int, typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots.", rich_help_panel=READING)
+    ] = 22,
+    form: Form = "auto",
+    label: Label = None,
+    importance: Importance = None,
+    keep: Keep = None,
+    ignore: Ignore = None,
+    categories: Categories = None,
+    log: Log = None,
+    bucket: Bucket = None,
+    interactions: Interactions = None,
+    on_error: OnError = "raise",
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Parse files ahead, for training that reads a cache instead of text; or show what a cache holds.
+
+    \b
+    Examples:
+      forel cache clicks.vw --output clicks.cache
+      forel train clicks.cache --model m.forel
+      forel cache clicks.cache
+    """
+    source, reading = source_of(files, None), reading_of(form, label, importance, ignore, categories, on_error)
+    columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
+    reading |= {name: tuple(value) for name, value in columns.items() if value}
+    with sentences():
+        from rich.console import Console
+
+        from forel.doors.cli.show import print_problems
+        from forel.training.passes import write_cache
+
+        if output is not None:
+            made = [write_cache(source, output, threads, bits=bits, **reading)]
+        else:
+            made = [_opened(path) for path in source]
+        shown = [_described(one) for one in made]
+        if as_json:
+            print(json.dumps(shown[0] if len(shown) == 1 else shown))
+            return
+        for one, facts in zip(made, shown, strict=True):
+            print(
+                f"{one.file}: {facts['rows']:,} rows, {facts['entries']:,} features in all, {facts['blocks']:,} blocks"
+            )
+            told = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
+            print("  " + ", ".join(f"{name}={value}" for name, value in told.items()))
+            for path in facts["sources"] or ["a stream"]:
+                print(f"  of {path}")
+            print_problems(one.problems, Console(stderr=True))
+
+
+def _opened(path: str) -> Any:
+    from forel.data.cached import cache_in
+    from forel.validation import refuse
+
+    if path == "-":
+        raise refuse("files", "none", "files and --output to write a cache, or a cache to show")
+    with open(path, "rb") as file:
+        found = cache_in(file, path)
+    if found is None:
+        raise refuse("files", path, "a cache; to write one, say --output")
+    return found
+
+
+def _described(cache: Any) -> dict[str, Any]:
+    sources = cache.told["sources"]
+    return {
+        "file": cache.file,
+        "rows": cache.totals["rows"],
+        "entries": cache.totals["entries"],
+        "blocks": len(cache),
+        "bytes_of_text": cache.totals["bytes"],
+        "malformed": cache.problems.count,
+        "options": cache.told["options"],
+        "sources": None if sources is None else [path for path, *_ in sources],
+    }

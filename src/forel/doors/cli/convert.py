@@ -1,0 +1,107 @@
+"""``forel convert``: data from one format to another, or a model to a small one for predicting."""
+
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.options import (
+    READING,
+    Categories,
+    Data,
+    Files,
+    Form,
+    Ignore,
+    Importance,
+    Keep,
+    Label,
+    LineLimit,
+    OnError,
+    reading_of,
+    source_of,
+)
+from forel.doors.cli.sentences import sentences
+
+MODELS = "Models"
+
+
+def convert(
+    files: Files = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write.")] = ...,  # type: ignore[assignment]
+    to: Annotated[str, typer.Option(help="vw, svmlight, jsonl, parquet, arrow; auto looks at the name.")] = "auto",
+    serving: Annotated[
+        bool, typer.Option("--serving", help="Make a model one for predicting only.", rich_help_panel=MODELS)
+    ] = False,
+    float16: Annotated[
+        bool, typer.Option("--float16", help="Weights of half the size, for predicting.", rich_help_panel=MODELS)
+    ] = False,
+    measure: Annotated[
+        str | None, typer.Option(help="A file on which to measure what the small model loses.", rich_help_panel=MODELS)
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots, for svmlight.", rich_help_panel=READING),
+    ] = None,
+    form: Form = "auto",
+    label: Label = None,
+    importance: Importance = None,
+    keep: Keep = None,
+    ignore: Ignore = None,
+    categories: Categories = None,
+    on_error: OnError = "raise",
+    line_limit: LineLimit = None,
+    data: Data = None,
+) -> None:
+    """Convert data to another format, or a model to a small one.
+
+    \b
+    Examples:
+      forel convert clicks.csv --label click --output clicks.vw
+      forel convert clicks.csv --output clicks.parquet
+      forel convert clicks.vw --bits 18 --output clicks.svm
+      forel convert m.forel --serving --float16 --measure test.vw --output small.forel
+
+    What a format cannot hold is said. A model file is an estimator of scikit-learn as it is:
+    forel.doors.sklearn.estimator_of(forel.load("m.forel")).
+    """
+    source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
+    with sentences():
+        if serving or float16:
+            _small(source, output, "float16" if float16 else "float32", measure, reading)
+            return
+        from rich.console import Console
+
+        from forel.data.converting import convert
+        from forel.doors.cli.show import print_problems
+
+        reading |= {"keep": keep} if keep else {}
+        reading |= {} if bits is None else {"bits": bits}
+        reading |= {} if line_limit is None else {"line_limit": line_limit}
+        done = convert(source, output, to, **reading)
+        typer.echo(f"{done.rows:,} examples written to {output}", err=True)
+        for what, times in done.lost.items():
+            typer.echo(f"not kept: {what} ({times:,} times)", err=True)
+        print_problems(done.problems, Console(stderr=True))
+
+
+def _small(source: list[str], output: str, dtype: str, measure: str | None, reading: dict[str, Any]) -> None:
+    import os
+    from dataclasses import replace
+
+    from forel.store import Stored, load, save
+    from forel.store import serving as serving_of
+    from forel.training.scoring import evaluate
+    from forel.validation import refuse
+
+    if len(source) != 1 or source == ["-"]:
+        raise refuse("files", source, "one model file")
+    stored = load(source[0])
+    small = serving_of(stored.model, dtype=dtype)
+    if measure is not None:
+        each = {"learner": stored, "serving": Stored(small, stored.extra)}
+        losses = {name: evaluate(measure, one, **reading).report.loss for name, one in each.items()}
+        small = replace(small, measured=losses)
+        change = losses["serving"] - losses["learner"]
+        typer.echo(f"loss on {measure}: {losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})")
+    save(output, small, stored.extra, stored.names)
+    sizes = (os.path.getsize(path) for path in (source[0], output))
+    typer.echo("{:,} bytes became {:,}: {}".format(*sizes, output))

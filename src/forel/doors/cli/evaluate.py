@@ -1,0 +1,48 @@
+"""``forel evaluate``: how good a model's predictions are on a file."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from forel.doors.cli.options import AsJson, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
+from forel.doors.cli.sentences import sentences
+
+
+def evaluate(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    data: Data = None,
+    form: Form = "auto",
+    label: Label = None,
+    on_error: OnError = "raise",
+    line_limit: LineLimit = None,
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on files, without learning: loss, normalised entropy, AUC, calibration.
+
+    Example: forel evaluate test.vw --model m.forel
+    """
+    with sentences():
+        from rich.console import Console
+        from rich.table import Table
+
+        from forel.doors.cli.show import jsonable, print_problems, report_table
+        from forel.store import load
+        from forel.training.scoring import evaluate, settings_of
+
+        stored = load(model)
+        reading = {**reading_of(form, label, None, None, None, on_error), "line_limit": line_limit}
+        found = evaluate(source_of(files, data), stored, threads=threads, **reading)
+        if as_json:
+            print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
+            return
+        console = Console()
+        console.print(report_table({"evaluated": found.report}, settings_of(stored).title))
+        if found.report.table:
+            table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
+            for bucket in found.report.table:
+                table.add_row(f"{bucket.weight:,.6g}", f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
+            console.print(table)
+        print_problems(found.problems, Console(stderr=True))

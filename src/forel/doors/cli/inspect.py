@@ -1,0 +1,120 @@
+"""``forel inspect``: what is in a model file."""
+
+import json
+from collections import Counter
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.options import AsJson
+from forel.doors.cli.sentences import sentences
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(help="A model file.")],
+    top: Annotated[int, typer.Option(help="How many of the largest weights to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show a model's settings, sparsity, largest weights with names, and certificate.
+
+    Names are there when it was trained with --names. Example: forel inspect m.forel --top 50
+    """
+    with sentences():
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        from forel.doors.cli.show import mixture_table
+        from forel.store import load
+
+        stored = load(model)
+        found = _described(stored, top)
+        if as_json:
+            print(json.dumps(found))
+            return
+        console = Console()
+        table = Table("", escape(model))
+        mixed = found.pop("mixture")
+        for name, value in found.items():
+            if isinstance(value, dict):
+                shown = {k: _counted(v) if k == "kinds" else _short(v) for k, v in value.items() if v is not None}
+                said = (f"{k}={v}" for k, v in shown.items())
+                table.add_row(name, escape(", ".join(said)))
+            elif name != "weights" and value is not None:
+                table.add_row(name, escape(_short(value)))
+        console.print(table)
+        if mixed is not None:
+            console.print(mixture_table(mixed))
+            console.print(
+                f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", markup=False, soft_wrap=True
+            )
+        largest = Table("slot", "name", "weight", title="largest weights")
+        for weight in found["weights"]:
+            name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
+            largest.add_row(str(weight["slot"]), escape(name), f"{weight['weight']:+.5f}")
+        console.print(largest)
+
+
+def _described(stored: Any, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    from forel.doors.cli.show import mixture_of
+    from forel.learner.linear import Linear
+    from forel.learner.mixture import Mixture
+    from forel.training.scoring import settings_of
+
+    model = stored.model
+    mixed, whole = isinstance(model, Mixture), isinstance(model, Linear | Mixture)
+    slots = model.seen[model.seen < model.features] if whole else model.slots
+    kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)
+    slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
+    order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
+    names = stored.names
+    settings = settings_of(stored)
+    said = None
+    if whole and model.certified and model.lanes == 1:
+        said = model.words()
+    return {
+        "kind": "mixture, which can go on" if mixed else "learner, which can go on" if whole else "for predicting only",
+        "mixture": mixture_of(model) if mixed else None,
+        "settings": {f.name: _said(settings, f.name) for f in fields(settings)},
+        "reading": stored.extra.get("reading"),
+        "rows": model.rounds,
+        "features": model.features,
+        "non-zeros": int(np.count_nonzero(kept)),
+        "bias": float(model.bias[0]),
+        "norm, bias included": float(np.sqrt((kept.astype(float) ** 2).sum() + (model.bias.astype(float) ** 2).sum())),
+        "report": stored.extra.get("report"),
+        "holdout": stored.extra.get("holdout"),
+        "names": None if names is None else len(names),
+        "slots that names share": None if names is None else names.met,
+        "certificate": said,
+        "weights": [
+            {
+                "slot": int(slots[k]),
+                "name": names[int(slots[k])] if names is not None and int(slots[k]) in names else None,
+                "shared": names is not None and names.shared(int(slots[k])),
+                "weight": float(kept[k, 0]),
+            }
+            for k in order
+        ],
+    }
+
+
+def _said(settings: Any, name: str) -> Any:
+    """Return a setting as JSON has it, those of several lanes in short."""
+    value = getattr(settings, name)
+    return value if isinstance(value, str | float | int | bool | None) else settings.words(name)
+
+
+def _short(value: Any) -> str:
+    """Return a value with as many digits as are looked at."""
+    if isinstance(value, bool):
+        return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _counted(kinds: dict[str, str]) -> str:
+    """Return in short what columns hold, of which there may be many."""
+    return " and ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds.values()).items()))

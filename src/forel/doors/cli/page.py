@@ -1,0 +1,48 @@
+"""``forel train --report``: the course of training, and the page that is written of it."""
+
+import shlex
+import sys
+from typing import Any
+
+import typer
+
+import forel
+from forel.data.reading import BLOCK_BYTES
+from forel.doors.cli.progress import size_of
+from forel.training.history import History, proofs, shares
+from forel.training.train import Trained
+
+__all__ = ["Page"]
+
+MOMENTS = 64  # that a small file is cut into, so that there is a course to show
+FINEST = 1 << 12  # bytes
+
+
+class Page:
+    """A report to come.
+
+    Parameters
+    ----------
+    path : where it is to be written
+    source : the files
+    certified : whether there is a certificate to follow
+    """
+
+    def __init__(self, path: str, source: list[str], certified: bool) -> None:
+        self.path, self.source = path, source
+        self.history = History(proof=proofs, shares=shares) if certified else History(shares=shares)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How to read for it: small files in small blocks, which changes nothing else."""
+        size = size_of(self.source)
+        return {} if size is None else {"block_bytes": min(max(size // MOMENTS, FINEST), BLOCK_BYTES)}
+
+    def write(self, trained: Trained, aside: bool) -> None:
+        """Write the page and say where; on stderr if ``aside``."""
+        from forel.doors.report import write_report
+
+        self.history.close()
+        command = shlex.join(["forel", *sys.argv[1:]])
+        write_report(self.path, trained, self.history, source=self.source, command=command, version=forel.__version__)
+        typer.echo(f"Report: {self.path}", err=aside)

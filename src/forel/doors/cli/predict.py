@@ -1,0 +1,103 @@
+"""``forel predict``: a line for each example, with its prediction and its tag."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.options import VW, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
+from forel.doors.cli.sentences import sentences
+
+LINKS = ("auto", "identity", "logistic", "glf1")
+
+
+def predict(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    output: Annotated[str, typer.Option("--output", "-p", help="The file; - for standard output.")] = "-",
+    link: Annotated[
+        str,
+        typer.Option(
+            help="auto: probabilities where the loss has them; identity: margins; logistic; glf1: from -1 to 1."
+        ),
+    ] = "auto",
+    data: Data = None,
+    test: Annotated[
+        bool, typer.Option("-t", help="Nothing more: predicting never learns.", rich_help_panel=VW)
+    ] = False,
+    form: Form = "auto",
+    label: Label = None,
+    on_error: OnError = "raise",
+    line_limit: LineLimit = None,
+    threads: Threads = None,
+) -> None:
+    """Write a prediction for each example, followed by its tag if it has one.
+
+    Example: forel predict new.vw --model m.forel --output predictions.txt
+    """
+    with sentences():
+        from rich.console import Console
+
+        from forel.data import Problems
+        from forel.doors.cli.show import print_problems
+        from forel.store import load
+        from forel.training.scoring import predictions, settings_of
+
+        source = source_of(files, data)
+        check_files({"--output": output}, [*source, model])
+        stored = load(model)
+        turn = link_of(link, settings_of(stored))
+        reading = {**reading_of(form, label, None, None, None, on_error), "tags": True, "line_limit": line_limit}
+        with writing(output) as write:
+            problems = Problems()
+            for block, margins in predictions(source, stored, threads, problems, **reading):
+                write(block, turn(margins))
+        print_problems(problems, Console(stderr=True))
+
+
+def link_of(name: str, settings: Any) -> Any:
+    """Return the function from margins to what is written."""
+    import numpy as np
+
+    from forel.learner.settings import LOSSES
+    from forel.losses.sigmoid import sigmoid
+    from forel.validation import refuse
+
+    if name not in LINKS:
+        raise refuse("--link", name, f"one of {', '.join(LINKS)}")
+    loss = LOSSES.get(settings.piece)
+    if name == "auto":
+        return np.asarray if settings.signed else getattr(loss, "link", np.asarray)
+    return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
+
+
+def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
+    """Refuse outputs that could not be written, before anything is read; predictions may also go to a pipe or so."""
+    from forel.data.place import single_sources
+    from forel.store.outputs import check_outputs
+
+    written = {name: path for name, path in outputs.items() if path != "-"}
+    read: list[str] = []
+    with suppress(OSError, ValueError):  # a source that is not there is told of when it is opened
+        read = [one for one in single_sources(source) if one != "-"]
+    check_outputs(written, streams=("--predictions", "--output"), sources=read)
+
+
+@contextmanager
+def writing(path: str) -> Iterator[Any]:
+    """Open where predictions go, and yield what writes those of a block; an older file is replaced by a whole one."""
+    from forel.store.outputs import replacing
+
+    with nullcontext(sys.stdout.write) if path == "-" else replacing(path) as write:
+        yield partial(_write_block, write)
+
+
+def _write_block(write: Callable[[str], object], block: Any, values: Any) -> None:
+    words = [f"{value:.6g}" for value in values.tolist()]
+    if block.tags is not None and any(block.tags):
+        tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
+        words = [f"{word} {tag}" if tag else word for word, tag in zip(words, tags, strict=True)]
+    write("".join(f"{word}\n" for word in words))

@@ -1,0 +1,144 @@
+"""What ``forel train`` says: progress while it runs, and a summary."""
+
+import json
+import os
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from rich.console import Console
+
+from forel.data.sources import expand
+from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
+from forel.learner.mixture import Mixture
+from forel.training.train import Moment, Trained
+
+__all__ = ["Reporter", "finish", "size_of"]
+
+HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
+OFTEN = 0.1  # seconds between two looks of a progress bar
+
+
+class Reporter:
+    """Progress on stderr: a bar on a terminal, and elsewhere a table whose rows come ever more rarely.
+
+    Parameters
+    ----------
+    source : the files, whose sizes tell how much is left
+    passes : over them
+    quiet : whether to say nothing
+    """
+
+    def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
+        self._console = Console(stderr=True)
+        self._quiet, self._passes = quiet, passes
+        self._bytes = size_of(source)
+        self._begun = self._looked = time.perf_counter()
+        self._turn, self._next = 0, 1
+        self._last, self._before = self._begun, (0, 0)
+        self._stack = ExitStack()
+        self._bar: Any = None
+
+    def __enter__(self) -> "Reporter":
+        if not self._quiet and self._console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+            self._bar = self._stack.enter_context(Progress(*columns, console=self._console, transient=True))
+            self._task = self._bar.add_task("training", total=self._bytes and self._bytes * self._passes)
+        return self
+
+    def __exit__(self, *wrong: Any) -> None:
+        self._stack.close()
+
+    def __call__(self, moment: Moment) -> None:
+        """Tell how far training is, if it is time to."""
+        if self._quiet:
+            return
+        now = time.perf_counter()
+        if moment.turn != self._turn:
+            # A run that goes on from a checkpoint did not read the rows before; a later pass began when one ended.
+            first = self._turn == 0
+            self._before = (moment.rows - len(moment.block), moment.bytes - moment.block.size) if first else (0, 0)
+            self._turn, self._next, self._begun = moment.turn, 1, self._begun if first else self._last
+        self._last = now
+        if self._bar is not None:
+            if now - self._looked >= OFTEN:
+                self._looked = now
+                self._bar.update(self._task, completed=self._done(moment), description=self._words(moment, now))
+        elif moment.rows >= self._next:
+            if self._next == 1:
+                print(" ".join(f"{word:>10}" for word in HEAD), file=self._console.file)
+            while self._next <= moment.rows:
+                self._next *= 2
+            print(self._row(moment, now), file=self._console.file, flush=True)
+
+    def _done(self, moment: Moment) -> float:
+        return moment.bytes + (moment.turn - 1) * (self._bytes or 0)
+
+    def _speed(self, moment: Moment, now: float) -> tuple[float, float]:
+        seconds = max(now - self._begun, 1e-9)
+        return (moment.rows - self._before[0]) / seconds, (moment.bytes - self._before[1]) / seconds / 1e6
+
+    def _words(self, moment: Moment, now: float) -> str:
+        rows, megabytes = self._speed(moment, now)
+        turn = f"pass {moment.turn}, " if self._passes > 1 else ""
+        speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
+        return f"{turn}{moment.rows:,} rows, {speed}, loss {moment.seen.report().loss:.4f}"
+
+    def _row(self, moment: Moment, now: float) -> str:
+        rows, megabytes = self._speed(moment, now)
+        total, recent = moment.seen.report(), moment.seen.report(recent=True)
+        features = moment.entries / max(moment.rows, 1)
+        cells = f"{total.loss:.6f}", f"{recent.loss:.6f}", moment.rows, f"{features:.1f}", f"{rows:.0f}"
+        return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
+
+
+def size_of(source: list[str]) -> int | None:
+    """Return the size of all files, None where one of them is a stream or compressed."""
+    files = [path for one in source if one != "-" for path in expand(one)]
+    if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):
+        return None
+    return sum(os.path.getsize(path) for path in files)
+
+
+def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, elsewhere: bool) -> None:
+    """Say what was learned; on stderr where predictions go to standard output."""
+    model = trained.model
+    said = trained.certificate if certified else None
+    facts = {
+        "rows": trained.rows,
+        "features in all": trained.entries,
+        "non-zero weights": model.nonzeros,
+        "seconds": round(trained.seconds, 3),
+    }
+    mixed = mixture_of(model) if isinstance(model, Mixture) else None
+    console = Console(stderr=elsewhere)
+    if as_json:
+        content = {
+            **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
+            "report": jsonable(trained.report),
+            "holdout": jsonable(trained.holdout),
+            "passes": [report.loss for report in trained.passes],
+            "certificate": said,
+            **({} if mixed is None else mixed),
+            "malformed": trained.problems.count,
+            "model": path,
+        }
+        print(json.dumps(content), file=console.file)
+        return
+    columns = {"progressive": trained.report}
+    if len(trained.passes) > 1:
+        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
+    if trained.holdout is not None:
+        columns["held out"] = trained.holdout
+    console.print(report_table(columns, model.settings.title))
+    console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
+    if mixed is not None:
+        console.print(mixture_table(mixed))
+        console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
+    if said is not None:
+        console.print(f"Certificate: {said}.", markup=False, highlight=False, soft_wrap=True)
+    print_problems(trained.problems, Console(stderr=True))
+    if path is not None:
+        console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,32 @@
+"""``--checkpoint`` and ``--resume``: where a checkpoint is, and whether there is one to go on from."""
+
+import os
+from typing import Any
+
+import typer
+
+from forel.validation import refuse
+
+__all__ = ["checkpoint_of"]
+
+
+def checkpoint_of(
+    model: str | None, every: int | None, resume: bool, predictions: str | None, cache: str | None
+) -> dict[str, Any]:
+    """Return the arguments of ``train`` for checkpoints beside the model, and say where it begins."""
+    if every is None and not resume:
+        return {}
+    if model is None:
+        raise refuse("--model", None, "a file, which the checkpoint is written beside")
+    if resume and predictions is not None:
+        raise refuse("--predictions", predictions, "none with --resume: those of rows before would be missing")
+    path = f"{model}.checkpoint"
+    if resume:
+        from forel.store.files import sweep
+
+        for written in (model, *([] if cache is None else [cache])):
+            sweep(written)
+        there = os.path.exists(path)
+        said = f"goes on from {path}" if there else f"there is no {path}; begins at the beginning"
+        typer.echo(f"forel: {said}", err=True)
+    return {"checkpoint": path, "resume": resume, **({} if every is None else {"every": every})}

@@ -1,0 +1,63 @@
+"""Reports in words and tables."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from forel.data import Problems
+from forel.learner.mixture import Mixture
+from forel.training.progressive import Report
+
+__all__ = ["jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
+
+TOP = 5
+
+
+def report_table(columns: dict[str, Report], loss: str) -> Table:
+    """Return reports side by side."""
+    table = Table("", *columns)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    each = [{name: text for _, name, text in report.lines(loss)} for report in columns.values()]
+    for name in each[0]:
+        table.add_row(escape(name), *(lines.get(name, "") for lines in each))
+    return table
+
+
+def mixture_of(model: Mixture) -> dict[str, Any]:
+    """Return what is known of a mixture's settings, as JSON holds it, the best first."""
+    columns = zip(model.names, model.averages, model.posterior, strict=True)
+    settings = [{"setting": name, "loss": float(loss), "posterior": float(share)} for name, loss, share in columns]
+    return {"guarantee": str(model.guarantee()), "settings": sorted(settings, key=lambda one: one["loss"])}
+
+
+def mixture_table(known: dict[str, Any]) -> Table:
+    """Return the settings of a mixture that lost least, with their weights in it."""
+    table = Table("setting", "average loss", "weight")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for one in known["settings"][:TOP]:
+        table.add_row(escape(one["setting"]), f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
+    more = known["settings"][TOP:]
+    if more:
+        table.add_row(f"{len(more)} others", f"≥ {more[0]['loss']:.6f}", f"{sum(m['posterior'] for m in more):.4f}")
+    return table
+
+
+def print_problems(problems: Problems, console: Console) -> None:
+    """Say what was left out."""
+    if problems.count:
+        console.print(f"{problems.count:,} malformed examples were left out, such as:", style="yellow")
+        for message in problems.messages[:TOP]:
+            console.print(f"  {message}", markup=False, highlight=False)
+
+
+def jsonable(report: Report | None) -> Any:
+    """Return a report as JSON has room for it."""
+    if report is None:
+        return None
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in asdict(report).items()}

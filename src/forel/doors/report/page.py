@@ -1,0 +1,166 @@
+"""The page: what was trained, how good it is, plots, the largest weights, what could not be read, and the command."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from forel.doors.report import plots
+from forel.doors.report.markup import Element, html, tag
+from forel.learner.mixture import Mixture
+from forel.learner.settings import Settings
+from forel.store.outputs import replacing
+from forel.training.history import History
+from forel.training.progressive import Report
+from forel.training.train import Trained
+
+__all__ = ["page", "write_report"]
+
+LARGEST = 20
+
+
+def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
+    """Write a report to a file, all or not at all; the arguments are those of :func:`page`."""
+    text = page(trained, history, **about)
+    with replacing(path) as write:
+        write(text)
+
+
+def page(
+    trained: Trained, history: History, *, source: Sequence[str] = (), command: str = "", version: str = ""
+) -> str:
+    """Return a report as the text of an HTML page.
+
+    Parameters
+    ----------
+    trained, history : what came of training, and its course
+    source : the files
+    command : which command would do the same
+    version : of forel
+
+    >>> from forel.training.train import train
+    >>> history = History()
+    >>> clicks = [{"site": "<news>", "click": 1}, {"site": "shop", "click": 0}] * 50
+    >>> text = page(train(clicks, label="click", bits=10, names=True, progress=history), history)
+    >>> "site^&lt;news&gt;" in text, "<script" in text, "http" in text
+    (True, False, False)
+    """
+    settings = trained.model.settings
+    columns = {"progressive": trained.report}
+    if len(trained.passes) > 1:
+        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
+    if trained.holdout is not None:
+        columns["held out"] = trained.holdout
+    unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
+    figures = [
+        plots.losses(history.curves["loss"], unit),
+        plots.calibration(trained.report),
+        _mixture(trained, history),
+        *_proof(trained, history, unit),
+    ]
+    main = tag(
+        "main",
+        tag("h1", "Training report"),
+        tag("p", _lead(trained, source)),
+        _measures(columns, settings.title),
+        tag("div", *figures, class_="figures"),
+        tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
+        _problems(trained),
+        tag("section", tag("h2", "Settings"), _facts(trained, source)),
+        tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
+        tag("footer", f"forel {version}".strip()),
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "Training report"),
+        tag("link", rel="icon", href="data:,"),  # so that no browser asks for one
+        tag("style", (files("forel.doors.report") / "style.css").read_text("utf-8")),
+    )
+    return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
+
+
+def _lead(trained: Trained, source: Sequence[str]) -> str:
+    passes = len(trained.passes)
+    speed = passes * trained.rows / max(trained.seconds, 1e-9)
+    where = f" from {', '.join(source)}" if source else ""
+    often = f", {passes} times" if passes > 1 else ""
+    return f"{trained.rows:,} rows{where}{often}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows a second."
+
+
+def _measures(columns: dict[str, Report], loss: str) -> Element:
+    each = {column: {name: (f, text) for f, name, text in r.lines(loss)} for column, r in columns.items()}
+    body = []
+    for name in next(iter(each.values())):
+        cells = []
+        for column, report in columns.items():
+            field, text = each[column].get(name, ("", ""))
+            value = repr(getattr(report, field)) if field else ""
+            cells.append(
+                tag("td", tag("data", text, value=value, id=f"{column.split(',')[0]} {field}".replace(" ", "-")))
+            )
+        body.append(tag("tr", tag("th", name, scope="row"), *cells))
+    head = tag("tr", tag("td"), *(tag("th", column, scope="col") for column in columns))
+    caption = tag("caption", "How good predictions were")
+    return tag(
+        "div", tag("table", caption, head, *body), class_="scroll", tabindex="0", role="region", aria_label="table"
+    )
+
+
+def _mixture(trained: Trained, history: History) -> Element | None:
+    curves, model = history.curves.get("shares"), trained.model
+    return plots.mixture(curves, str(model.guarantee())) if curves and isinstance(model, Mixture) else None
+
+
+def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:
+    curves = history.curves.get("proof")
+    if not curves:
+        return []
+    return [plots.proof(curves, unit), plots.floor(curves, unit, trained.certificate or "")]
+
+
+def _sparsity(trained: Trained) -> str:
+    nonzero, slots = trained.model.nonzeros, trained.model.features
+    named = f"; {len(trained.names):,} features were seen" if trained.names is not None else ""
+    return f"{nonzero:,} of {slots:,} slots have a weight that is not 0 ({nonzero / slots:.2%}){named}."
+
+
+def _largest(trained: Trained) -> list[tuple[str, float]]:
+    model, names = trained.model, trained.names
+    seen = model.seen[model.seen < model.features]
+    column = model.weights_at(seen)[:, 0]
+    top = np.argsort(-np.abs(column), kind="stable")[:LARGEST]
+    chosen = sorted((-float(column[k]), int(seen[k])) for k in top if column[k] != 0)
+    return [(names[k] if names is not None and k in names else f"slot {k}", -weight) for weight, k in chosen]
+
+
+def _problems(trained: Trained) -> Element | None:
+    if not trained.problems.count:
+        return None
+    messages = (tag("li", message) for message in trained.problems.messages)
+    said = f"{trained.problems.count:,} malformed examples were left out, such as:"
+    return tag("section", tag("h2", "Problems"), tag("p", said), tag("ul", *messages))
+
+
+def _facts(trained: Trained, source: Sequence[str]) -> Element:
+    settings = {**asdict(trained.model.settings), "loss": _loss_name(trained.model.settings)}
+    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}  # which nobody asked for
+    facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
+    if len(trained.passes) > 1:
+        facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
+    rows = (
+        tag("tr", tag("th", name.replace("_", " "), scope="row"), tag("td", str(value)))
+        for name, value in facts.items()
+        if value is not None
+    )
+    table = tag("table", tag("caption", "What was asked for"), *rows, class_="facts")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")
+
+
+def _loss_name(settings: Settings) -> str:
+    return str(getattr(settings.piece, "__name__", settings.piece))

@@ -1,0 +1,138 @@
+"""The plots of a report, each a figure with its words; None where there is nothing to show."""
+
+from collections.abc import Mapping
+
+from forel.doors.report.axes import even, fitting
+from forel.doors.report.chart import Marks, chart, legend
+from forel.doors.report.markup import Element, tag
+from forel.training.history import Curve
+from forel.training.progressive import Report
+
+__all__ = ["calibration", "floor", "losses", "mixture", "proof", "weights"]
+
+LINES = ("line one", "line two", "line three")
+
+LOOKS = {
+    "average": ("average so far", "line one"),
+    "since": ("since the point before", "line two"),
+    "held out": ("held out, so far", "line three"),
+    "regret": ("regret at worst", "line one"),
+    "bound": ("bound", "line two"),
+    "loss": ("average loss", "line one"),
+    "floor": ("floor under any fixed model's", "line three"),
+}
+
+
+def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
+    """Return how the loss fell over rows."""
+    title, said = "Loss over rows", "Each row is predicted before it is learned from, so this is what new rows cost."
+    return _over_rows(title, said, curves, ("average", "since", "held out"), f"average {unit}")
+
+
+def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
+    """Return regret and its bound over rows."""
+    said = (
+        "Regret is how much better any fixed model no larger than the learned one could have done on these rows, at "
+        "most; the bound is how much better the theorem allows that model to have done."
+    )
+    return _over_rows("Regret and its bound", said, curves, ("regret", "bound"), f"{unit}, per row", (0.0,))
+
+
+def floor(curves: Mapping[str, Curve], unit: str, words: str) -> Element | None:
+    """Return the loss, and the floor under that of any fixed model, over rows."""
+    said = f"Certificate: {words}."
+    return _over_rows("What was still possible", said, curves, ("loss", "floor"), f"average {unit}")
+
+
+def mixture(curves: Mapping[str, Curve], words: str) -> Element | None:
+    """Return the weights of a mixture's settings over rows: of those that mattered most, and of all others together."""
+    found = {name: curve for name, curve in curves.items() if curve.rows}
+    if not found:
+        return None
+    most = sorted(found, key=lambda name: -(found[name].values[-1] + max(found[name].values)))[: len(LINES)]
+    rows = found[most[0]].rows
+    marks = [
+        Marks(f"{name}: {found[name].values[-1]:.3f}", look, list(zip(rows, found[name].values, strict=True)), True)
+        for name, look in zip(most, LINES, strict=False)
+    ]
+    rest = [sum(curve.values[k] for name, curve in found.items() if name not in most) for k in range(len(rows))]
+    marks.append(Marks(f"all others: {rest[-1]:.3f}", "line faint", list(zip(rows, rest, strict=True))))
+    x, y = fitting("rows learned from", [float(row) for row in rows]), even("weight in the mixture", [0.0, 1.0])
+    said = f"Every row's prediction is mixed from all settings by what each has lost so far: {words}."
+    return _figure("Settings that were mixed", said, chart("Settings that were mixed", said, x, y, marks), marks)
+
+
+def calibration(report: Report) -> Element | None:
+    """Return what came true of what was predicted, by tenths of rows in order of their predictions."""
+    if not report.table:
+        return None
+    points = [(bucket.predicted, bucket.actual) for bucket in report.table]
+    every = [0.0, *(value for pair in points for value in pair)]
+    x, y = even("predicted probability", every), even("share of positives", every)
+    top = x.ticks[-1][0]
+    marks = [
+        Marks("perfect", "line faint", [(0, 0), (top, top)], dots=False),
+        Marks("a tenth", "line one", points, False),
+    ]
+    said = "Rows in order of their predictions, in ten parts: dots on the line are probabilities that came true."
+    columns = ("rows, by importance", "predicted", "actual")
+    lines = [(f"{b.weight:,.6g}", f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]
+    body = [tag("tr", *(tag("td", cell) for cell in line)) for line in lines]
+    caption = tag("caption", "Predicted and actual, by tenths")
+    table = tag("table", caption, tag("tr", *(tag("th", name, scope="col") for name in columns)), *body)
+    plot = chart("Calibration", said, x, y, marks)
+    return _figure("Calibration", said, plot, marks, tag("details", tag("summary", "As a table"), _scrolled(table)))
+
+
+def weights(largest: list[tuple[str, float]]) -> Element | None:
+    """Return the largest weights, a bar each to the left or right of 0."""
+    if not largest:
+        return None
+    reach = max(abs(weight) for _, weight in largest)
+    rows = []
+    for name, weight in largest:
+        width = 50 * abs(weight) / reach
+        bar = tag("rect", x=50 - width if weight < 0 else 50.0, y=1, width=width, height=8)
+        bar.set("class", "down" if weight < 0 else "up")
+        middle = tag("line", x1=50, x2=50, y1=0, y2=10, class_="middle")
+        look = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
+        number = tag("data", f"{weight:+.4f}".replace("-", "−"), value=repr(weight))
+        rows.append(
+            tag(
+                "tr", tag("th", name, scope="row"), tag("td", tag("svg", bar, middle, **look), class_="wide"),
+                tag("td", number),
+            )
+        )  # fmt: skip
+    caption = tag("caption", "The largest weights: to the right, a feature speaks for a larger prediction")
+    head = tag(
+        "tr", tag("th", "feature", scope="col"), tag("th", "−  0  +", scope="col"), tag("th", "weight", scope="col")
+    )
+    return _scrolled(tag("table", caption, head, *rows, id="weights"))
+
+
+def _over_rows(
+    title: str, said: str, curves: Mapping[str, Curve], names: tuple[str, ...], label: str, also: tuple[float, ...] = ()
+) -> Element | None:
+    """Return curves as a figure; numbers that are shown ``also`` widen its scale."""
+    found = {name: curves[name] for name in names if name in curves and curves[name].rows}
+    if not found:
+        return None
+    marks = []
+    for name, curve in found.items():
+        called, look = LOOKS[name]
+        points = list(zip(curve.rows, curve.values, strict=True))
+        marks.append(
+            Marks(f"{called}: {curve.values[-1]:.4f}".replace(": -", ": −"), look, points, dots=len(points) <= 12)
+        )
+    x = fitting("rows learned from", [float(row) for curve in found.values() for row in curve.rows])
+    y = fitting(label, [*also, *(value for curve in found.values() for value in curve.values)])
+    lasts = "; ".join(f"{one.name} after {one.points[-1][0]:,} rows" for one in marks)
+    return _figure(title, said, chart(title, f"{label} over rows learned from. {lasts}.", x, y, marks), marks)
+
+
+def _figure(title: str, said: str, plot: Element, marks: list[Marks], *more: Element) -> Element:
+    return tag("figure", tag("h2", title), plot, legend(marks), tag("figcaption", said), *more)
+
+
+def _scrolled(table: Element) -> Element:
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")

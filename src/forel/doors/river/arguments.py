@@ -1,0 +1,45 @@
+"""What both models are given, as the learner takes it: settings, importances, and numbers of any kind."""
+
+from collections.abc import Hashable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from forel.learner.settings import Settings
+from forel.validation import number, refuse
+
+__all__ = ["importance", "number_of", "settings_of"]
+
+
+def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
+    """Return a model's parameters as settings of one lane."""
+    settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)})
+    if settings.piece not in losses:
+        raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
+    if settings.lanes > 1 or any(np.ndim(getattr(model, name)) for name in ("alpha", "beta", "l1", "l2", "radius")):
+        raise ValueError(
+            "alpha, beta, l1, l2, radius: got a sequence, expected one number each; forel.Linear learns several models "
+            "side by side"
+        )
+    return settings
+
+
+def importance(w: Any) -> float:
+    """Return what multiplies a row's loss."""
+    return number("w", w, "a number of at least 0", low=0.0, high=float(np.finfo(np.float32).max))
+
+
+def number_of(name: Hashable, value: Any, dtype: Any) -> float:
+    """Return a value as a number, or refuse it by its name."""
+    if isinstance(value, str):
+        remedy = "a number; convert it, or put river's preprocessing.OneHotEncoder before the model"
+        raise refuse(f"x[{name!r}]", value, remedy)
+    try:
+        found = float(value)
+        fine = abs(found) <= float(np.finfo(dtype).max)
+    except (TypeError, ValueError, OverflowError):
+        fine = False
+    if not fine:
+        raise refuse(f"x[{name!r}]", value, f"a finite number within the range of {dtype}")
+    return found

@@ -1,0 +1,285 @@
+"""Classification for river: one lane for two classes, one a class for more, as classes come."""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+from river.utils import dataframe
+from scipy.special import log_expit, log_softmax
+
+from forel.doors.river.arguments import importance, settings_of
+from forel.doors.river.frames import columns_of, importances, targets
+from forel.doors.river.learner import Labels, Learner, Target
+from forel.learner.certificate import Certificate
+from forel.learner.rows import Rows
+from forel.validation import refuse
+
+__all__ = ["LinearClassifier"]
+
+LOSSES = ("logistic", "hinge", "squared_hinge")
+# Lanes as soon as there are more than two classes, and when these have all got one; from the last on, parts of so many
+# lanes are added, so that however many classes come, only these kernels are compiled.
+WIDTHS = (4, 16, 64)
+
+
+class LinearClassifier(base.MiniBatchClassifier):
+    r"""A linear classifier for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+
+    Parameters
+    ----------
+    alpha, beta : of the rate
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether there is a constant feature, which is not penalised
+    bits : None for a slot a name, however many come; 22 hashes them into 2^22 slots, and keeps no names
+    dtype : "float64", or "float32" for half the memory
+    certified : whether :meth:`certificate` can be asked for
+
+    Two classes are one model, of the second against the first; True is always the second. With a third, each class has
+    a model against the rest, which begins with the class's first row; the first two go on from what they learned.
+
+    >>> model = LinearClassifier(alpha=1.0)
+    >>> for _ in range(20):
+    ...     model.learn_one({"viagra": 1, "offer": 1}, "spam")
+    ...     model.learn_one({"meeting": 1, "offer": 1}, "ham")
+    >>> model.predict_one({"viagra": 1})
+    'spam'
+    >>> {label: round(p, 1) for label, p in model.predict_proba_one({"meeting": 1, "never seen": 1}).items()}
+    {'spam': 0.1, 'ham': 0.9}
+    >>> list(model.weights)
+    ['viagra', 'offer', 'meeting']
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 1.0,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str = "adagrad",
+        loss: str = "logistic",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._y_name: str | None = None
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes so far: False and True with the first of either, others in the order they came."""
+        return list(self._learner.codes)
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one row; ``w`` multiplies its loss."""
+        weight = 1.0 if w == 1.0 else importance(w)
+        learner = self._learner
+        codes = learner.codes
+        code = codes.get(y)
+        row = x if code is None else learner.learn(x, code, weight, codes)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: self._target(y))
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
+        """Return the probability of each class so far; names that were never learned from have weight 0."""
+        self._needs_probabilities()
+        found, codes = self._learner.margins(x)
+        if len(codes) == 2:
+            first, second = codes
+            p = _expit(found)
+            return {first: 1.0 - p, second: p}
+        return dict(zip(codes, _shares(np.reshape(found, (1, -1)), len(codes))[0].tolist(), strict=True))
+
+    def predict_one(self, x: dict[Hashable, Any], **_: Any) -> Any:
+        """Return the class with the largest margin; None before the first row."""
+        found, codes = self._learner.margins(x)
+        return _winners(np.reshape(found, (1, -1)), list(codes))[0]
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
+        height, learner = len(X), self._learner
+        labels, name = targets(y, height)
+        for label in labels:
+            _check(label)
+        weight = importances(w, height, learner.lanes.dtype)
+        columns = columns_of(X, self.bits, learner.lanes.dtype)
+        with learner.guard.changing():
+            rows, start = columns.at(learner.slots(columns.names)), 0
+            while start < height:
+                if labels[start] not in learner.codes:
+                    self._admission(learner.codes, labels[start])()
+                # A row that brings a new class begins a new piece, since the class's model begins with it.
+                stop = next((k for k in range(start, height) if labels[k] not in learner.codes), height)
+                codes = np.array([learner.codes[label] for label in labels[start:stop]], learner.lanes.dtype)
+                indptr = rows.indptr[start : stop + 1]
+                learner.learn_rows(Rows(indptr, rows.indices, rows.values), codes, weight[start:stop])
+                start = stop
+            self._y_name = name
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return the probabilities for a frame, a column a class, as a frame of its kind."""
+        self._needs_probabilities()
+        found, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        shares = _shares(found, len(codes))
+        columns = {label: shares[:, k] for k, label in enumerate(codes)}
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the classes predicted for a frame, as a series of its kind."""
+        margins, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        found = _winners(margins, list(codes))
+        return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Any, Any]:
+        """The weight of each name, exact zeros included; with more than two classes, a dict of them for each class.
+
+        Two classes have one set of weights, of the second against the first. By slot where names are hashed.
+        """
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.weights()
+            return {label: self._learner.weights(k) for k, label in enumerate(self._learner.codes)}
+
+    @property
+    def intercept(self) -> Any:
+        """The weight of the constant feature, for each class where there are more than two; 0 without ``bias``."""
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.bias()
+            return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
+
+    def certificate(self, label: Any = None) -> Certificate:
+        """Return what is proved of the model, or of one class's; coordinates as in ``weights``, the bias last."""
+        with self._learner.guard.reading():
+            classes, begun = self.classes, self._learner.begun
+            if len(classes) <= 2:
+                return self._learner.certificate()
+            if label not in classes:
+                raise refuse("label", label, f"one of the classes {classes}, each of which has a model")
+            lane = classes.index(label)
+            proof = self._learner.certificate(lane)
+        late, weight = begun[lane]
+        proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
+        if late and (self.penalty_weight == "every" or self.rate == "root"):
+            void = f"the class {label!r} came after {late} rows, which its penalty or rate counted"
+            return replace(proof, void=proof.void or void)
+        return proof
+
+    def _needs_probabilities(self) -> None:
+        if self.loss != "logistic":
+            raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
+
+    def _target(self, y: Any) -> Target:
+        """Return the codes of classes, and that of one or what makes room for a new class and returns its code."""
+        codes = self._learner.codes
+        code = codes.get(y)
+        return codes, self._admission(codes, y) if code is None else code
+
+    def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
+        """Return what makes room for a new class, inside a change, and returns its code."""
+        _check(y)
+        learner, signs = self._learner, self.loss != "logistic"
+        new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
+        known = len(codes)
+        two = known + len(new) <= 2
+        # Hashes and comparisons of classes may run anybody's code, and do so before anything is changed.
+        low = -1.0 if two and signs else 0.0
+        labels = [*codes, *new]
+        after = dict(zip(labels, (low, 1.0) if two else map(float, range(len(labels))), strict=False))
+        code: float = after[y]
+
+        def admit() -> float:
+            if not two:
+                self._make_lane(known, "signs" if signs else "classes")
+            late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
+            learner.codes, learner.begun = after, learner.begun + (late,) * len(new)
+            return code
+
+        return admit
+
+    def _make_lane(self, known: int, kind: Labels) -> None:
+        """Make a lane that has learned nothing after those of the classes known so far."""
+        learner = self._learner
+        width = learner.lanes.lanes
+        if known == 2:
+            learner.widen(WIDTHS[0], kind)
+            part, width = learner.lanes, WIDTHS[0]
+            # The losses are even, f(m, y) = f(−m, −y): the first class's model is the second's with its sign changed,
+            # and of all that is kept only n does not change it.
+            part.state[:, :, 1] = part.state[:, :, 0]
+            part.state[:, 0, 0] = 0 - part.state[:, 0, 0]
+            part.state[:, 2:, 0] = 0 - part.state[:, 2:, 0]
+            part.sums[:, 1] = part.sums[:, 0]
+            if part.mark.size > 1:
+                part.mark.reshape(-1, width)[:, 1] = part.mark.reshape(-1, width)[:, 0]
+        elif known == width < WIDTHS[-1]:
+            learner.widen(next(w for w in WIDTHS if w > known), kind)
+        elif known == width * len(learner.parts):
+            learner.extend()
+        else:
+            # A lane without a class has learned that every row is of the rest.
+            part, lane = learner.parts[known // width], known % width
+            part.state[:, :, lane] = 0
+            part.sums[[0, 1, 2, 4, 5], lane] = 0  # all but the ticks, which are the clock's
+
+
+def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:
+    """Return the probabilities of the known classes from margins, a column a class."""
+    if known < 2:
+        return np.ones((len(found), known))
+    held = found[:, : known if known > 2 else 1].astype(np.float64)
+    each = np.hstack([-held, held]) if known == 2 else held
+    shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
+    return shares
+
+
+def _winners(found: NDArray[Any], known: list[Any]) -> list[Any]:
+    """Return the class with the largest margin for each row; None where there is no class yet."""
+    if len(known) < 2:
+        return (known or [None]) * len(found)
+    best = found[:, 0] > 0 if len(known) == 2 else found[:, : len(known)].argmax(axis=1)
+    return [known[int(k)] for k in best]
+
+
+def _check(y: Any) -> None:
+    if y is None or y != y:
+        raise refuse("y", y, "a class: True or False, a name, a number")
+
+
+def _expit(m: float) -> float:
+    if m >= 0:
+        return 1 / (1 + math.exp(-m))
+    e = math.exp(m)
+    return e / (1 + e)

@@ -1,0 +1,134 @@
+"""Regression for river: the margin is the prediction."""
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from forel.doors.river.arguments import importance, settings_of
+from forel.doors.river.frames import columns_of, importances, targets
+from forel.doors.river.learner import Learner
+from forel.learner.certificate import Certificate
+from forel.losses import MarginLoss
+from forel.validation import refuse
+
+__all__ = ["LinearRegressor"]
+
+LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
+
+
+class LinearRegressor(base.MiniBatchRegressor):
+    r"""A linear regression for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+
+    Parameters
+    ----------
+    alpha, beta : of the rate; predictions far from 0 need a large alpha
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
+        ``Quantile(0.9)``
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether there is a constant feature, which is not penalised
+    bits : None for a slot a name, however many come; 22 hashes them into 2^22 slots, and keeps no names
+    dtype : "float64", or "float32" for half the memory
+    certified : whether :meth:`certificate` can be asked for
+
+    >>> model = LinearRegressor(alpha=1.0)
+    >>> for k in range(400):
+    ...     model.learn_one({"a": k % 4, "b": k % 3 == 0}, 2 * (k % 4) + 1)
+    >>> round(model.predict_one({"a": 4, "b": False}), 1)
+    9.0
+    >>> round(model.weights["a"], 1), round(model.intercept, 1)
+    (2.0, 1.0)
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 1.0,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str = "adagrad",
+        loss: str | MarginLoss = "squared",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+        self._y_name: str | None = None
+
+    def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
+        """Learn from one row; ``w`` multiplies its loss."""
+        target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
+        row = learner.learn(x, target, weight)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: (learner.codes, target))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Return the prediction for a row; names that were never learned from have weight 0."""
+        found, _ = self._learner.margins(x)
+        return found  # type: ignore[no-any-return]
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
+        height = len(X)
+        given, name = targets(y, height)
+        labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
+        weight = importances(w, height, labels.dtype)
+        columns, learner = columns_of(X, self.bits, labels.dtype), self._learner
+        with learner.guard.changing():
+            learner.learn_rows(columns.at(learner.slots(columns.names)), labels, weight)
+            self._y_name = name
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predictions for a frame, as a series of its kind."""
+        found, _ = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Hashable, float]:
+        """The weight of each name that was learned from, exact zeros included; by slot where names are hashed."""
+        return self._learner.weights()
+
+    @property
+    def intercept(self) -> float:
+        """The weight of the constant feature; 0 without ``bias``."""
+        return self._learner.bias()
+
+    def certificate(self) -> Certificate:
+        """Return what is proved so far; its coordinates are those of ``weights`` in order, and the bias last."""
+        return self._learner.certificate()
+
+    def _target(self, y: Any) -> float:
+        try:
+            target = math.nan if isinstance(y, str) else float(y)
+        except (TypeError, ValueError, OverflowError):
+            target = math.nan
+        if not abs(target) <= self._largest:
+            raise refuse("y", y, f"a finite number within the range of {self._learner.lanes.dtype}")
+        return target

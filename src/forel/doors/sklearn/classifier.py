@@ -1,0 +1,212 @@
+"""Classification: one model for two classes, one a class for more."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_expit, log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+
+from forel.doors.sklearn import shared
+from forel.learner.mixture import Mixture
+from forel.validation import refuse
+
+__all__ = ["FTRLClassifier"]
+
+LOSSES = ("logistic", "hinge", "squared_hinge", "softmax")
+
+
+def _logistic(estimator: Any) -> bool:
+    if estimator.loss not in ("logistic", "softmax"):
+        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic' or 'softmax'")
+    return True
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_with_logistic: Callable[[F], F] = available_if(_logistic)  # scikit-learn says no types; said here once
+
+
+class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A linear classifier learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+
+    Parameters
+    ----------
+    alpha : the scale of the rate, for one model; a tuple for several, mixed; None to mix ``lanes`` settings that suit
+        most data
+    beta : of the rate; None for 1, or 0.01 where ``alpha`` is None
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or among what is mixed where ``alpha`` is None
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1)); None for the first, or the
+        second where ``alpha`` is None
+    loss : "logistic", "hinge", "squared_hinge", "softmax" (all classes in one loss), or your own function of margin and
+        label (0 or 1), which returns value and slope
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    fit_intercept : whether there is a constant feature, which is not penalised
+    passes : of ``fit`` over the rows; ``partial_fit`` makes one
+    shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
+    dtype : "float32", or "float64" for twice the memory and more digits
+    warm_start : whether ``fit`` goes on with the model it has
+    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
+    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
+    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
+        best of them, whose weights are ``coef_``
+
+    Two classes are one model, more are one model a class against the rest. A sample weight multiplies a row's loss.
+
+    >>> X, y = np.eye(2, dtype=np.float32), ["ham", "spam"]
+    >>> model = FTRLClassifier(alpha=1.0, passes=10).fit(X, y)
+    >>> model.predict(X)
+    array(['ham', 'spam'], dtype='<U4')
+    >>> model.predict_proba(X).round(1)
+    array([[0.8, 0.2],
+           [0.2, 0.8]])
+    >>> print(FTRLClassifier(lanes=4, passes=10).fit(X, y).guarantee_.against)  # nothing chosen
+    the best of 4 settings over 2 rows, which is alpha=0.224, l1=0.1
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: Any = None,
+        beta: Any = None,
+        l1: Any = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: Any = "logistic",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        passes: int = 1,
+        shuffle: bool = False,
+        random_state: Any = None,
+        dtype: Any = "float32",
+        warm_start: bool = False,
+        certified: bool = False,
+        lanes: int = 16,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.dtype = dtype
+        self.warm_start = warm_start
+        self.certified = certified
+        self.lanes = lanes
+        self.seed = seed
+
+    @shared.learns
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
+        """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
+        continues = bool(self.warm_start) and shared.is_fitted(self)
+        return self._learn(X, y, self.classes_ if continues else None, sample_weight, continues, self.passes)
+
+    @shared.learns
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> "FTRLClassifier":
+        """Learn from each row in turn, going on from what was learned; the first call needs all ``classes``."""
+        continues = shared.is_fitted(self)
+        if classes is None and not continues:
+            raise ValueError("classes: got None, expected all classes at the first call of partial_fit")
+        known = self.classes_ if classes is None else unique_labels(classes)
+        if continues and not np.array_equal(known, self.classes_):
+            raise refuse("classes", classes, f"{self.classes_.tolist()}, as at the start")
+        return self._learn(X, y, known, sample_weight, continues, None)
+
+    def _learn(
+        self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
+    ) -> "FTRLClassifier":
+        X, y = shared.validate(self, X, y, reset=not continues)
+        if y.dtype.kind not in "biuSU":  # all of which are classes; others are looked at one by one
+            check_classification_targets(y)
+        classes = np.unique(y) if classes is None else classes
+        if classes.size < 2:
+            raise ValueError(f"y: got the one class {classes.tolist()}, expected at least two classes")
+        labels = _encode(y, classes)
+        several = classes.size if classes.size > 2 or self.loss == "softmax" else None
+        model = shared.begin(self, LOSSES, continues, X.shape[1], several)
+        if several is None and model.settings.signed:
+            labels = 2 * labels - 1
+        shared.train(self, model, X, labels, sample_weight, passes)
+        self.classes_ = classes
+        return self
+
+    @shared.predicts
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the margins: of the second of two classes, or a column a class."""
+        found = shared.margins(self, X)
+        if found.shape[1] == 1:
+            return found[:, 0]
+        # Two classes with a margin each, as softmax has them, are told apart by the difference.
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+    @shared.predicts
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the largest margin for each row."""
+        found = shared.margins(self, X)
+        best = found[:, 0] > 0 if found.shape[1] == 1 else found.argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        return chosen
+
+    @_with_logistic
+    @shared.predicts
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of each class's probability, finite however large a margin is."""
+        found = shared.margins(self, X).astype(np.float64)
+        # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
+        each = np.hstack([-found, found]) if found.shape[1] == 1 else found
+        done = self.loss == "softmax" or (isinstance(self._model, Mixture) and found.shape[1] > 1)
+        logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
+        return logs
+
+    @_with_logistic
+    @shared.predicts
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return each class's probability, a row an example."""
+        probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
+        return weights
+
+    coef_ = property(shared.coef)
+    intercept_ = property(shared.intercept)
+    t_ = property(shared.rounds)
+    progressive_loss_ = property(shared.progressive_loss)
+    certificate_ = property(shared.certificate)
+    guarantee_ = property(shared.guarantee)
+    sparsify = shared.sparsify
+    densify = shared.densify
+    __sklearn_is_fitted__ = shared.is_fitted
+    __stored__ = shared.stored
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return each label's place among the classes, which are sorted."""
+    places = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    strange = classes[places] != y
+    if np.any(strange):
+        new = np.unique(y[strange]).tolist()
+        raise ValueError(f"y: got the new class {new[0]!r}, expected one of the classes {classes.tolist()}")
+    return places

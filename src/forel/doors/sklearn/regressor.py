@@ -1,0 +1,136 @@
+"""Regression: the margin is the prediction, or its logarithm for counts."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from forel.doors.sklearn import shared
+
+__all__ = ["FTRLRegressor"]
+
+MOST = np.float32(88)
+LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
+
+
+class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A linear regression learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+
+    Parameters
+    ----------
+    alpha : the scale of the rate, for one model; a tuple for several, mixed; None to mix ``lanes`` settings that suit
+        most data
+    beta : of the rate; None for 1, or 0.01 where ``alpha`` is None
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or among what is mixed where ``alpha`` is None
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1)); None for the first, or the
+        second where ``alpha`` is None
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
+        exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or your own function of margin
+        and label, which returns value and slope
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    fit_intercept : whether there is a constant feature, which is not penalised
+    passes : of ``fit`` over the rows; ``partial_fit`` makes one
+    shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
+    dtype : "float32", or "float64" for twice the memory and more digits
+    warm_start : whether ``fit`` goes on with the model it has
+    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
+    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
+    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
+        best of them, whose weights are ``coef_``
+
+    A sample weight multiplies a row's loss.
+
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0]
+    >>> FTRLRegressor(alpha=1.0, passes=100).fit(X, y).predict([[4.0]]).round(2)
+    array([9.], dtype=float32)
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: Any = None,
+        beta: Any = None,
+        l1: Any = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: Any = "squared",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        passes: int = 1,
+        shuffle: bool = False,
+        random_state: Any = None,
+        dtype: Any = "float32",
+        warm_start: bool = False,
+        certified: bool = False,
+        lanes: int = 16,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.dtype = dtype
+        self.warm_start = warm_start
+        self.certified = certified
+        self.lanes = lanes
+        self.seed = seed
+
+    @shared.learns
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
+        """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
+        return self._learn(X, y, sample_weight, bool(self.warm_start) and shared.is_fitted(self), self.passes)
+
+    @shared.learns
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
+        """Learn from each row in turn, going on from what was learned."""
+        return self._learn(X, y, sample_weight, shared.is_fitted(self), None)
+
+    def _learn(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
+    ) -> "FTRLRegressor":
+        X, y = shared.validate(self, X, y, reset=not continues, y_numeric=True)
+        model = shared.begin(self, LOSSES, continues, X.shape[1])
+        shared.train(self, model, X, y, sample_weight, passes)
+        return self
+
+    @shared.predicts
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the prediction for each row."""
+        found: NDArray[Any] = shared.margins(self, X)[:, 0]
+        # Beyond what float32 can hold a mean is as large as it can be.
+        return np.exp(np.minimum(found, MOST)) if self._model.settings.piece == "poisson" else found
+
+    def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
+        first: NDArray[Any] = weights[0]
+        return first
+
+    coef_ = property(shared.coef)
+    intercept_ = property(shared.intercept)
+    t_ = property(shared.rounds)
+    progressive_loss_ = property(shared.progressive_loss)
+    certificate_ = property(shared.certificate)
+    guarantee_ = property(shared.guarantee)
+    sparsify = shared.sparsify
+    densify = shared.densify
+    __sklearn_is_fitted__ = shared.is_fitted
+    __stored__ = shared.stored
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,253 @@
+"""What both estimators do: settings from parameters, validated rows, passes over them, and what was learned.
+
+Functions rather than a base class: those that take an estimator first are put into both classes as they are.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from forel.learner.grid import settle
+from forel.learner.guard import Guard
+from forel.learner.linear import Linear, Settings, rows_of
+from forel.learner.mixture import Mixture
+from forel.validation import real, refuse, vector, whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+UNSAID = ("alpha", "beta", "l1", "rate")  # what may be None: as is best for most
+
+
+def guard_of(estimator: Any) -> Guard:
+    """Return the estimator's guard, which comes with its first fit: scikit-learn wants constructors to do nothing."""
+    guard: Guard = vars(estimator).setdefault("_guard", Guard())
+    return guard
+
+
+def learns(method: F) -> F:
+    """Let a method train an estimator, one call at a time."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        with guard_of(self).changing():
+            return method(self, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]
+
+
+def predicts(method: F) -> F:
+    """Let a method answer by a whole state of an estimator, beside others that do."""
+
+    @wraps(method)
+    def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        guard = vars(self).get("_guard")
+        return method(self, *args, **kwargs) if guard is None else guard.read(lambda: method(self, *args, **kwargs))
+
+    return guarded  # type: ignore[return-value]
+
+
+def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
+    """Return the estimator's parameters as settings, of one model or of several to be mixed."""
+    if isinstance(estimator.loss, str) and estimator.loss not in losses:
+        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
+    shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
+    return settle(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
+
+
+def dtype_of(estimator: Any) -> np.dtype[Any]:
+    """Return the type of number that the estimator learns in."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(estimator.dtype)
+    except TypeError:
+        raise refuse("dtype", estimator.dtype, "float32 or float64") from None
+    if dtype not in (np.float32, np.float64):
+        raise refuse("dtype", estimator.dtype, "float32 or float64")
+    return dtype
+
+
+def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
+    """Return X, or X and y, as scikit-learn understands them; feature names and counts are set or checked."""
+    # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
+    dtypes = [dtype_of(estimator), np.float32, np.float64]
+    for name, given in (("X", X), ("y", y)):
+        if isinstance(given, np.ma.MaskedArray):
+            real(name, given)  # scikit-learn would drop the mask; complex numbers it refuses itself
+    return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
+
+
+def begin(
+    estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
+) -> Linear | Mixture:
+    """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
+    settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
+    if not continues:
+        kind = Mixture if settings.lanes > 1 else Linear
+        return kind(features, settings, classes, dtype, bool(estimator.certified))
+    model: Linear | Mixture = estimator._model
+    changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
+    changed += ["dtype"] if dtype != model.dtype else []
+    changed += ["certified"] if bool(estimator.certified) != model.certified else []
+    if changed:
+        # The state holds rates and penalties of the rounds so far; read with others it would mean another model.
+        names = ", ".join(changed).replace("bias", "fit_intercept")
+        raise ValueError(
+            f"{names}: got another value than at the start, expected the same; fit without warm_start anew"
+        )
+    return model
+
+
+def train(
+    estimator: Any,
+    model: Linear | Mixture,
+    X: Any,
+    labels: NDArray[Any],
+    sample_weight: Any,
+    passes: int | None,
+) -> None:
+    """Let the model learn from the rows, once and in order for None passes, and keep it only when that went well."""
+    weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
+    turns = 1 if passes is None else whole("passes", passes, low=1)
+    random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
+    if turns > 1 or random is not None:
+        # Checked and converted once for all passes, and before rows are picked from it: scipy trusts a matrix's parts.
+        rows = rows_of(X, model.features, model.dtype)
+        X = rows if random is None else sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
+    before, first = float(np.sum(model.loss)), 0.0
+    for turn in range(turns):
+        # Rows that were seen before say nothing about which setting is best.
+        learn = model.again if isinstance(model, Mixture) and turn > 0 else model.learn
+        order = None if random is None else random.permutation(len(labels))
+        if order is None:
+            learn(X, labels, weight)
+        else:
+            learn(X[order], labels[order], None if weight is None else weight[order])
+        # Only in the first pass is a row's loss that of a model which has not seen it.
+        first = float(np.sum(model.loss)) - before if turn == 0 else first
+    if model is not getattr(estimator, "_model", None):
+        estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
+    suffered, seen = estimator._progress
+    estimator._progress = suffered + first, seen + (len(labels) if weight is None else float(weight.sum()))
+    estimator.n_iter_ = turns
+
+
+def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
+    """Return sample weights as numbers of at least 0, one a row; all may be 0 only in a piece of a stream."""
+    given = np.asarray(real("sample_weight", sample_weight))
+    held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
+    if held.min() < 0:
+        k = int(np.argmax(held < 0))
+        raise ValueError(f"sample_weight: got {held[k]} in row {k}, expected numbers of at least 0")
+    if not (stream or held.any()):
+        raise ValueError("sample_weight: got only zeros, expected a row with a weight above 0")
+    return held
+
+
+def margins(estimator: Any, X: Any) -> NDArray[Any]:
+    """Return the margin of every row and lane."""
+    check_is_fitted(estimator)
+    X = validate(estimator, X)
+    model: Linear | Mixture = estimator._model
+    return model.margins(X)
+
+
+def coef(estimator: Any) -> Any:
+    """The weights, exact zeros included, of a mixture those of its best setting; a CSR array after ``sparsify``."""
+    check_is_fitted(estimator)
+    weights = estimator._shaped(np.ascontiguousarray(estimator._model.weights.T))
+    return sparse.csr_array(weights) if estimator._sparse else weights
+
+
+def intercept(estimator: Any) -> NDArray[Any]:
+    """The weight of the constant feature, one a model; 0 without ``fit_intercept``."""
+    check_is_fitted(estimator)
+    model: Linear | Mixture = estimator._model
+    return model.bias
+
+
+def rounds(estimator: Any) -> int:
+    """How many rows were learned from, passes included."""
+    check_is_fitted(estimator)
+    return int(estimator._model.rounds)
+
+
+def progressive_loss(estimator: Any) -> float:
+    """The mean loss of each row before it was learned from, in the first pass; of all classes together."""
+    check_is_fitted(estimator)
+    suffered, seen = estimator._progress
+    return suffered / seen if seen else 0.0
+
+
+def guarantee(estimator: Any) -> Any:
+    """How much more than the best of its settings a mixture lost, and the most that it can have lost."""
+    check_is_fitted(estimator)
+    if not isinstance(estimator._model, Mixture):
+        raise AttributeError("guarantee_ is of a mixture of settings; leave out alpha, or give several")
+    return estimator._model.guarantee()
+
+
+def certificate(estimator: Any) -> Any:
+    """What is proved of the rows seen so far, passes included; a list of one a class for several models."""
+    check_is_fitted(estimator)
+    model: Linear | Mixture = estimator._model
+    if not model.certified:
+        raise AttributeError("certificate_ needs certified=True, from the first row on")
+    with model._guard.reading():
+        proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
+    return proofs[0] if len(proofs) == 1 else proofs
+
+
+def sparsify(self: Any) -> Any:
+    """Show ``coef_`` as a CSR array; learning goes on as before."""
+    check_is_fitted(self)
+    self._sparse = True
+    return self
+
+
+def densify(self: Any) -> Any:
+    """Show ``coef_`` as a dense array."""
+    check_is_fitted(self)
+    self._sparse = False
+    return self
+
+
+def is_fitted(self: Any) -> bool:
+    """Tell scikit-learn whether there is a model."""
+    return hasattr(self, "_model")
+
+
+def stored(self: Any) -> tuple[Linear | Mixture, dict[str, Any]]:
+    """Return what a file keeps of an estimator: its learner, and what it knows besides, as JSON holds it."""
+    check_is_fitted(self)
+    if not isinstance(self.random_state, int | np.integer | None):
+        expected = "a whole number or None, which a file can hold; set_params(random_state=0) before saving"
+        raise refuse("random_state", self.random_state, expected)
+    known: dict[str, Any] = {
+        "passes": int(self.passes),
+        "shuffle": bool(self.shuffle),
+        "random_state": None if self.random_state is None else int(self.random_state),
+        "warm_start": bool(self.warm_start),
+        "progress": [float(number) for number in self._progress],
+        "sparse": bool(self._sparse),
+        "n_iter": int(self.n_iter_),
+        "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
+        "class": type(self).__name__,
+        "lanes": int(self.lanes),
+        "unsaid": [name for name in UNSAID if getattr(self, name) is None],
+    }
+    if hasattr(self, "classes_"):
+        known["classes"] = pack_classes(self.classes_)
+    return self._model, known
+
+
+def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the classes of a classifier as JSON: the type of their array, and their values."""
+    values = classes.tolist()
+    if classes.dtype.kind not in "biufU" and not (classes.dtype.kind == "O" and all(type(v) is str for v in values)):
+        raise refuse("classes_", values, "numbers or text, which a file can hold; encode the labels before fitting")
+    return {"dtype": classes.dtype.str, "values": values}

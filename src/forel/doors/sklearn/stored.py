@@ -1,0 +1,76 @@
+"""From a file back to an estimator that predicts the same and goes on learning."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.doors.sklearn import classifier
+from forel.doors.sklearn.classifier import FTRLClassifier
+from forel.doors.sklearn.regressor import FTRLRegressor
+from forel.doors.sklearn.shared import UNSAID, guard_of
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
+from forel.store import Stored
+from forel.validation import refuse
+
+__all__ = ["estimator_of"]
+
+KINDS: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FTRLRegressor}
+LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
+
+
+def estimator_of(stored: Stored) -> Any:
+    """Return the estimator that was saved, or one around a learner that was saved by itself.
+
+    A learner by itself becomes a classifier where its loss is one for classes, which are then 0, 1, and so on, or −1
+    and 1 for a hinge loss, and a regressor otherwise.
+
+    >>> import pathlib, tempfile
+    >>> from forel.store import load, save
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
+    >>> save(path, FTRLClassifier(alpha=1.0).fit([[1.0, 0.0], [0.0, 1.0]], ["ham", "spam"]))
+    >>> estimator_of(load(path)).predict([[0.0, 1.0]])
+    array(['spam'], dtype='<U4')
+    """
+    model = stored.model
+    if not isinstance(model, Linear | Mixture):
+        raise refuse("stored", stored, "a file of a learner; what was stored for serving only predicts")
+    if isinstance(model, Linear) and model.settings.lanes > 1:
+        raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")
+    known = stored.estimator or {}
+    named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
+    kind = KINDS[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
+    parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
+    parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in UNSAID)
+    estimator = kind(
+        **parameters,
+        fit_intercept=model.settings.bias,
+        dtype=model.dtype.name,
+        certified=model.certified,
+        **{name: known[name] for name in LEARNING if name in known},
+    )
+    suffered, seen = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
+    estimator._model, estimator._progress = model, (suffered, seen)
+    estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
+    estimator.n_features_in_ = model.features
+    guard_of(estimator)
+    if known.get("feature_names"):
+        estimator.feature_names_in_ = np.array(known["feature_names"], dtype=object)
+    if kind is FTRLClassifier:
+        estimator.classes_ = _classes(model, known.get("classes"))
+    return estimator
+
+
+def _classes(model: Linear | Mixture, packed: Any) -> NDArray[Any]:
+    if packed is None:
+        if model.classes is None and model.settings.signed:
+            return np.array([-1, 1])
+        return np.arange(model.classes or 2)
+    if np.dtype(packed["dtype"]).kind not in "biufUO":
+        raise refuse("dtype of the classes", packed["dtype"], "numbers or text")
+    classes: NDArray[Any] = np.array(packed["values"], dtype=packed["dtype"])
+    if classes.shape != (model.classes or 2,):
+        raise refuse("classes", packed["values"], f"{model.classes or 2} of them")
+    return classes

@@ -1,0 +1,59 @@
+"""Experts over rounds: who has how much weight in a mixture."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from forel.experts import Mixed
+from forel.theory.plot.canvas import COLORS, FAINT, drawing, figure_of, label_ends, name_axes
+from forel.validation import whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["posterior"]
+
+POINTS = 400  # more do not show
+
+
+def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure":
+    r"""Draw the weights $w_{t,k}$ over rounds as areas that add up to 1, named with the weights at the end.
+
+    Parameters
+    ----------
+    mixed : a table of forecasts that was mixed
+    most : how many experts to show, those with most weight over all rounds; the others become one grey area
+    ax : where to draw, a new figure if not given
+
+    >>> from forel.experts import FixedShare, mix
+    >>> table = {"up": [0.9] * 40, "down": [0.1] * 40}
+    >>> figure = posterior(mix(table, [1] * 20 + [0] * 20, rule=FixedShare(share=0.01)))
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['up: 0.011', 'down: 0.989']
+
+    Survey: section 3.6
+    """
+    most = min(whole("most", most, low=1), len(COLORS))
+    T, K = mixed.expert_losses.shape
+    starts = np.unique(np.linspace(0, T, min(T + 1, POINTS)).astype(int))
+    means = np.add.reduceat(mixed.weights, starts) / np.diff(starts, append=T + 1)[:, None]  # of each stretch
+    order = np.argsort(-mixed.weights.mean(axis=0), kind="stable")
+    shown = np.sort(order[:most])
+    bands = [(mixed.names[k], np.array([k]), COLORS[i]) for i, k in enumerate(shown)]
+    if shown.size < K:
+        rest = np.setdiff1d(np.arange(K), shown)
+        bands.append((f"{rest.size} others", rest, FAINT))
+    with drawing(ax) as axes:
+        base, ends = np.zeros(starts.size), []
+        for name, members, color in bands:
+            top = base + means[:, members].sum(axis=1)
+            axes.fill_between(starts + 1, base, top, color=color, alpha=0.7, linewidth=0, label=name)
+            last = float(mixed.posterior[members].sum())
+            size = f"{last:.3f}" if last >= 0.0005 or last == 0 else "below 0.001"
+            ends.append((f"{name}: {size}", T + 1, float(base[-1] + top[-1]) / 2, color))
+            base = top
+        axes.set(xlim=(1, T + 1), ylim=(0, 1))
+        name_axes(axes, "weight $w_{t,k}$")
+        label_ends(axes, ends)
+        return figure_of(axes)

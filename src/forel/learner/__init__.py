@@ -1,0 +1,1 @@
+"""The fast learner: the survey's separable algorithms on sparse rows, compiled."""

@@ -1,0 +1,243 @@
+r"""The live certificate: from a few running sums, what is proved of a model that learned online.
+
+With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, regret against any fixed
+model is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that of the losses themselves; its worst case
+over a ball is one norm. What is proved before a comparator is chosen is a quadratic in it. For FTRL it is that of the
+Strong FTRL Lemma, $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \sum_t (h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t))$; the sum
+telescopes to $S - h_{0:T}(x_{T+1})$ and so costs nothing. The theorems that follow from the lemma replace the terms of
+that sum by $\frac12\|g_t\|_\star^2$, which without a penalty or a box is the same and is never less. For Mirror Descent
+it is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
+
+What is said of losses needs convexity alone: for slopes $a_t$ at margins $m_t$, whoever chose them, and rows $f_t$ of
+importance $v_t$, $\sum_t v_t \ell_t(f_t \cdot x) \ge \sum_t v_t(\ell_t(m_t) - a_t m_t) + x \cdot \sum_t v_t a_t f_t$.
+"""
+
+import decimal
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forel.theory.norms import L1, L2, LINF
+from forel.validation import Unsupported, Vector, non_negative, vector
+
+__all__ = ["Certificate", "LossFloor", "Snapshot"]
+
+DUALS = {"l2": L2, "l1": LINF, "box": L1}
+LARGE = 1e9  # from here on numbers are written with an exponent
+HUGE = 1e280  # from here on sums of so many losses may have left the range of a double
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is known after a number of rounds; a model's last coordinate is its bias, where it has one.
+
+    Parameters
+    ----------
+    rounds, weight : how many rows were learned from, and the sum of their importances, which averages are taken over
+    loss : what was lost on them in all
+    lower : such that no model loses less than lower + gradients · model
+    gradients : g_{1:T}
+    rounding, slack : how far g_{1:T}, in the Euclidean norm, and ``lower`` may be from what exact sums would be
+    strength, linear, constant, l1, l2, radius : of the bound on the regret
+    result, void : what proves the bound, and why it does not, if so
+    least : a lower bound on any loss
+    bias : whether the last coordinate is one
+    floor_void : why losses are not bounded from below, if so
+
+    >>> from forel.learner.linear import Linear, Settings
+    >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
+    >>> _ = model.learn([[1.0, 0.0], [0.0, 1.0]] * 50, [1, 0] * 50)
+    >>> proof = model.certificate()
+    >>> proof.regret([1.0, -1.0]) <= proof.bound([1.0, -1.0])
+    True
+    >>> proof.loss_floor(l2=2.0) < proof.loss / proof.rounds
+    True
+
+    Survey: Lemma 5 and Theorem 12
+    """
+
+    rounds: int
+    weight: float
+    loss: float
+    lower: float
+    gradients: Vector
+    strength: Vector
+    linear: Vector
+    constant: float
+    l1: Vector
+    l2: Vector
+    radius: float | None
+    result: str
+    void: str = ""
+    rounding: float = 0.0
+    slack: float = 0.0
+    least: float = 0.0
+    bias: bool = False
+    floor_void: str = ""
+
+    def regret(self, model: ArrayLike) -> float:
+        r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which is no less than the true one."""
+        return self.loss - self.lower - float(self.gradients @ self._model(model))
+
+    def bound(self, model: ArrayLike) -> float:
+        """Return the bound that is proved on that regret; the penalty counts as part of the regularizer."""
+        if self.void:
+            raise Unsupported(f"{self.result} is void: {self.void}")
+        x = self._model(model)
+        if self.radius is not None and LINF(x) > self.radius * (1 + 1e-6):
+            raise ValueError(
+                f"model: got a weight of {LINF(x):.6g}, outside the radius {self.radius:.6g}, where {self.result} is "
+                "void; ask of a model within it"
+            )
+        regularizer = 0.5 * float((self.strength * x) @ x) - float(self.linear @ x) + self.constant
+        penalty = float(self.l1 @ np.abs(x)) + 0.5 * float((self.l2 * x) @ x)
+        return regularizer + penalty
+
+    def worst(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
+        """Return the largest regret against any model in a ball: ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1 or |x_i| ≤ box, exactly one."""
+        name, size = _ball(l2=l2, l1=l1, box=box)
+        return self.loss - self.lower + size * DUALS[name](self.gradients)
+
+    def loss_floor(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
+        """Return an average loss below which no fixed model in the ball could have come on the rows seen so far.
+
+        It is a little lower than what the sums give: by what they may have been rounded.
+        """
+        if self.floor_void:
+            raise Unsupported(f"no loss floor: {self.floor_void}")
+        name, size = _ball(l2=l2, l1=l1, box=box)
+        rounding = self.rounding * (math.sqrt(self.gradients.size) if name == "box" else 1.0)
+        total = self.lower - self.slack - size * (DUALS[name](self.gradients) + rounding)
+        return total / (self.weight or 1.0)
+
+    def words(self, model: ArrayLike) -> str:
+        """Return what this says of all models no larger than one, such as the learned one.
+
+        >>> import numpy as np
+        >>> from forel.learner.linear import Linear, Settings
+        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
+        >>> model.certificate().words(model.weights)
+        'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; ...'
+        """
+        lower, pull = self.lower - self.slack, L2(self.gradients)
+        floor = LossFloor(
+            self.rounds, self.weight, self.loss, lower, pull, self.rounding, self.least, self.bias, self.floor_void
+        )
+        return floor.words(L2(np.asarray(model, dtype=np.float64).ravel()))
+
+    def _model(self, model: ArrayLike) -> Vector:
+        return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
+
+
+def _ball(**radii: float | None) -> tuple[str, float]:
+    """Return the norm that was given a radius, and the radius."""
+    given = {name: size for name, size in radii.items() if size is not None}
+    if len(given) != 1:
+        raise ValueError(f"{', '.join(radii)}: got {len(given)} of them, expected exactly one")
+    ((name, size),) = given.items()
+    return name, non_negative(name, size)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where the sums of a certificate stood at some moment, so that rows after it can be spoken of by themselves.
+
+    Parameters
+    ----------
+    rounds, weight : rows learned from until then, and the sum of their importances
+    sums : those of each lane, a column each
+    slots, gradients : coordinates that rows had, and g_{1:t} there, a column a lane
+    suffered, weighed : of a mixture, what it lost on how many rows
+    """
+
+    rounds: int = 0
+    weight: float = 0.0
+    sums: NDArray[np.float64] | None = None
+    slots: NDArray[np.int64] | None = None
+    gradients: NDArray[np.float64] | None = None
+    suffered: float = 0.0
+    weighed: int = 0
+
+
+@dataclass(frozen=True)
+class LossFloor:
+    r"""An average loss that no fixed model of a given norm could have come below, $(E - R\|g_{1:T}\|)/\sum_t v_t$.
+
+    Parameters
+    ----------
+    rows, weight : how many there were, and the sum of their importances
+    loss : what was lost on them in all
+    lower : $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$, no more than it is
+    pull, rounding : the norm of g_{1:T} as it is kept, and how far that may be from what it is
+    least : a lower bound on any loss
+    bias : whether the norm includes a bias
+    void : why nothing can be said, if so
+
+    >>> print(LossFloor(10, 10.0, 5.0, 4.0, 1.0).words(1.99999))
+    no fixed model of norm at most 2 could have had an average loss below 0.2000 on these 10 rows; this one had 0.5000
+    """
+
+    rows: int
+    weight: float
+    loss: float
+    lower: float
+    pull: float
+    rounding: float = 0.0
+    least: float = 0.0
+    bias: bool = False
+    void: str = ""
+
+    def at(self, norm: float) -> float:
+        """Return the floor for models of at most this norm."""
+        return (self.lower - norm * (self.pull + self.rounding)) / (self.weight or 1.0)
+
+    def words(self, norm: float) -> str:
+        """Return what this says of models of at most this norm; it is true of the numbers as they are written."""
+        shown = _upward(norm)
+        models = f"fixed models of norm at most {shown}{', bias included,' if self.bias else ''}"
+        own, rows = self.loss / (self.weight or 1.0), f"these {self.rows:,} rows"
+        mine = f"{own:.4f}" if abs(own) < LARGE else f"{own:.3E}"
+        floor = self.at(float(shown))
+        void = self.void or ("" if max(abs(floor), abs(own)) < HUGE else "sums left the range of double precision")
+        if void:
+            return f"nothing is proved of the losses of {models} on {rows}, because {void}"
+        if not floor > self.least:
+            return f"no average loss is ruled out for {models} on {rows}; this one had {mine}"
+        low = _downward(floor)
+        models = models.replace("models", "model")
+        return f"no {models} could have had an average loss below {low} on {rows}; this one had {mine}"
+
+
+def _upward(value: float) -> str:
+    """Return a number with four digits that is not smaller.
+
+    >>> _upward(18.3512), _upward(2.0), _upward(123456.7), _upward(0.0), _upward(1.23456e30)
+    ('18.36', '2', '123500', '0', '1.235E+30')
+    """
+    text = _directed(value, 3 - _exponent(value), decimal.ROUND_CEILING)
+    return text if "." not in text or "E" in text else text.rstrip("0").rstrip(".")
+
+
+def _downward(value: float) -> str:
+    """Return a number with four decimals, and at least four digits, that is not larger.
+
+    >>> _downward(0.35489), _downward(-0.00001), _downward(7631.94999), _downward(0.000123456), _downward(0.0)
+    ('0.3548', '-0.00001001', '7631.9499', '0.0001234', '0.0000')
+    """
+    return _directed(value, max(4, 3 - _exponent(value)), decimal.ROUND_FLOOR)
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def _directed(value: float, places: int, rounding: str) -> str:
+    """Return a number rounded to so many decimals in one direction; large ones by four digits and an exponent."""
+    with decimal.localcontext(prec=1100):  # no double has more digits
+        if abs(value) >= LARGE:
+            short = decimal.Context(prec=4, rounding=rounding).create_decimal(decimal.Decimal(value))
+            return f"{short:.3E}"
+        return f"{decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-places), rounding=rounding):f}"

@@ -1,0 +1,204 @@
+"""What is proved of lanes: certificates, and their sentences, from the sums and records of a state.
+
+``lanes`` says which of a state's models are meant: one, or those of a joint loss together.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.certificate import Certificate, LossFloor, Snapshot
+from forel.learner.lanes import BLOCK, Lanes
+
+__all__ = ["certificate", "clipping", "snapshot", "words"]
+
+
+def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
+    """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
+    settings, primal = state.settings, state.recipe.primal
+    some = np.arange(state.features + int(settings.bias)) if among is None else among
+    totals = state.sums[:, lanes].sum(axis=1)
+    columns, spent = np.empty((5, len(range(state.lanes)[lanes]), some.size)), 0.0
+    for start, found, paid in _parts(state, lanes, some):
+        for column, block in zip(columns, found, strict=True):
+            column[:, start : start + BLOCK] = block
+        spent += paid
+    gradients, strength, linear, l1, l2 = columns.reshape(5, -1)
+    if among is not None:
+        # Models are 0 in the other coordinates, but the learner was not.
+        others = np.setdiff1d(state.seen, among, assume_unique=True)
+        spent += sum(paid for _, _, paid in _parts(state, lanes, others))
+    return Certificate(
+        rounds=state.rounds,
+        weight=state.weight,
+        loss=float(totals[0]),
+        # Of gradients that were clipped nothing is known: any regret may have been suffered.
+        lower=float(totals[0]) - float(totals[1]) if not clipping(state, lanes) else -np.inf,
+        gradients=gradients,
+        strength=strength,
+        linear=linear,
+        # Stability telescopes: what FTRL paid is Σ g·x minus the last objective at its minimiser.
+        constant=float(totals[2 if primal else 1]) + spent,
+        l1=l1,
+        l2=l2,
+        radius=None if settings.radius is None else float(state.parameters.reshape(5, -1)[4, lanes].min()),
+        result="Theorem 12" if primal else "Lemma 5",
+        void=_void(state, lanes),
+        rounding=_rounding(state, lanes),
+        slack=_slack(state, lanes, float(totals[0]), float(totals[1]), state.weight),
+        least=settings.least,
+        bias=settings.bias,
+        floor_void=clipping(state, lanes),
+    )
+
+
+def snapshot(state: Lanes) -> Snapshot:
+    """Return where the sums of certificates stand."""
+    if not state.certified:
+        return Snapshot(state.rounds, state.weight)
+    slots = state.seen
+    gradients = state.state[:, _gradient_part(state)][slots] * state.units(slots)[:, None]
+    return Snapshot(state.rounds, state.weight, state.sums.copy(), slots, gradients)
+
+
+def words(state: Lanes, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
+    """Return what is proved of all rows, or those since a snapshot, against models no larger than the learned one.
+
+    ``suffered`` is what was lost on them, where that is not what these lanes lost.
+    """
+    before = Snapshot() if since is None else since
+    loss, played = _sums(state, lanes, since)
+    gradients, norm = _norms(state, lanes, before)
+    rows, weight = state.rounds - before.rounds, state.weight - before.weight
+    lower = loss - played - _slack(state, lanes, loss, played, weight)
+    rounding, least, bias = _rounding(state, lanes), state.settings.least, state.settings.bias
+    own = loss if suffered is None else suffered
+    return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, clipping(state, lanes)).words(norm)
+
+
+def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
+    """Return the loss of some lanes together, and Σ g·x."""
+    sums = state.sums if since is None or since.sums is None else state.sums - since.sums
+    loss, played = sums[:2, lanes].sum(axis=1).tolist()
+    return loss, played
+
+
+def _rounding(state: Lanes, lanes: slice) -> float:
+    """Return how far ‖g_{1:T}‖ as it is kept may be from that of exact sums.
+
+    Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
+    their squares is what all of them come to, and a few times that is not exceeded.
+    """
+    squares = float(state.sums[4, lanes].sum())
+    return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(squares))
+
+
+def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float) -> float:
+    """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
+
+    Each loss and slope is right to a few last places, and each addition to the last place of a double.
+    """
+    sums = float(np.abs(state.sums[:2, lanes]).sum())
+    added = 2 * float(np.finfo(np.float64).eps) * state.rounds * sums
+    return 8 * float(np.finfo(state.dtype).eps) * (abs(loss) + abs(played) + weight) + added
+
+
+def _gradient_part(state: Lanes) -> int:
+    """Which number of a record is g_{1:t}; without one, z is."""
+    return 2 if state.recipe.parts > 2 else 0
+
+
+def _norms(state: Lanes, lanes: slice, since: Snapshot) -> tuple[float, float]:
+    """Return ‖g_{1:T}‖₂ since a snapshot and ‖x‖₂ of some lanes together, without a table of either."""
+    part, gradients, weights = _gradient_part(state), 0.0, 0.0
+    for start, x in state.blocks(0, state.features + int(state.settings.bias)):
+        g = state.state[start : start + len(x), part, lanes] * state.units(slice(start, start + len(x)))[:, None]
+        if since.slots is not None and since.gradients is not None:
+            low, high = np.searchsorted(since.slots, (start, start + len(x)))
+            g[since.slots[low:high] - start] -= since.gradients[low:high, lanes]
+        # Not vdot, which would start threads on arrays this long.
+        gradients += float(np.sum(np.square(g)))
+        weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
+    return float(np.sqrt(gradients)), float(np.sqrt(weights))
+
+
+def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
+    """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that stay in a cache.
+
+    With each comes the place of its first coordinate, and what its coordinates add to the constant.
+    """
+    for start in range(0, some.size, BLOCK):
+        yield start, *_part(state, lanes, some[start : start + BLOCK])
+
+
+def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
+    """Return the same of a few coordinates.
+
+    What they add is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
+    """
+    settings, recipe = state.settings, state.recipe
+    p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
+    parts = state.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
+    x = state.gather(some)[:, lanes].T.astype(np.float64)
+    units = state.units(some)
+    parts[1:] *= units
+    parts[1] *= units
+    parts[0] *= 1 if recipe.primal else units
+    z, n = parts[:2]
+    gradients = z if recipe.parts == 2 else parts[2]
+    linear = parts[3] if recipe.parts == 4 else gradients - z
+    strength = np.broadcast_to(_strength(state, n, p, some), z.shape)
+    late = np.zeros(1)
+    if recipe.elapses:
+        # Coordinates that were not seen lately have been told of strength around their weights only until then.
+        late = np.where(n > 0, strength - n, 0.0)
+        linear = linear + late * x
+    penalized = (some < state.features).astype(np.float64)
+    total = state.rounds if settings.penalty_weight == "every" else min(state.rounds, 1)
+    l1, l2 = total * p[2] * penalized, total * p[3] * penalized
+    objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
+    spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
+    return (gradients, strength, linear, l1, l2), spent
+
+
+def clipping(state: Lanes, lanes: slice) -> str:
+    """Return what a certificate of some lanes does not know of, or nothing where all gradients were as they are."""
+    rows = int(state.clipped[lanes].max())
+    if not rows:
+        return ""
+    remedy = "scale the features and labels" + ("" if state.dtype == np.float64 else ", or use float64")
+    remedy += "" if state.settings.rate == "scale_free" else ", or use rate='scale_free'"
+    count = f"{rows:,} row{'s' if rows > 1 else ''}"
+    return f"gradients of {count} left the range of {state.dtype} and were clipped; {remedy}"
+
+
+def _void(state: Lanes, lanes: slice) -> str:
+    """Return why no theorem bounds the regret, or nothing where one does."""
+    if reason := clipping(state, lanes):
+        return reason
+    if state.settings.rule == "implicit":
+        return "the survey proves no bound for implicit updates; use algorithm='mirror'"
+    if state.recipe.primal and state.settings.rate == "scale_free":
+        return (
+            "Mirror Descent adds the strength of a growing scale around the present weights, which is not counted; "
+            "use algorithm='proximal'"
+        )
+    if state.recipe.catches_up in ("drift", "replay"):
+        return (
+            "with rate='root' and a penalty every round, strength is added around weights that nobody looked at; "
+            "use penalty_weight='once' or rate='adagrad'"
+        )
+    return ""
+
+
+def _strength(state: Lanes, n: Any, p: Any, some: NDArray[np.int64]) -> Any:
+    """Return 1/η_T of some coordinates: the pieces of the kernels once more, for whole arrays."""
+    rate = state.settings.rate
+    if rate == "scale_free":
+        s = state.reach[some].astype(np.float64)
+        return s * (p[1] * s + np.sqrt(n)) * p[0]
+    if rate == "adagrad":
+        return (p[1] + np.sqrt(n)) * p[0]
+    return p[0] if rate == "constant" else np.sqrt(state.rounds + 1) * p[0]

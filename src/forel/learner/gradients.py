@@ -1,0 +1,131 @@
+"""The learner for people with their own models: sparse gradients in, weights out."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from forel.learner import certify
+from forel.learner.certificate import Certificate
+from forel.learner.guard import Guard, changes, reads
+from forel.learner.lanes import Lanes
+from forel.learner.settings import Settings
+from forel.validation import all_finite, number, real, refuse, whole
+
+__all__ = ["GradientLearner"]
+
+
+class GradientLearner:
+    """An online algorithm that is fed gradients: any model's, of which only some coordinates change in a round.
+
+    A coordinate is an index and ``lanes`` numbers, such as a row of an embedding table.
+
+    Parameters
+    ----------
+    features : the number of indices
+    settings : the algorithm, its rate and penalty; ``loss`` and ``bias`` play no part
+    lanes : how many numbers an index has
+    dtype, certified : as in :class:`forel.learner.linear.Linear`
+
+    >>> learner = GradientLearner(1000, Settings(alpha=0.5, l1=0.1), dtype=np.float64)
+    >>> for _ in range(10):
+    ...     w = learner.weights([7])
+    ...     learner.feed([7], w - 3.0)  # the gradient of ½(w − 3)²
+    >>> learner.rounds, learner.weights([7, 8]).ravel().round(2)
+    (10, array([1.72, 0.  ]))
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        features: int,
+        settings: Settings,
+        lanes: int = 1,
+        dtype: DTypeLike = np.float32,
+        certified: bool = False,
+    ) -> None:
+        if settings.rate == "scale_free":
+            raise refuse("rate", "scale_free", "a rate that does not look at features; gradients come without them")
+        if settings.algorithm == "implicit":
+            raise refuse("algorithm", "implicit", "one that needs no more of a loss than its gradient")
+        if settings.lanes not in (1, whole("lanes", lanes, low=1)):
+            raise refuse("settings", settings.lanes, f"one value, or one for each of {lanes} lanes")
+        plain = {"loss": "squared", "bias": False}
+        fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__} | plain
+        self._lanes = Lanes(features, Settings(**fields), lanes, dtype, certified)
+        self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
+        self._loss = 0.0  # NaN once it was not given
+        self._guard = Guard()
+
+    @reads
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lanes": self._lanes.copied()}
+
+    @property
+    def rounds(self) -> int:
+        """How many gradients were fed."""
+        return self._lanes.rounds
+
+    @changes
+    def reset(self) -> None:
+        """Forget everything."""
+        self._lanes.reset()
+        self._loss = 0.0
+
+    def feed(self, indices: ArrayLike, gradient: ArrayLike, loss: float | None = None) -> None:
+        """Take one round: the gradient at these indices, zero elsewhere, a row an index and a column a lane.
+
+        ``loss`` is what the weights lost in this round. Regret and its bound do not need it; what a certificate says
+        of losses does, in every round.
+        """
+        value = math.nan if loss is None else number("loss", loss, "a finite number, or None")
+        held = self._indices(indices)
+        lanes = self._lanes
+        with np.errstate(over="ignore"):
+            rows = np.asarray(real("gradient", gradient), dtype=np.float64).astype(self.dtype)
+        if rows.size != held.size * self.lanes or rows.shape[:1] != held.shape:
+            raise ValueError(f"gradient: got shape {rows.shape}, expected {held.size} rows of {self.lanes} numbers")
+        if not all_finite(rows):
+            raise ValueError("gradient: got NaN or a number out of range, expected finite numbers")
+        if np.unique(held).size < held.size:
+            raise ValueError("indices: got one of them twice, expected each once, with its gradients added up")
+        ends = np.array([0, held.size], np.int64)
+        with self._guard.changing():
+            lanes.rounds = int(lanes.kernel.feed(ends, held, rows.ravel(), *lanes.arrays, held.size + 1, lanes.totals))
+            lanes.weight += 1.0
+            self._loss += value
+
+    def weights(self, indices: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the weights at these indices, or at all, a row an index and a column a lane."""
+        lanes = self._lanes
+        if indices is None:
+            return self._guard.read(lambda: lanes.read(0, self.features))
+        chosen = self._indices(indices)
+        return self._guard.read(lambda: lanes.gather(chosen))
+
+    @reads
+    def certificate(self) -> Certificate:
+        """Return what is proved of the gradients so far; weights count index by index within a lane."""
+        if not self._lanes.certified:
+            raise ValueError("certified: got False, expected a learner made with certified=True")
+        proof = certify.certificate(self._lanes, slice(None))
+        void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
+        # Regret needs no losses; where they were not given they count as 0.
+        loss = 0.0 if void else self._loss
+        return replace(proof, loss=loss, lower=proof.lower + loss, least=-math.inf, floor_void=void)
+
+    def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
+        held = np.asarray(indices)
+        if held.size == 0:
+            return np.zeros(0, np.int64)
+        if held.ndim != 1 or held.dtype.kind not in "iu":
+            raise ValueError(
+                f"indices: got shape {held.shape} of {held.dtype}, expected one dimension of whole numbers"
+            )
+        if held.min() < 0 or held.max() >= self.features:
+            bad = int(held.min() if held.min() < 0 else held.max())
+            raise ValueError(f"indices: got {bad}, expected 0 to {self.features - 1}")
+        return held.astype(np.int64, copy=False)

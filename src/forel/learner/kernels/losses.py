@@ -1,0 +1,91 @@
+"""Margin losses as scalar functions of margin, label and shape, each the twin of one in ``forel.losses``.
+
+A loss returns its value and its slope together, because both need the same exponential. They compute in the type they
+are given, so that a float32 kernel stays in float32, and are finite for finite margins: values that may be large are
+doubles. The shape is the one parameter that some losses have.
+"""
+
+import numpy as np
+from numba import njit
+
+from forel.learner.kernels.elementary import decay, log1p
+from forel.learner.kernels.recipe import FLAGS
+
+fast = njit(error_model="numpy", nogil=True, fastmath=set(FLAGS), forceinline=True)
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a literal would make a double of everything it meets
+
+
+@fast
+def logistic(m, y, shape):
+    """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from the exponential that does not overflow."""
+    e = decay(abs(m))
+    near, far = ONE / (ONE + e), e / (ONE + e)
+    p, q = (near, far) if m > 0 else (far, near)
+    value = log1p(e) + (ONE - y) * max(m, ZERO) + y * max(-m, ZERO)
+    return value, (ONE - y) * p - y * q
+
+
+@fast
+def squared(m, y, shape):
+    """Return ½(m − y)² and m − y."""
+    d = m - y
+    return HALF * np.float64(d) * d, d
+
+
+@fast
+def squared_error(m, y, shape):
+    """Return (m − y)² and 2(m − y)."""
+    d = m - y
+    return np.float64(d) * d, d + d
+
+
+@fast
+def hinge(m, y, shape):
+    """Return max(0, 1 − ym), and −y where ym < 1."""
+    short = ONE - y * m
+    return max(short, ZERO), (-y if short > 0 else y - y)
+
+
+@fast
+def squared_hinge(m, y, shape):
+    """Return ½ max(0, 1 − ym)² and −y max(0, 1 − ym)."""
+    short = max(ONE - y * m, ZERO)
+    return HALF * np.float64(short) * short, -y * short
+
+
+@fast
+def absolute(m, y, shape):
+    """Return |m − y| and the sign of m − y."""
+    d = m - y
+    return abs(d), (np.copysign(ONE, d) + (d - d) if d != 0 else d - d)
+
+
+@fast
+def epsilon_insensitive(m, y, shape):
+    """Return max(0, |m − y| − ε), and the sign of m − y outside the tolerance."""
+    d = m - y
+    over = abs(d) - shape
+    return max(over, ZERO), (np.copysign(ONE, d) + (d - d) if over > 0 else d - d)
+
+
+@fast
+def huber(m, y, shape):
+    """Return ½d² up to |d| = δ and δ(|d| − δ/2) beyond, for d = m − y, and d cut off at ±δ."""
+    d = m - y
+    cut = min(max(d, -shape), shape)
+    return np.float64(cut) * (d - HALF * cut), cut
+
+
+@fast
+def quantile(m, y, shape):
+    """Return max(q(y − m), (1 − q)(m − y)), and −q below the label, 1 − q above."""
+    d = m - y
+    slope = (ONE - shape if d > 0 else -shape) if d != 0 else d
+    return slope * d, slope
+
+
+@fast
+def poisson(m, y, shape):
+    """Return eᵐ − ym and eᵐ − y, with the tangent beyond the cap."""
+    mean = np.exp(min(m, shape))
+    return np.float64(mean) * (ONE + max(m - shape, ZERO)) - np.float64(y) * m, mean - y

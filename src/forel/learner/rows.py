@@ -1,0 +1,134 @@
+"""Sparse rows: what kernels are given, checked first."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forel.validation import all_finite, real
+
+__all__ = ["Merged", "Rows", "merged", "rows_of"]
+
+
+class Rows(NamedTuple):
+    """Validated sparse rows: what a kernel may be given."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+
+    @property
+    def number(self) -> int:
+        """How many rows there are."""
+        return self.indptr.size - 1
+
+    @property
+    def longest(self) -> int:
+        """The most non-zeros of a row."""
+        return int(np.diff(self.indptr).max(initial=0))
+
+
+class Merged(Rows):
+    """Rows in which no index comes twice, as readers make them; taken at its word."""
+
+
+def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
+    """Return rows to learn from, in which no index comes twice: kernels load all of a row before they store any.
+
+    >>> twice = Rows(np.array([0, 2]), np.array([1, 1]), np.ones(2))
+    >>> merged(twice, 3, np.float64)
+    Traceback (most recent call last):
+    ValueError: X: got the column index 1 twice in row 0, expected each once in a row; add its values up
+    """
+    rows = rows_of(X, features, dtype)
+    if isinstance(rows, Merged):
+        return rows
+    used = int(rows.indptr[-1])
+    indices = rows.indices[:used]
+    rising = indices[1:] > indices[:-1]
+    ends = rows.indptr[1:-1]
+    rising[ends[(ends > 0) & (ends < used)] - 1] = True
+    if not rising.all():
+        owners = np.repeat(np.arange(rows.number), np.diff(rows.indptr))
+        order = np.lexsort((indices, owners))
+        same = (np.diff(indices[order]) == 0) & (np.diff(owners[order]) == 0)
+        if same.any():
+            place = order[int(np.argmax(same))]
+            raise ValueError(
+                f"X: got the column index {indices[place]} twice in row {owners[place]}, expected each once in a row; "
+                "add its values up"
+            )
+    return rows
+
+
+def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
+    """Return an array or sparse matrix as rows, checked, and without a copy where it has the right type already.
+
+    Of merged rows only the indices are looked at: those of another number of bits would lie outside the memory.
+
+    >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
+    array([1, 0], dtype=int32)
+    """
+    if isinstance(X, Rows):
+        if X.indptr[-1] > min(X.indices.size, X.values.size):
+            raise ValueError("X: got fewer indices or values than indptr says, expected rows of one source")
+        _within(X.indices, features)
+        return X if isinstance(X, Merged) else _by_hand(X, dtype)
+    from scipy import sparse  # not before it is needed: importing it takes a while
+
+    given = real("X", X)
+    if sparse.issparse(given):
+        matrix = given if given.format == "csr" else given.tocsr()
+        _structure(matrix)
+        if not matrix.has_canonical_format:
+            # Features of a row stay in their order unless some are there twice: margins are summed, and rounded, in it.
+            summed = matrix.copy()
+            summed.sum_duplicates()
+            matrix = summed if summed.nnz < matrix.nnz else matrix
+    else:
+        dense = np.asarray(given)
+        if dense.ndim != 2:
+            raise ValueError(f"X: got shape {dense.shape}, expected two dimensions, a row an example")
+        matrix = sparse.csr_array(dense)
+    if matrix.shape[1] != features:
+        raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as at the start")
+    used = int(matrix.indptr[-1])
+    values = _finite(matrix.data[:used], matrix.indptr, matrix.indices, dtype)
+    return Merged(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
+
+
+def _by_hand(rows: Rows, dtype: DTypeLike) -> Rows:
+    """Return rows that somebody put together as kernels take them."""
+    if rows.indptr[0] != 0 or np.any(np.diff(rows.indptr) < 0):
+        raise ValueError("X: got an indptr that does not rise from 0, expected rows one after the other")
+    used = int(rows.indptr[-1])
+    values = _finite(real("X", rows.values[:used]), rows.indptr, rows.indices, dtype)
+    return Rows(rows.indptr, rows.indices[:used], values)
+
+
+def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Return values in the type that is learned in, or name the first that it has no room for."""
+    with np.errstate(over="ignore"):
+        values: NDArray[Any] = given.astype(dtype, copy=False)
+    if not all_finite(values):
+        k = int(np.argmin(np.isfinite(values)))
+        row = int(np.searchsorted(indptr, k, side="right")) - 1
+        raise ValueError(f"X: got {given[k]} in row {row}, column {indices[k]}, expected finite numbers")
+    return values
+
+
+def _structure(matrix: Any) -> None:
+    """Refuse a sparse matrix whose parts do not fit together; scipy lets them be set by hand."""
+    indptr, indices = matrix.indptr, matrix.indices
+    if indptr.size != matrix.shape[0] + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
+        raise ValueError("X: got an indptr that does not rise from 0, expected a valid CSR matrix")
+    if indptr[-1] > indices.size or indices.size != matrix.data.size:
+        raise ValueError("X: got indices and data of other lengths than indptr says, expected a valid CSR matrix")
+    _within(indices[: indptr[-1]], matrix.shape[1])
+
+
+def _within(indices: NDArray[Any], features: int) -> None:
+    # Unsigned, what is negative is too large.
+    if indices.size and indices.view(f"u{indices.itemsize}").max() >= features:
+        bad = int(low if (low := indices.min()) < 0 else indices.max())
+        raise ValueError(f"X: got the column index {bad}, expected 0 to {features - 1}")

@@ -1,0 +1,261 @@
+"""What a linear model learns, and how: the choices of the survey's family that kernels are composed from."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forel.losses import (
+    Absolute,
+    Choice,
+    EpsilonInsensitive,
+    Hinge,
+    Huber,
+    Interval,
+    Logistic,
+    MarginLoss,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredError,
+    SquaredHinge,
+)
+from forel.validation import constants, refuse, whole
+
+__all__ = ["LOSSES", "Settings"]
+
+Algorithm = Literal["proximal", "centered", "mirror", "implicit"]
+RateName = Literal["adagrad", "scale_free", "constant", "root"]
+Own = Callable[[float, float], tuple[float, float]]
+
+LOSSES: dict[str, MarginLoss] = {
+    "logistic": Logistic(),
+    "squared": Squared(),
+    "squared_error": SquaredError(),
+    "hinge": Hinge(),
+    "squared_hinge": SquaredHinge(),
+    "absolute": Absolute(),
+    "huber": Huber(1.0),
+    "quantile": Quantile(0.5),
+    "epsilon_insensitive": EpsilonInsensitive(0.1),
+    "poisson": Poisson(),
+}
+SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
+MOST = {"float32": 1e18, "float64": 1e150}  # of parameters
+PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
+NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
+
+
+@dataclass(frozen=True)
+class Settings:
+    r"""What is learned, and how: $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$ and its relatives.
+
+    Parameters
+    ----------
+    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", half of the
+        "squared_error", "absolute", "huber",
+        "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
+        ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
+        returns value and slope and is convex in the margin; its attribute ``labels``, if it has one, is the domain of
+        its labels, such as ``Choice((-1, 1))``: two classes are coded so then, and 0 and 1 otherwise
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    alpha, beta : of the rate
+    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether there is a constant feature, which is not penalised
+    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
+
+    alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
+
+    >>> Settings(alpha=[0.1, 1.0], l1=0.5).lanes
+    2
+
+    Survey: sections 3.4, 5 and 6
+    """
+
+    loss: str | MarginLoss | Own = "logistic"
+    algorithm: Algorithm = "proximal"
+    rate: RateName = "adagrad"
+    alpha: float | tuple[float, ...] = 0.1
+    beta: float | tuple[float, ...] = 1.0
+    l1: float | tuple[float, ...] = 0.0
+    l2: float | tuple[float, ...] = 0.0
+    penalty_weight: Literal["once", "every"] = "once"
+    radius: float | tuple[float, ...] | None = None
+    bias: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_loss()
+        _choice("algorithm", self.algorithm, get_args(Algorithm))
+        _choice("rate", self.rate, get_args(RateName))
+        _choice("penalty_weight", self.penalty_weight, ("once", "every"))
+        for name in PER_LANE:
+            given = getattr(self, name)
+            if given is None and name == "radius":
+                continue
+            strict = name in ("alpha", "radius")
+            expected = "positive numbers" if strict else "numbers of at least 0"
+            held = constants(name, given, expected, low=np.finfo(np.float64).tiny if strict else 0.0)
+            object.__setattr__(self, name, tuple(held.tolist()) if isinstance(held, np.ndarray) else held)
+        if whole("seed", self.seed) >= 1 << 53:
+            raise refuse("seed", self.seed, "a whole number below 2⁵³")
+        object.__setattr__(self, "seed", int(self.seed))
+        lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
+        if len(lengths) > 1:
+            raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
+
+    def _check_loss(self) -> None:
+        if isinstance(self.loss, str):
+            _choice("loss", self.loss, (*LOSSES, "softmax"))
+        elif type(self.loss) not in NAMES:
+            try:
+                inspect.signature(self.loss).bind(0.0, 1.0)
+            except (TypeError, ValueError):
+                expected = f"one of {', '.join((*LOSSES, 'softmax'))}, a loss, or a function of margin and label"
+                raise refuse("loss", self.loss, expected) from None
+        if self.loss == "softmax" and self.algorithm == "implicit":
+            raise refuse("loss", "softmax", "a loss of one margin where algorithm='implicit'")
+
+    def _per_lane(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in PER_LANE)
+
+    @property
+    def lanes(self) -> int:
+        """How many models are learned side by side."""
+        return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each lane in words: what differs between lanes.
+
+        >>> Settings(alpha=[0.1, 1.0], l1=0.5).names
+        ('alpha=0.1', 'alpha=1')
+        """
+        several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
+        told = {n: values for n, values in several.items() if len(set(values)) > 1} or several
+        return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in told.items()) for k in range(self.lanes))
+
+    def words(self, name: str) -> str:
+        """Return one of the settings in words, in short where lanes differ in it.
+
+        >>> Settings(alpha=[0.1, 1.0]).words("alpha"), Settings().words("rate")
+        ('0.1 to 1', 'adagrad')
+        """
+        value = getattr(self, name)
+        return f"{min(value):.3g} to {max(value):.3g}" if isinstance(value, tuple) else str(value)
+
+    def only(self, lane: int) -> "Settings":
+        """Return the settings of one lane.
+
+        >>> Settings(alpha=[0.1, 1.0], l1=0.5).only(1).alpha
+        1.0
+        """
+        values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
+        return replace(self, **values)
+
+    @property
+    def rule(self) -> Algorithm:
+        """The algorithm, by its simplest name."""
+        # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
+        return "centered" if (self.algorithm, self.rate) == ("proximal", "constant") else self.algorithm
+
+    @property
+    def piece(self) -> Any:
+        """The loss as kernels know it: a name, or the function itself."""
+        return self.loss if isinstance(self.loss, str) else NAMES.get(type(self.loss), self.loss)
+
+    @property
+    def _definition(self) -> Any:
+        """The loss as an object, or the user's own function; None for "softmax", which has several margins."""
+        return LOSSES.get(self.loss) if isinstance(self.loss, str) else getattr(self.loss, "py_func", self.loss)
+
+    @property
+    def labels(self) -> Any:
+        """The domain of the labels of one lane; any finite number for a loss of your own that does not say."""
+        return getattr(self.loss, "labels", getattr(self._definition, "labels", Interval()))
+
+    @property
+    def signed(self) -> bool:
+        """Whether two classes are coded −1 and 1 rather than 0 and 1, as the domain of the loss's labels says.
+
+        >>> Settings("hinge").signed, Settings("logistic").signed
+        (True, False)
+        """
+        domain = self.labels
+        return isinstance(domain, Choice) and sorted(domain.values) == [-1, 1]
+
+    @property
+    def title(self) -> str:
+        """The name of the average loss in tables.
+
+        >>> Settings("squared").title, Settings("softmax").title
+        ('mean squared error / 2', 'log-loss')
+        """
+        known = self._definition
+        return "log-loss" if known is None else getattr(known, "title", f"{getattr(known, '__name__', 'own')} loss")
+
+    @property
+    def least(self) -> float:
+        """A lower bound on the loss of any prediction; minus infinity for a loss of your own that does not say."""
+        known = self._definition
+        return 0.0 if known is None else float(getattr(known, "least", -np.inf))
+
+    @property
+    def value(self) -> Callable[[Any, Any], Any]:
+        """The loss of arrays of margins and labels, element by element; not for "softmax".
+
+        >>> Settings("absolute").value(np.array([1.0, 2.0]), 0.0)
+        array([1., 2.])
+        """
+        known = self._definition
+        return known if type(known) in NAMES else np.vectorize(lambda m, y: known(m, y)[0], otypes=[float])
+
+    @property
+    def noise_key(self) -> int:
+        """Where in its generator's period the noise of rounding begins, as a signed number of 64 bits; 0 for seed 0.
+
+        >>> Settings().noise_key, Settings(seed=1).noise_key
+        (0, -5451962507482445012)
+        """
+        key = self.seed
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):  # a bijection; every bit depends on all bits
+            key = (key ^ (key >> 33)) * factor % (1 << 64)
+        key ^= key >> 33
+        return key - (1 << 64) if key >> 63 else key
+
+    def shape(self, dtype: DTypeLike) -> Any:
+        """Return the loss's own parameter, 0 where it has none."""
+        if self.piece not in SHAPES:
+            return np.dtype(dtype).type(0)
+        known: Any = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
+        value = getattr(known, SHAPES[self.piece])
+        if self.piece == "poisson" and dtype == np.float32 and value > 80:
+            # Beyond it an exponential leaves the range of float32.
+            raise refuse("cap", value, "at most 80 for a model in float32")
+        return np.dtype(dtype).type(value)
+
+    def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return the lanes' parameters as the kernels take them, a row each: 1/α, β, λ1, λ2, R."""
+        largest = np.finfo(dtype).max
+        radius = largest if self.radius is None else np.minimum(self.radius, largest)
+        rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
+        with np.errstate(over="ignore"):
+            parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
+        most = MOST[np.dtype(dtype).name]
+        if not parameters[:4].max() <= most:
+            raise ValueError(
+                f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
+                f"to be at most {most:g}, so that strengths are within the range of {np.dtype(dtype)}"
+            )
+        return parameters
+
+
+def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise refuse(name, value, f"one of {', '.join(allowed)}")

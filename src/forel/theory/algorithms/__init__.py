@@ -1,0 +1,82 @@
+"""The algorithms of the survey, each a small function that assembles the vocabulary's parts.
+
+======================================== ==================================================== ==============
+``FTRL``                                 Algorithms 1 and 2, with everything that can vary    sections 1, 5
+``follow_the_leader``                    exact, or on quadratics below the losses             section 3.7
+``gradient_descent``                     constant rate, no feasible set                       section 3.1
+``lazy_projection``, ``greedy_projection``  the same with one, in two ways                    section 3.1
+``doubling_trick``                       constant rate, restarted                             section 3.1
+``dual_averaging``, ``regularized_…``    centered, 1/√t                                       section 3.2
+``ftrl_proximal``                        proximal, 1/√t                                       section 3.3
+``adagrad_ftrl_proximal``, ``matrix_…``  proximal, adaptive to gradients                      section 3.4
+``ad_click``                             the same as practitioners know it                    section 3.4
+``adagrad_dual_averaging``, ``matrix_…`` centered, adaptive to gradients                      section 3.5
+``hedge``, ``exponentiated_gradient``    entropy on the simplex                               section 3.6
+``strongly_convex_descent``              rate 1/(σt)                                          section 3.7
+``as_needed``                            adds the curvature that losses lack                  section 2.3
+``MirrorDescent``, ``fobos``             the state is the point                               section 6
+``Implicit``                             the loss is not linearized                           section 6
+``as_ftrl_proximal``                     Mirror Descent as what it is                         section 6.1
+======================================== ==================================================== ==============
+"""
+
+from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
+from forel.theory.algorithms.dual_averaging import (
+    adagrad_dual_averaging,
+    dual_averaging,
+    matrix_dual_averaging,
+    regularized_dual_averaging,
+)
+from forel.theory.algorithms.ftrl import FTRL, follow_the_leader
+from forel.theory.algorithms.ftrl_proximal import (
+    ad_click,
+    adagrad_ftrl_proximal,
+    as_needed,
+    ftrl_proximal,
+    matrix_ftrl_proximal,
+)
+from forel.theory.algorithms.gradient_descent import (
+    gradient_descent,
+    greedy_projection,
+    lazy_projection,
+    strongly_convex_descent,
+)
+from forel.theory.algorithms.hedge import exponentiated_gradient, hedge
+from forel.theory.algorithms.implicit import Implicit, fobos
+from forel.theory.algorithms.mirror_as_ftrl import MirrorAsFTRL, as_ftrl_proximal
+from forel.theory.algorithms.mirror_descent import MirrorDescent
+from forel.theory.algorithms.restarts import DoublingTrick, doubling_trick
+from forel.theory.algorithms.treatments import Exact, Linearized, QuadraticBound
+
+__all__ = [
+    "FTRL",
+    "Algorithm",
+    "DoublingTrick",
+    "Exact",
+    "Implicit",
+    "Linearized",
+    "MirrorAsFTRL",
+    "MirrorDescent",
+    "Observer",
+    "QuadraticBound",
+    "Round",
+    "ad_click",
+    "adagrad_dual_averaging",
+    "adagrad_ftrl_proximal",
+    "as_ftrl_proximal",
+    "as_needed",
+    "doubling_trick",
+    "dual_averaging",
+    "exponentiated_gradient",
+    "fobos",
+    "follow_the_leader",
+    "ftrl_proximal",
+    "gradient_descent",
+    "greedy_projection",
+    "hedge",
+    "lazy_projection",
+    "matrix_dual_averaging",
+    "matrix_ftrl_proximal",
+    "regularized_dual_averaging",
+    "strongly_convex_descent",
+]

@@ -1,0 +1,182 @@
+"""Follow-The-Regularized-Leader: Algorithms 1 and 2 of the survey, with composite objectives and feasible sets."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from forel.cvx import minimize
+from forel.losses import Loss, Total
+from forel.theory.algorithms.algorithm import Round, check_curvature, check_shapes
+from forel.theory.algorithms.treatments import Exact, Linearized, Treatment
+from forel.theory.argmin import Argmin, Minimizer
+from forel.theory.geometries import Euclidean, Geometry
+from forel.theory.penalties import NONE, Penalty
+from forel.theory.rates import Rate, Unregularized, growth
+from forel.theory.regularizers import Regularizer, gradient_at
+from forel.theory.sets import FeasibleSet, Reals
+from forel.theory.weights import Once, Weights
+from forel.validation import Strength, Unsupported, Vector, whole
+
+__all__ = ["FTRL", "FTRLState", "follow_the_leader"]
+
+EVERYWHERE = Reals()
+ONCE = Once()
+LINEARIZED = Linearized()
+EXACT = Exact()
+
+
+class FTRLState(NamedTuple):
+    """What FTRL keeps: the sum of losses, and the strength and linear part of r_{0:t}; x_{t+1} follows from them.
+
+    ``updated`` is the strength after the last update, without what observing features has added since.
+    """
+
+    t: int
+    first: Vector
+    total: Total
+    rate: Any
+    strength: Strength
+    linear: Vector
+    x: Vector
+    image: Vector | None
+    updated: Strength
+
+    @property
+    def z(self) -> Vector:
+        """The dual state g_{1:t} − Σ ∇φ_σ(center), whose argmin x_{t+1} is."""
+        return self.total.g - self.linear
+
+
+@dataclass(frozen=True, eq=False)
+class FTRL:
+    r"""$x_{t+1} = \arg\min_{x \in X}\ \bar f_{1:t}(x) + \alpha_{1:t}\Psi(x) + r_{0:t}(x)$, the Native FTRL update.
+
+    Each $r_t$ is a Bregman divergence of strength $\sigma_t = 1/\eta_t - 1/\eta_{t-1}$ around $x_1$ (centered) or
+    around $x_t$ (proximal), and $x_1$ is the point of X where the geometry is smallest.
+
+    Parameters
+    ----------
+    rate : η_t
+    geometry : φ, which takes strengths of the rate's shape
+    proximal : whether r_t is around x_t; around x_1 otherwise
+    treatment : what stands for f_t: its tangent, a quadratic below it, or itself
+    penalty, weights : Ψ and α_t
+    feasible : X
+
+    >>> from forel.losses import Linear
+    >>> from forel.theory.rates import Constant
+    >>> descent = FTRL(Constant(0.5), Euclidean())
+    >>> state = descent.update(descent.init(2), Linear([1.0, -2.0]))
+    >>> descent.play(state)
+    array([-0.5,  1. ])
+
+    Survey: Algorithms 1 and 2, and section 5
+    """
+
+    rate: Rate[Any]
+    geometry: Geometry
+    proximal: bool = False
+    treatment: Treatment = LINEARIZED
+    penalty: Penalty = NONE
+    weights: Weights = ONCE
+    feasible: FeasibleSet = EVERYWHERE
+    argmin: Argmin = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_shapes(self.rate, self.geometry)
+        check_curvature(self.rate, self.treatment.keeps_curvature, f"treatment={self.treatment}")
+        object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
+
+    def init(self, n: int) -> FTRLState:
+        """Return the state before round 1, whose point x_1 minimises the geometry over X."""
+        n = whole("n", n, low=1)
+        first = self.argmin(np.zeros(n), 1.0, weight=0.0)
+        rate = self.rate.init(n)
+        strength = self.rate.strength(rate)
+        linear = self.geometry.gradient(strength, first)
+        return FTRLState(0, first, Total.zero(n), rate, strength, linear, first, None, strength)
+
+    def play(self, state: FTRLState) -> Vector:
+        """Return x_{t+1}."""
+        return state.x
+
+    @property
+    def observes(self) -> bool:
+        """Whether the rate looks at the features of the example to come."""
+        return hasattr(self.rate, "observe")
+
+    def observe(self, state: FTRLState, features: Vector) -> FTRLState:
+        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_1."""
+        observe = getattr(self.rate, "observe", None)
+        if observe is None:
+            return state
+        rate = observe(state.rate, features)
+        strength = self.rate.strength(rate)
+        linear = state.linear + self.geometry.gradient(strength - state.strength, state.first)
+        x, image = self._argmin(state.total, linear, strength, state.t)
+        return state._replace(rate=rate, strength=strength, linear=linear, x=x, image=image)
+
+    def update(self, state: FTRLState, loss: Loss) -> FTRLState:
+        """Observe f_t at x_t, add r_t, and find x_{t+1}."""
+        x, t = state.x, state.t + 1
+        g = loss.subgradient(x)
+        total = self.treatment.add(state.total, loss, x, g)
+        rate = self.rate.update(state.rate, g, loss.strong_convexity if self.treatment.keeps_curvature else 0.0)
+        strength = self.rate.strength(rate)
+        added = strength - state.strength
+        center = (x, state.image) if self.proximal else (state.first, None)
+        linear = state.linear + gradient_at(self.geometry, added, *center)
+        following = self._argmin(total, linear, strength, t)
+        return FTRLState(t, state.first, total, rate, strength, linear, *following, strength)
+
+    def _argmin(self, total: Total, linear: Vector, strength: Strength, t: int) -> Minimizer:
+        weight = self.weights.total(t)
+        if total.quadratic and (total.curvature == 0 or self.geometry.quadratic):
+            if total.curvature:
+                curved = np.eye(linear.size) if self.geometry.shape == "matrix" else 1.0
+                strength = strength + total.curvature * curved
+            return self.argmin.locate(total.g - linear, strength, weight)
+        factor = self.geometry.factor(strength)
+
+        def objective(x: Any) -> Any:
+            regularizer = self.geometry.expression(factor, x) - linear @ x
+            return total.expression(x) + weight * self.penalty.expression(x) + regularizer
+
+        return Minimizer(minimize(linear.size, objective, self.feasible.constraints))
+
+    def initial(self, state: FTRLState) -> Regularizer:
+        """Return r_0, around x_1."""
+        return Regularizer.around(self.geometry, state.strength, state.first)
+
+    def added(self, before: FTRLState, loss: Loss, after: FTRLState) -> Round:
+        """Return the round's g_t, its loss as treated, α_tΨ and r_t."""
+        x, strength = before.x, growth(before.strength, after.updated)
+        center = (x, before.image) if self.proximal else (before.first, None)
+        regularizer = Regularizer.around(self.geometry, strength, *center)
+        g, treated = loss.subgradient(x), self.treatment.bound(loss, x)
+        if not self.observes:
+            return Round(g, treated, self.weights(after.t), self.penalty, regularizer)
+        observed = Regularizer.around(self.geometry, growth(after.updated, after.strength), before.first)
+        return Round(g, treated, self.weights(after.t), self.penalty, regularizer + observed, after.updated)
+
+
+def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, treatment: Treatment = EXACT) -> FTRL:
+    r"""Return Follow-The-Leader, $x_{t+1} = \arg\min_{x \in X} f_{1:t}(x)$, for strongly convex losses.
+
+    In closed form for quadratic losses, by the solver for others. With ``treatment=QuadraticBound()`` it runs on the
+    quadratics below the losses, which is online gradient descent with rate 1/(σt).
+
+    >>> from forel.losses import Quadratic
+    >>> leader = follow_the_leader()
+    >>> state = leader.init(1)
+    >>> for center in (4.0, 1.0, 1.0):
+    ...     state = leader.update(state, Quadratic([center]))
+    >>> leader.play(state)
+    array([2.])
+
+    Survey: section 3.7
+    """
+    if isinstance(treatment, Linearized):
+        raise Unsupported("treatment: the leader of linear losses does not exist; use Exact() or QuadraticBound()")
+    return FTRL(Unregularized(), Euclidean(), True, treatment, feasible=feasible)

@@ -1,0 +1,98 @@
+"""How FTRL treats a loss: as its tangent, as a quadratic below it, or as it is."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from forel.losses import Loss, Total, linear_bound, quadratic_bound
+from forel.validation import Vector
+
+__all__ = ["Exact", "Linearized", "QuadraticBound", "Treatment"]
+
+
+class Treatment(Protocol):
+    """What stands for f_t in the sum that FTRL minimises."""
+
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether that is as strongly convex as f_t."""
+        ...
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the function that stands for the loss, equal to it at x and nowhere above it."""
+        ...
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Return the sum with that function added, up to a constant."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linearized:
+    r"""The tangent, $\bar f_t(x) = f_t(x_t) + g_t \cdot (x - x_t)$.
+
+    >>> import numpy as np
+    >>> from forel.losses import Quadratic
+    >>> Linearized().bound(Quadratic([0.0]), np.ones(1))(np.zeros(1))
+    -0.5
+
+    Survey: Algorithm 2 and section 2.1
+    """
+
+    keeps_curvature: ClassVar[bool] = False
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the tangent at x."""
+        return linear_bound(loss, x)
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add g."""
+        return total._replace(g=total.g + g)
+
+
+@dataclass(frozen=True)
+class QuadraticBound:
+    r"""The quadratic below a strongly convex loss, $f_t(x_t) + g_t \cdot (x - x_t) + \frac\sigma2\|x - x_t\|_2^2$.
+
+    A loss with σ = 0 has the tangent.
+
+    >>> import numpy as np
+    >>> from forel.losses import Linear
+    >>> QuadraticBound().bound(Linear([1.0]), np.zeros(1))(np.ones(1))
+    1.0
+
+    Survey: section 3.7
+    """
+
+    keeps_curvature: ClassVar[bool] = True
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the quadratic that touches at x."""
+        return quadratic_bound(loss, x) if loss.strong_convexity > 0 else linear_bound(loss, x)
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add the quadratic."""
+        return total.plus(self.bound(loss, x))
+
+
+@dataclass(frozen=True)
+class Exact:
+    r"""The loss as it is, $\bar f_t = f_t$.
+
+    >>> import numpy as np
+    >>> from forel.losses import Linear
+    >>> loss = Linear([1.0])
+    >>> Exact().bound(loss, np.zeros(1)) is loss
+    True
+
+    Survey: Algorithm 1
+    """
+
+    keeps_curvature: ClassVar[bool] = True
+
+    def bound(self, loss: Loss, x: Vector) -> Loss:
+        """Return the loss."""
+        return loss
+
+    def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
+        """Add the loss."""
+        return total.plus(loss)

@@ -1,0 +1,251 @@
+"""The survey's regret bounds, evaluated on a game that was played; void, with a reason, where a hypothesis fails."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
+from forel.theory.analysis.decompose import Against
+from forel.theory.analysis.game import Trace
+from forel.theory.analysis.optimality import no_argmin
+from forel.validation import Vector, vector
+
+__all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A bound on regret after every round T: regularization(T) + Σ stability.
+
+    ``result`` names the theorem or formula. A bound whose hypotheses fail is ``void``, with the reason, and has no
+    number.
+
+    >>> Bound("Theorem 1", np.array([1.0]), np.array([0.5])).total
+    1.5
+    >>> print(Bound("Theorem 1", np.array([1.0]), np.array([0.5]), void="the comparator lies outside X"))
+    Theorem 1: void, because the comparator lies outside X
+
+    Survey: section 2.3
+    """
+
+    result: str
+    regularization: Vector
+    stability: Vector
+    void: str = ""
+
+    @property
+    def over_rounds(self) -> Vector:
+        """The bound after each round."""
+        if self.void:
+            raise ValueError(f"{self}; it has no number")
+        return self.regularization + np.cumsum(self.stability)
+
+    @property
+    def total(self) -> float:
+        """The bound after the last round."""
+        return float(self.over_rounds[-1])
+
+    def __str__(self) -> str:
+        if self.void:
+            return f"{self.result}: void, because {self.void}"
+        return f"{self.result}: {self.total:.6g} = {self.regularization[-1]:.6g} + {self.stability.sum():.6g}"
+
+
+def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
+    """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
+    x = vector("x", x, trace.points.shape[1])
+    void = void or _increasing(trace, against)
+    if not void and not (trace.algorithm.feasible.contains(x) and trace.algorithm.penalty(x) < math.inf):
+        void = "the comparator lies outside X"
+    if void:
+        return Bound(result, np.zeros(0), np.zeros(0), void)
+    stability = factor * trace.squared_norms[0 if delayed else 1]
+    void = _no_strength(stability) or no_argmin(trace.suboptimality)
+    if void:
+        return Bound(result, np.zeros(0), np.zeros(0), void)
+    regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
+    lag = 1 if delayed else 0
+    values = np.array([regularizer(x) for regularizer in regularizers[1 - lag : trace.rounds + 1 - lag]])
+    return Bound(result, values + _penalties(trace, x, against, lag), stability)
+
+
+def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
+    r"""Return what Ψ adds to the bound at each horizon.
+
+    Less its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs ask for it. Against
+    the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
+    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimises Ψ.
+    """
+    penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
+    at_x, played = penalty(x), np.array([penalty(point) for point in trace.points])
+    smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
+    above = played[0] - smallest if against == "composite" else at_x - smallest
+    totals = [weights.total(1 if against == "composite" else t - lag) for t in range(1, trace.rounds + 1)]
+    added: Vector = np.array(totals) * above
+    return added
+
+
+def _increasing(trace: Trace, against: Against) -> str:
+    """Return that weights increase, which only matters where Ψ is in the objective."""
+    weights = trace.algorithm.weights
+    if against == "losses" or weights.non_increasing:
+        return ""
+    rising = (t for t in range(2, trace.rounds + 1) if weights(t) > weights(t - 1))
+    return next((f"the weights α_t increase in round {t}" for t in rising), "")
+
+
+def _no_strength(stability: Vector) -> str:
+    if np.isfinite(stability).all():
+        return ""
+    t = int(np.argmin(np.isfinite(stability))) + 1
+    return f"in round {t} the gradient is not zero where the objective has no strength"
+
+
+def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
+    r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \|g_t\|^2_{(t-1),\star}$, for regularizers around any point.
+
+    The norm is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$. With a penalty in the regularizer,
+    $\alpha_{1:T-1}\Psi(x^*)$ comes on top; with one in the objective, weights $\alpha_t$ must not increase.
+
+    >>> from forel.theory.algorithms import dual_averaging
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(dual_averaging(1.0, 1.0), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.regret(np.array([1.0])) <= theorem_1(trace, np.array([1.0])).total
+    True
+
+    Survey: Theorem 1
+    """
+    void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
+    return _evaluate(trace, x, "Theorem 1", against, True, 0.5, void)
+
+
+def theorem_2(trace: Trace, x: Vector) -> Bound:
+    r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$, for proximal regularizers and no penalty.
+
+    >>> from forel.theory.algorithms import ftrl_proximal
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(ftrl_proximal(1.0, 1.0), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.regret(np.array([1.0])) <= theorem_2(trace, np.array([1.0])).total
+    True
+
+    Survey: Theorem 2
+    """
+    return _evaluate(trace, x, "Theorem 2", "losses", False, 0.5, _proximal(trace) or _bare(trace))
+
+
+def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+    r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for FTRL-Proximal.
+
+    The norm is that of $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$, without this round's penalty: the survey's statement,
+    which counts it, is false where Ψ has curvature. Weights $\alpha_t$ must not increase. Against the losses alone they
+    may, and $\alpha_{1:T}\Psi(x^*)$ comes on top. Ψ counts from its value at $x_1$; where that is not its smallest,
+    $\alpha_1$ times the difference comes on top too.
+
+    >>> from forel.theory.algorithms import ad_click
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(ad_click(l1=0.1), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.regret(np.array([1.0])) <= theorem_10(trace, np.array([1.0]), "losses").total
+    True
+
+    Survey: Theorem 10
+    """  # noqa: E501
+    void = "Mirror Descent linearizes its penalty; use theorem_12" if _mirror(trace) else ""
+    return _evaluate(trace, x, "Theorem 10", against, False, 0.5, void or _proximal(trace))
+
+
+def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+    r"""Return $r^B_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for Mirror Descent.
+
+    The norm is that of $r_{0:t}$: of earlier penalties only tangents are left, whose curvature is none. Otherwise as
+    :func:`theorem_10`.
+
+    >>> from forel.theory.algorithms import greedy_projection
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> from forel.theory.sets import Box
+    >>> trace = play(greedy_projection(1.0, Box(-1, 1)), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.regret(np.array([1.0])) <= theorem_12(trace, np.array([1.0])).total
+    True
+
+    Survey: Theorem 12
+    """  # noqa: E501
+    void = "" if _mirror(trace) else "the algorithm is not Mirror Descent"
+    return _evaluate(trace, x, "Theorem 12", against, False, 0.5, void)
+
+
+def theorem_14(trace: Trace, x: Vector) -> Bound:
+    r"""Return $r_{0:T}(x^*) + \sum_t \|g_t\|^2_{(t),\star}$, what the Standard FTRL Lemma gives: weaker by a factor 2.
+
+    >>> from forel.theory.algorithms import ftrl_proximal
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(ftrl_proximal(1.0, 1.0), [Linear([1.0]), Linear([-1.0])])
+    >>> theorem_2(trace, np.array([1.0])).total < theorem_14(trace, np.array([1.0])).total
+    True
+
+    Survey: Theorem 14
+    """
+    return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal(trace) or _bare(trace))
+
+
+def nonadaptive(trace: Trace, x: Vector) -> Bound:
+    r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, what both theorems say of a regularizer that never changes.
+
+    >>> from forel.theory.algorithms import gradient_descent
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> nonadaptive(play(gradient_descent(1.0), [Linear([1.0]), Linear([-1.0])]), np.array([1.0])).total
+    1.5
+
+    Survey: section 2.3, equation (nonadaptive)
+    """
+    first = trace.initial.strength
+    fixed = all(np.array_equal(stage.regularizer.strength, first) for stage in trace.stages)
+    curved = any(stage.added.loss.strong_convexity for stage in trace.stages)
+    void = "" if fixed else "the regularizer changes from round to round; use theorem_1 or theorem_2"
+    void = void or ("the losses are not linear; use theorem_1" if curved else "")
+    return _evaluate(trace, x, "equation (nonadaptive)", "losses", True, 0.5, void or _bare(trace))
+
+
+def bound(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+    """Return the tightest of the survey's theorems that speaks of the algorithm that played.
+
+    >>> from forel.theory.algorithms import dual_averaging
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> bound(play(dual_averaging(1.0, 1.0), [Linear([1.0])]), np.array([1.0])).result
+    'Theorem 1'
+
+    Survey: section 2.3
+    """
+    if _mirror(trace):
+        return theorem_12(trace, x, against)
+    return theorem_10(trace, x, against) if trace.algorithm.proximal else theorem_1(trace, x, against)
+
+
+def _mirror(trace: Trace) -> bool:
+    return isinstance(trace.algorithm, MirrorDescent | MirrorAsFTRL)
+
+
+def _proximal(trace: Trace) -> str:
+    """Return why the regularizers are not proximal; what was observed before a round is around x_1, and in no norm."""
+    if not trace.algorithm.proximal:
+        return "the regularizers are not proximal; use theorem_1"
+    if getattr(trace.algorithm, "observes", False):
+        return ""
+    for t, (stage, x) in enumerate(zip(trace.stages, trace.points, strict=False), start=1):
+        r = stage.added.regularizer
+        scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
+        if abs(r(x)) > 1e-9 * scale:
+            return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
+    return ""
+
+
+def _bare(trace: Trace) -> str:
+    """Return why a theorem without a penalty cannot speak; an indicator that every point satisfies is none."""
+    penalty = trace.algorithm.penalty
+    return "" if not any(penalty(p) for p in trace.points) else "there is a penalty; use theorem_10 or theorem_12"

@@ -1,0 +1,245 @@
+r"""The closing formulas of the survey's section 3: bounds in R, G and T alone, with their constants.
+
+They follow from the theorems by inequalities that lose something; ``theorem_1`` and ``theorem_2`` are tighter. Each is
+void where a gradient was larger than promised, a comparator is outside what it speaks of, another algorithm played, or
+a point that was played is no argmin.
+"""
+
+import math
+
+import numpy as np
+
+from forel.theory.analysis.bounds import Bound
+from forel.theory.analysis.game import Trace
+from forel.theory.analysis.optimality import no_argmin
+from forel.theory.geometries import Entropy, Euclidean, Geometry
+from forel.theory.norms import L1, L2, LINF, Norm
+from forel.theory.rates import DiagonalAdaGrad
+from forel.validation import Unsupported, Vector, positive, vector, whole
+
+__all__ = [
+    "adagrad_proximal_formula",
+    "dual_averaging_formula",
+    "entropic_formula",
+    "proximal_formula",
+    "strongly_convex_formula",
+    "tuned_formula",
+]
+
+
+def _formula(trace: Trace, result: str, over_rounds: Vector, *reasons: str) -> Bound:
+    void = next((reason for reason in reasons if reason), "")
+    try:
+        void = void or no_argmin(trace.suboptimality)
+    except Unsupported as unproved:
+        void = str(unproved)
+    return Bound(result, over_rounds, np.zeros_like(over_rounds), void)
+
+
+def _rounds(trace: Trace) -> Vector:
+    return np.arange(1.0, trace.rounds + 1)
+
+
+def _gradients(trace: Trace, lipschitz: float, norm: Norm) -> str:
+    for t, g in enumerate(trace.gradients, start=1):
+        if norm(g) > lipschitz * (1 + 1e-12):
+            return f"the gradient of round {t} has norm {norm(g):.6g}, more than the promised {lipschitz:.6g}"
+    return ""
+
+
+def _comparator(trace: Trace, x: Vector, radius: float, norm: Norm = L2) -> str:
+    vector("x", x, trace.points.shape[1])
+    if not trace.algorithm.feasible.contains(x):
+        return "the comparator lies outside X"
+    if norm(x) > radius * (1 + 1e-12):
+        return f"the comparator has norm {norm(x):.6g}, more than R = {radius:.6g}"
+    return ""
+
+
+def _penalty(trace: Trace, x: Vector) -> str:
+    """Return that there is a penalty, unless it is 0 at the comparator and at every point that was played."""
+    return "there is a penalty" if any(trace.algorithm.penalty(p) for p in (vector("x", x), *trace.points)) else ""
+
+
+def _rate(trace: Trace, geometry: Geometry, expected: Vector, first: int) -> str:
+    """Return why the geometry and the strengths that were used are not those the formula was derived for."""
+    if trace.initial.geometry != geometry:
+        return f"the geometry is not {geometry}"
+    used = [np.max(getattr(state, "strength", math.nan)) for state in trace.states[first : first + expected.size]]
+    return "" if np.allclose(used, expected, rtol=1e-9) else "the rate is not the one the formula is for"
+
+
+def _centered(trace: Trace) -> str:
+    return "the regularizers are not around x_1" if trace.algorithm.proximal else ""
+
+
+def _proximal(trace: Trace) -> str:
+    return "" if trace.algorithm.proximal else "the regularizers are not proximal"
+
+
+def tuned_formula(trace: Trace, x: Vector, radius: float, lipschitz: float, horizon: int) -> Bound:
+    r"""Return $\frac{RG}{2}\sqrt{T'} + \frac{RG}{2}\frac{T}{\sqrt{T'}}$, which is $RG\sqrt T$ at T = T', for $\eta = R/(G\sqrt{T'})$.
+
+    >>> from forel.theory.algorithms import gradient_descent
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(gradient_descent(0.5), [Linear([1.0])] * 4)
+    >>> tuned_formula(trace, np.array([-1.0]), radius=1.0, lipschitz=1.0, horizon=4).total
+    2.0
+
+    Survey: section 3.1
+    """  # noqa: E501
+    half = positive("radius", radius) * positive("lipschitz", lipschitz) / 2
+    root = math.sqrt(whole("horizon", horizon, low=1))
+    strengths = np.full(trace.rounds, lipschitz * root / radius)
+    return _formula(
+        trace,
+        "section 3.1, RG√T at the tuned horizon",
+        half * root + half * _rounds(trace) / root,
+        _comparator(trace, x, radius),
+        _gradients(trace, lipschitz, L2),
+        _rate(trace, Euclidean(), strengths, 0),
+        _penalty(trace, x),
+    )
+
+
+def dual_averaging_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -> Bound:
+    r"""Return $\frac{\sqrt2}{2}(R + \|x^*\|_2^2/R)G\sqrt T$, which is at most $\sqrt2RG\sqrt T$ for $\|x^*\| \le R$.
+
+    >>> from forel.theory.algorithms import dual_averaging
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(dual_averaging(1.0, 1.0), [Linear([1.0]), Linear([1.0])])
+    >>> dual_averaging_formula(trace, np.array([-1.0]), 1.0, 1.0).total
+    2.0...
+
+    Survey: section 3.2
+    """
+    length = L2(vector("x", x, trace.points.shape[1]))
+    radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
+    total = math.sqrt(2) / 2 * (radius + length**2 / radius) * lipschitz * np.sqrt(_rounds(trace))
+    strengths = math.sqrt(2) * lipschitz * np.sqrt(_rounds(trace)) / radius
+    return _formula(
+        trace,
+        "section 3.2, √2·RG√T",
+        total,
+        _comparator(trace, x, math.inf),
+        _gradients(trace, lipschitz, L2),
+        _rate(trace, Euclidean(), strengths, 0),
+        _centered(trace),
+        _penalty(trace, x),
+    )
+
+
+def proximal_formula(trace: Trace, x: Vector, radius: float, lipschitz: float) -> Bound:
+    r"""Return $2\sqrt2RG\sqrt T$, for FTRL-Proximal over a set inside the ball of radius R.
+
+    >>> from forel.theory.algorithms import ftrl_proximal
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(ftrl_proximal(1.0, 1.0), [Linear([1.0]), Linear([1.0])])
+    >>> proximal_formula(trace, np.array([-1.0]), 1.0, 1.0).total
+    4.0...
+
+    Survey: section 3.3
+    """
+    radius, lipschitz = positive("radius", radius), positive("lipschitz", lipschitz)
+    strengths = lipschitz * np.sqrt(_rounds(trace)) / (math.sqrt(2) * radius)
+    return _formula(
+        trace,
+        "section 3.3, 2√2·RG√T",
+        2 * math.sqrt(2) * radius * lipschitz * np.sqrt(_rounds(trace)),
+        _comparator(trace, x, radius),
+        _gradients(trace, lipschitz, L2),
+        _inside(trace, radius, L2),
+        _rate(trace, Euclidean(), strengths, 1),
+        _proximal(trace),
+        _penalty(trace, x),
+    )
+
+
+def _inside(trace: Trace, radius: float, norm: Norm) -> str:
+    outside = any(norm(p) > radius * (1 + 1e-9) for p in trace.points)
+    return f"a point that was played is outside the ball of radius {radius:.6g}" if outside else ""
+
+
+def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
+    r"""Return $\sum_i 2\sqrt2R_\infty\sqrt{\sum_t g_{t,i}^2}$, the diagonal AdaGrad bound for FTRL-Proximal.
+
+    >>> from forel.theory.algorithms import adagrad_ftrl_proximal
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(adagrad_ftrl_proximal(1.0), [Linear([3.0, 0.0]), Linear([4.0, 0.0])])
+    >>> adagrad_proximal_formula(trace, np.array([-1.0, 0.0]), 1.0).total
+    14.14...
+
+    Survey: section 3.4
+    """
+    radius, rate = positive("radius", radius), trace.algorithm.rate
+    fits = trace.algorithm.proximal and isinstance(rate, DiagonalAdaGrad)
+    if isinstance(rate, DiagonalAdaGrad):
+        fits = fits and not np.any(rate.offset) and not np.any(rate.beta)
+        fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius)
+    return _formula(
+        trace,
+        "section 3.4, 2√2·R√Σg²",
+        2 * math.sqrt(2) * radius * np.sqrt(np.cumsum(trace.gradients**2, axis=0)).sum(axis=1),
+        _comparator(trace, x, radius, LINF),
+        _inside(trace, radius, LINF),
+        "" if fits else "the rate is not the one the formula is for",
+        _penalty(trace, x),
+    )
+
+
+def entropic_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
+    r"""Return $2\sqrt{(G_\infty^2 + \sum_{t<T}\|g_t\|_\infty^2)\log n}$, for entropic FTRL on the simplex.
+
+    >>> from forel.theory.algorithms import hedge
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Linear
+    >>> trace = play(hedge(2), [Linear([1.0, 0.0])] * 4)
+    >>> entropic_formula(trace, np.array([0.0, 1.0]), 1.0).total
+    3.33...
+
+    Survey: section 3.6
+    """
+    n, lipschitz = trace.points.shape[1], positive("lipschitz", lipschitz)
+    squares = np.abs(trace.gradients).max(axis=1) ** 2
+    before = lipschitz**2 + np.concatenate([[0.0], np.cumsum(squares)[:-1]])
+    return _formula(
+        trace,
+        "section 3.6, 2√((G² + Σ‖g‖∞²) log n)",
+        2 * np.sqrt(before * math.log(n)),
+        _comparator(trace, x, math.inf),
+        _gradients(trace, lipschitz, LINF),
+        _rate(trace, Entropy(), np.sqrt(before / math.log(n)), 0),
+        _centered(trace),
+        _inside(trace, 1.0, L1),
+        _penalty(trace, x),
+    )
+
+
+def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
+    r"""Return $\frac{G^2}{2}(1 + \log T)$, for 1-strongly convex losses and no regularizer.
+
+    >>> from forel.theory.algorithms import follow_the_leader
+    >>> from forel.theory.analysis import play
+    >>> from forel.losses import Quadratic
+    >>> trace = play(follow_the_leader(), [Quadratic([1.0]), Quadratic([0.5])])
+    >>> round(strongly_convex_formula(trace, np.array([0.75]), 1.0).total, 3)
+    0.847
+
+    Survey: section 3.7
+    """
+    weakest = min(added.loss.strong_convexity for added in trace.added)
+    idle = not any(np.any(state.strength) for state in trace.states)
+    return _formula(
+        trace,
+        "section 3.7, (G²/2)(1 + log T)",
+        positive("lipschitz", lipschitz) ** 2 / 2 * (1 + np.log(_rounds(trace))),
+        _comparator(trace, x, math.inf),
+        _gradients(trace, lipschitz, L2),
+        "" if weakest >= 1 else f"a loss is only {weakest:.6g}-strongly convex",
+        "" if idle else "the algorithm has a regularizer of its own",
+        _penalty(trace, x),
+    )

@@ -1,0 +1,238 @@
+"""The game: an algorithm against losses, round by round, kept as a trace."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.cvx import minimize
+from forel.losses import Loss, Total
+from forel.theory.algorithms import Algorithm, Observer, Round
+from forel.theory.analysis.gradient_norms import squared_norms
+from forel.theory.analysis.optimality import suboptimality
+from forel.theory.regularizers import Regularizer
+from forel.theory.sets import FeasibleSet
+from forel.validation import Matrix, Strength, Vector, refuse, vector, whole
+
+__all__ = ["Adversary", "Stage", "Trace", "play"]
+
+Adversary = Callable[[int, Vector], Loss]
+
+
+class Stage(NamedTuple):
+    """What a round added, and the running sums after it: f_{1:t}, α_{1:t}Ψ and r_{0:t}."""
+
+    added: Round
+    losses: Total
+    penalties: Total
+    regularizer: Regularizer
+
+    @property
+    def strength(self) -> Strength:
+        """1/η_t, which measures g_t: that of r_{0:t} without what observing the next round's features added to it."""
+        return self.regularizer.strength if self.added.strength is None else self.added.strength
+
+    def objective(self, x: Vector) -> float:
+        """Return h_{0:t}(x)."""
+        return self.losses(x) + self.penalties(x) + self.regularizer(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """All that happened: the losses, and the algorithm's state before each round and after the last.
+
+    >>> from forel.theory.algorithms import gradient_descent
+    >>> from forel.losses import Linear
+    >>> play(gradient_descent(1.0), [Linear([1.0, 0.0])])
+    Trace of 1 rounds of FTRL in dimension 2
+
+    Survey: section 1
+    """
+
+    algorithm: Algorithm
+    states: tuple[Any, ...]
+    losses: tuple[Loss, ...]
+
+    def __repr__(self) -> str:
+        return f"Trace of {self.rounds} rounds of {type(self.algorithm).__name__} in dimension {self.points.shape[1]}"
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return len(self.losses)
+
+    @cached_property
+    def points(self) -> Matrix:
+        """x_1, …, x_{T+1}, a row each."""
+        return np.array([self.algorithm.play(state) for state in self.states])
+
+    @cached_property
+    def gradients(self) -> Matrix:
+        """g_1, …, g_T, a row each."""
+        return np.array([loss.subgradient(x) for loss, x in zip(self.losses, self.points, strict=False)])
+
+    @cached_property
+    def values(self) -> Vector:
+        """f_t(x_t) for every round."""
+        return np.array([loss(x) for loss, x in zip(self.losses, self.points, strict=False)])
+
+    @cached_property
+    def initial(self) -> Regularizer:
+        """r_0."""
+        return self.algorithm.initial(self.states[0])
+
+    @cached_property
+    def added(self) -> tuple[Round, ...]:
+        """What each round added to the objective."""
+        between = zip(self.states, self.losses, self.states[1:], strict=False)
+        return tuple(self.algorithm.added(before, loss, after) for before, loss, after in between)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The running sums after each round."""
+        losses = penalties = Total.zero(self.points.shape[1])
+        regularizer, found = self.initial, []
+        for added in self.added:
+            losses = losses.plus(added.loss)
+            if added.weight > 0:
+                penalties = penalties.plus(cast(Loss, added.penalty), added.weight)  # a sum only asks for values
+            regularizer = regularizer + added.regularizer
+            found.append(Stage(added, losses, penalties, regularizer))
+        return tuple(found)
+
+    @cached_property
+    def squared_norms(self) -> tuple[Vector, Vector]:
+        r"""$\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$, in norms in which the objective is strongly convex.
+
+        The first is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$ (Theorem 1), the second that of
+        $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$ (Theorems 2 and 10).
+        """
+        return squared_norms(self.initial, self.stages, float(self.points[0].sum()))
+
+    @cached_property
+    def suboptimality(self) -> Vector:
+        r"""$h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where every point is an argmin."""
+        return suboptimality(self.algorithm, self.initial, self.stages, self.points)
+
+    def regrets(self, x: Vector, linearized: bool = False) -> Vector:
+        r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""
+        x = vector("x", x, self.points.shape[1])
+        if linearized:
+            return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))
+        return np.cumsum(self.values - [loss(x) for loss in self.losses])
+
+    def regret(self, x: Vector, linearized: bool = False) -> float:
+        """Return the regret against x after all rounds."""
+        return float(self.regrets(x, linearized)[-1])
+
+    def best(self, feasible: FeasibleSet) -> Vector:
+        """Return the point of a set with the smallest sum of losses, by the solver: the comparator in hindsight."""
+        total = self._total()
+        return minimize(total.g.size, total.expression, feasible.constraints)
+
+    def worst_regret(self, feasible: FeasibleSet, linearized: bool = False) -> float:
+        """Return the largest regret against a point of a set; in closed form where losses are linear."""
+        total = self._total()
+        if linearized or (total.quadratic and total.curvature == 0):
+            played = float(np.einsum("ti,ti->", self.gradients, self.points[:-1]))
+            return played + feasible.support(-self.gradients.sum(axis=0))
+        return self.regret(self.best(feasible))
+
+    def _total(self) -> Total:
+        total = Total.zero(self.points.shape[1])
+        for loss in self.losses:
+            total = total.plus(loss)
+        return total
+
+
+def play(
+    algorithm: Algorithm,
+    losses: Iterable[Loss] | Adversary,
+    rounds: int | None = None,
+    n: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """Play rounds of the game and return the trace.
+
+    Parameters
+    ----------
+    algorithm : who plays x_t
+    losses : the losses in order, or an adversary, a function of the round t = 1, 2, … and of x_t that returns f_t
+    rounds : how many; an adversary needs it, a sequence of losses ends by itself
+    n : the dimension; an adversary needs it, otherwise it is taken from the first loss
+    progress : called with t after each round
+
+    An algorithm that ``observes`` is shown the features of each round's example before it plays: those of the losses in
+    order, or what the adversary's ``features(t, x)`` returns, given the point that would be played without them.
+
+    >>> from forel.theory.algorithms import FTRL
+    >>> from forel.theory.geometries import Euclidean
+    >>> from forel.losses import Linear
+    >>> from forel.theory.rates import Constant
+    >>> trace = play(FTRL(Constant(1.0), Euclidean()), [Linear([1.0]), Linear([-1.0])])
+    >>> trace.points.ravel(), trace.regret(np.array([0.0]))
+    (array([ 0., -1.,  0.]), 1.0)
+
+    Survey: section 1
+    """
+    limit = None if rounds is None else whole("rounds", rounds, low=1)
+    if callable(losses):
+        if limit is None or n is None:
+            raise refuse("rounds, n", (rounds, n), "both, because an adversary goes on for ever and in any dimension")
+        return _against(algorithm, losses, getattr(losses, "features", None), limit, whole("n", n, low=1), progress)
+    sequence = tuple(losses)[:limit]
+    if not sequence:
+        raise refuse("losses", sequence, "at least one loss")
+    return _against(
+        algorithm,
+        lambda t, x: sequence[t - 1],
+        lambda t, x: _features(sequence[t - 1]),
+        len(sequence),
+        n or dimension(sequence[0]),
+        progress,
+    )
+
+
+def _against(
+    algorithm: Algorithm,
+    adversary: Adversary,
+    features: Callable[[int, Vector], ArrayLike] | None,
+    rounds: int,
+    n: int,
+    progress: Callable[[int], None] | None,
+) -> Trace:
+    observer = cast(Observer, algorithm) if getattr(algorithm, "observes", False) else None
+    if observer is not None and features is None:
+        raise refuse("losses", adversary, f"an adversary with features(t, x), at which {algorithm.rate} looks")
+    state = algorithm.init(n)
+    states, losses = [], []
+    for t in range(1, rounds + 1):
+        if observer is not None and features is not None:
+            state = observer.observe(state, vector("features", features(t, algorithm.play(state)), n))
+        loss = adversary(t, algorithm.play(state))
+        states.append(state)
+        losses.append(loss)
+        state = algorithm.update(state, loss)
+        if progress is not None:
+            progress(t)
+    return Trace(algorithm, (*states, state), tuple(losses))
+
+
+def _features(loss: Loss) -> Vector:
+    """Return what an example's point is multiplied with, for each of its coordinates, or refuse."""
+    features: Vector | None = getattr(loss, "features", None)
+    if features is None:
+        raise refuse("losses", loss, "examples, such as Example, whose features the algorithm can observe")
+    return np.repeat(features, getattr(getattr(loss, "loss", None), "classes", 1))
+
+
+def dimension(loss: Loss) -> int:
+    """Return the n of the R^n on which a loss is defined, or refuse."""
+    for name in ("g", "features", "center"):
+        held = getattr(loss, name, None)
+        if held is not None:
+            return int(np.size(held)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
+    raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not tell")

@@ -1,0 +1,74 @@
+r"""The norms in which bounds measure gradients: those in which the objective is strongly convex.
+
+In round t they are those of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$ for Theorem 1, and of $r_{0:t} + f_{1:t} +
+\alpha_{1:t-1}\Psi$ for Theorems 2, 10 and 12. This round's penalty is in neither: its curvature is used up by the step
+from $\Psi(x_t)$ to $\Psi(x_{t+1})$. The survey's Corollary 8 counts it, and is false.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from forel.losses import Linear, Loss
+from forel.theory.geometries import Geometry
+from forel.theory.norms import DiagonalNorm, Norm
+from forel.theory.penalties import Penalty, parts
+from forel.theory.regularizers import Regularizer
+from forel.validation import Strength, Vector
+
+if TYPE_CHECKING:
+    from forel.theory.analysis.game import Stage
+
+__all__ = ["curvature_of", "squared_norms"]
+
+
+def curvature_of(penalty: Penalty | Loss) -> float | Vector:
+    """Return the σ, one number or one per coordinate, for which Ψ − ½Σσ_i x_i² is convex.
+
+    >>> from forel.theory.penalties import ElasticNet, l1
+    >>> curvature_of(ElasticNet(l2=[0.0, 2.0]) + l1(1.0)), curvature_of(l1(1.0))
+    (array([0., 2.]), 0.0)
+
+    Survey: section 5
+    """
+    taken = parts(cast(Penalty, penalty))  # of a tangent, or of one's own, it only asks for the constant
+    return taken.l2 + sum(other.strong_convexity for other in taken.others)
+
+
+def squared_norms(initial: Regularizer, stages: Sequence["Stage"], total: float) -> tuple[Vector, Vector]:
+    r"""Return $\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$ for every round.
+
+    Curvature of losses and penalties is in the L2 norm. It adds to quadratic geometries, and nothing to the entropy and
+    to p-norms: what is strongly convex in L2 need not be so in a norm that is larger.
+
+    Parameters
+    ----------
+    initial : r_0
+    stages : the rounds, as a trace has them
+    total : Σ x_i on a simplex, by which the entropy's modulus is divided
+
+    Survey: Theorems 1, 2, 10 and 12
+    """
+    geometry, before, losses, penalties = initial.geometry, initial.strength, 0.0, np.zeros(initial.linear.size)
+    rows = []
+    for stage in stages:
+        losses += stage.added.loss.strong_convexity
+        strengths = (before, stage.strength)
+        norms = [_norm(geometry, strength, losses + penalties, total) for strength in strengths]
+        rows.append([norm.dual(stage.added.g) ** 2 for norm in norms])
+        if stage.added.weight > 0 and not isinstance(stage.added.penalty, Linear):
+            penalties = penalties + stage.added.weight * curvature_of(stage.added.penalty)
+        before = stage.regularizer.strength
+    delayed, present = np.array(rows).T
+    return delayed, present
+
+
+def _norm(geometry: Geometry, strength: Strength, curvature: Vector, total: float) -> Norm:
+    if geometry.on_simplex:
+        return geometry.norm(strength / total)
+    if not geometry.quadratic or not curvature.any():
+        return geometry.norm(strength)
+    if geometry.shape == "matrix":
+        return geometry.norm(strength + np.diag(curvature))
+    return DiagonalNorm(strength + curvature)

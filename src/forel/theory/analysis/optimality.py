@@ -1,0 +1,131 @@
+r"""Whether the points that were played are the argmins that the survey's proofs take them for.
+
+Everything about FTRL is proved of points $x_{t+1} = \arg\min_{x \in X} h_{0:t}(x)$. An algorithm that plays others has
+no bound, however well it ends: so each round's minimum is found anew, from the sums of what the rounds added.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from forel.cvx import minimize
+from forel.losses import Linear, Total
+from forel.theory.algorithms import Algorithm
+from forel.theory.argmin import SOLVER, Argmin
+from forel.theory.regularizers import Regularizer
+from forel.validation import Matrix, Strength, Unbounded, Vector
+
+if TYPE_CHECKING:
+    from forel.theory.analysis.game import Stage
+
+__all__ = ["no_argmin", "suboptimality"]
+
+# Relative to the terms of the objective. Closed forms leave rounding; the solver stops where its own tolerance says.
+ROUNDING, SOLVED = 1e-12, 1e-8
+
+
+class _Objective(NamedTuple):
+    """Losses, α·Ψ and r, to be minimised over X; the losses hold whatever penalties are kept as tangents."""
+
+    losses: Total
+    weight: float
+    regularizer: Regularizer
+
+    def strength(self) -> Strength | None:
+        """Return the strength of r with the curvature of the losses, None where they do not make one geometry."""
+        geometry, curvature = self.regularizer.geometry, self.losses.curvature
+        if not self.losses.quadratic or (curvature and not geometry.quadratic):
+            return None
+        n = self.losses.g.size
+        return self.regularizer.strength + curvature * (np.eye(n) if geometry.shape == "matrix" else 1.0)
+
+    @property
+    def constant(self) -> bool:
+        """Whether nothing has been added yet, so that every point is an argmin."""
+        losses, r = self.losses, self.regularizer
+        curved = losses.others or losses.curvature or self.weight or np.any(r.strength)
+        return not (curved or (losses.g - r.linear).any())
+
+    def minimum(self, argmin: Argmin) -> Vector:
+        """Return the argmin over X."""
+        r, strength = self.regularizer, self.strength()
+        if strength is not None:
+            return argmin.solve(self.losses.g - r.linear, strength, self.weight)
+        factor = r.geometry.factor(r.strength)
+
+        def objective(x: Any) -> Any:
+            regularizer = r.geometry.expression(factor, x) - r.linear @ x
+            return self.losses.expression(x) + self.weight * argmin.penalty.expression(x) + regularizer
+
+        return minimize(r.linear.size, objective, argmin.feasible.constraints)
+
+    def terms(self, argmin: Argmin, x: Vector) -> Vector:
+        """Return the terms that the objective is the sum of at x, up to a constant."""
+        r, penalty = self.regularizer, self.weight * argmin.penalty(x) if self.weight > 0 else 0.0
+        others = [w * f(x) for w, f in self.losses.others]
+        quadratic = 0.5 * self.losses.curvature * float(x @ x)
+        value = r.geometry.value(r.strength, x)
+        return np.array([*((self.losses.g - r.linear) * x), quadratic, penalty, value, *others])
+
+
+def suboptimality(algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"], points: Matrix) -> Vector:
+    r"""Return $h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where that is but rounding.
+
+    These are the largest remainders of the Strong FTRL Lemma at each horizon, over all comparators. Infinite outside
+    of X, and where the objective has no minimum. For Mirror Descent, which keeps tangents of its penalties, the
+    objective is the one in which this round's is still whole.
+
+    Parameters
+    ----------
+    algorithm, initial, stages, points : as a trace has them
+
+    Survey: Lemma 5
+    """
+    argmin = Argmin(initial.geometry, algorithm.penalty, algorithm.feasible)
+    objectives = [_Objective(Total.zero(points.shape[1]), 0.0, initial)]
+    weight, tangents = 0.0, Total.zero(points.shape[1])
+    for t, stage in enumerate(stages, start=1):
+        added = stage.added
+        if isinstance(added.penalty, Linear):
+            losses = stage.losses._replace(g=stage.losses.g + tangents.g)
+            objectives.append(_Objective(losses, algorithm.weights(t), stage.regularizer))
+            tangents = tangents.plus(added.penalty, added.weight)
+        else:
+            weight += added.weight
+            objectives.append(_Objective(stage.losses, weight, stage.regularizer))
+    return np.array([_suboptimality(argmin, *pair) for pair in zip(objectives, points, strict=True)])
+
+
+def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
+    if not (argmin.feasible.contains(x) and argmin.penalty(x) < math.inf):
+        return math.inf
+    if objective.constant:
+        return 0.0
+    try:
+        best = objective.minimum(argmin)
+    except Unbounded:
+        return math.inf
+    here, least = objective.terms(argmin, x), objective.terms(argmin, best)
+    closed = objective.strength() is not None and argmin.method != SOLVER
+    allowance = (ROUNDING if closed else SOLVED) * float(np.abs(here).sum() + np.abs(least).sum())
+    above = math.fsum(here) - math.fsum(least)
+    return above if above > allowance else 0.0
+
+
+def no_argmin(found: Vector) -> str:
+    """Return the first round whose point is no argmin, as the reason why nothing is proved of the game.
+
+    >>> no_argmin(np.array([0.0, 0.0, 0.25]))
+    'the point of round 3 is no argmin: its objective is 0.25 above the minimum'
+
+    Survey: Lemma 5
+    """
+    wrong = np.flatnonzero(found)
+    if not wrong.size:
+        return ""
+    t, above = wrong[0] + 1, found[wrong[0]]
+    if above == math.inf:
+        return f"the point of round {t} is no argmin: it lies outside X, or its objective has no minimum"
+    return f"the point of round {t} is no argmin: its objective is {above:.3g} above the minimum"

@@ -1,0 +1,176 @@
+"""Choosing how to solve: the first closed form that fits, otherwise the solver."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.theory.argmin.ball import ball
+from forel.theory.argmin.coordinate import coordinate
+from forel.theory.argmin.group import group
+from forel.theory.argmin.linear import affine, half_space
+from forel.theory.argmin.mirror import IMAGES, dual_exponent, softmax
+from forel.theory.argmin.problem import Problem, Solve
+from forel.theory.argmin.rotation import rotation
+from forel.theory.argmin.simplex import l1_ball, simplex
+from forel.theory.argmin.solver import solver
+from forel.theory.geometries import Diagonal, Euclidean, FullMatrix, Geometry
+from forel.theory.penalties import NONE, Penalty
+from forel.theory.regularizers import Regularizer
+from forel.theory.sets import FeasibleSet, Reals
+from forel.validation import Strength, Unbounded, Vector, all_finite, non_negative, vector
+
+CLOSED_FORMS: dict[str, Callable[[Problem], Solve | None]] = {
+    "coordinate-wise": coordinate,
+    "threshold, then scale or root": ball,
+    "sort": simplex,
+    "sort of absolute values": l1_ball,
+    "one multiplier": half_space,
+    "linear system": affine,
+    "group shrinkage": group,
+    "softmax": softmax,
+    "dual exponent": dual_exponent,
+    "eigenbasis": rotation,
+}
+SOLVER = "solver"
+EVERYWHERE = Reals()
+
+
+class Minimizer(NamedTuple):
+    """A minimiser x and its mirror image ∇φ_1(x), where that knows coordinates which underflow in x; None elsewhere."""
+
+    x: Vector
+    image: Vector | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Argmin:
+    r"""The map $(z, \sigma, \alpha) \mapsto \arg\min_{x \in X}\ z \cdot x + \alpha\Psi(x) + \phi_\sigma(x)$.
+
+    How it is solved is decided once, at construction, which is also where a combination that cannot be solved is
+    refused. Calls then cost no more than the formula.
+
+    Parameters
+    ----------
+    geometry : φ, with the shape of strength it takes
+    penalty : Ψ
+    feasible : X
+
+    >>> from forel.theory.penalties import l1
+    >>> from forel.theory.sets import Box
+    >>> play = Argmin(Euclidean(), l1(1.0), Box(-1, 1))
+    >>> play.method, play(np.array([0.5, -3.0, 9.0]), strength=4.0)
+    ('coordinate-wise', array([ 0. ,  0.5, -1. ]))
+
+    Survey: Algorithm 2 and section 5
+    """
+
+    geometry: Geometry
+    penalty: Penalty = NONE
+    feasible: FeasibleSet = EVERYWHERE
+    method: str = field(init=False)
+    dimension: int | None = field(init=False)
+    _solve: Solve = field(init=False, repr=False)
+    _image: Solve | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        problem = Problem.of(self.geometry, self.penalty, self.feasible)
+        found = ((name, plan(problem)) for name, plan in CLOSED_FORMS.items())
+        method, solve = next(((name, s) for name, s in found if s is not None), (SOLVER, None))
+        object.__setattr__(self, "dimension", problem.dimension)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "_solve", solve or solver(problem))
+        object.__setattr__(self, "_image", IMAGES[method](problem) if method in IMAGES else None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the parts; how they are solved is decided again."""
+        return Argmin, (self.geometry, self.penalty, self.feasible)
+
+    def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
+        """Return the minimiser."""
+        z = vector("z", z, self.dimension)
+        return self.solve(z, self.geometry.check(strength, z.size), non_negative("weight", weight))
+
+    def solve(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
+        """Return the minimiser for arguments that are known to be valid: what algorithms call every round."""
+        x = self._solve(z, strength, weight)
+        if not all_finite(x):
+            index = int(np.argmin(np.isfinite(x)))
+            raise Unbounded(
+                f"strength: got 0 at index {index} where z is {z[index]}, so the objective has no minimum; expected a "
+                "positive strength or a bounded feasible set"
+            )
+        return x
+
+    def locate(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
+        """Return what ``solve`` returns, and its mirror image where that says more."""
+        return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
+
+    def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:
+        """Return z·x + αΨ(x) + φ_σ(x), infinite outside X."""
+        if not self.feasible.contains(x):
+            return float("inf")
+        charge = weight * self.penalty(x) if weight > 0 else 0.0
+        return float(z @ x) + charge + self.geometry.value(strength, x)
+
+    def conjugate(self, g: Vector, strength: Strength, weight: float = 1.0) -> float:
+        """Return the conjugate of αΨ + φ_σ + I_X at g."""
+        x = self(-g, strength, weight)
+        return -self.objective(x, -g, strength, weight)
+
+
+def argmin(
+    z: ArrayLike,
+    regularizer: Regularizer,
+    penalty: Penalty = NONE,
+    weight: float = 1.0,
+    feasible: FeasibleSet = EVERYWHERE,
+) -> Vector:
+    r"""Return $\arg\min_{x \in X}\ z \cdot x + \alpha\Psi(x) + r(x)$.
+
+    For many rounds with the same parts, keep an :class:`Argmin` instead.
+
+    >>> from forel.theory.penalties import l1
+    >>> proximal = Regularizer.around(Euclidean(), 2.0, np.array([1.0, 1.0]))
+    >>> argmin([0.0, 4.0], proximal, l1(0.5))
+    array([ 0.75, -0.75])
+
+    Survey: equation (genhupdate), section 5
+    """
+    slope = vector("z", z, regularizer.linear.size) - regularizer.linear
+    return Argmin(regularizer.geometry, penalty, feasible)(slope, regularizer.strength, weight)
+
+
+def project(u: ArrayLike, feasible: FeasibleSet, metric: Any = 1.0) -> Vector:
+    r"""Return the projection $\Pi_X(u) = \arg\min_{x \in X}\ \frac12(x - u)^\top Q (x - u)$.
+
+    Parameters
+    ----------
+    u : the point to project
+    feasible : X
+    metric : Q, as a number (the Euclidean projection), a vector (its diagonal) or a matrix
+
+    >>> from forel.theory.sets import Simplex
+    >>> project([1.0, 1.0, -9.0], Simplex())
+    array([0.5, 0.5, 0. ])
+
+    Survey: section 3.1
+    """
+    geometry: Geometry = (Euclidean(), Diagonal(), FullMatrix())[np.ndim(metric)]
+    return bregman_project(u, feasible, geometry, metric)
+
+
+def bregman_project(u: ArrayLike, feasible: FeasibleSet, geometry: Geometry, strength: Strength = 1.0) -> Vector:
+    r"""Return the Bregman projection $\Pi^r_X(u) = \arg\min_{x \in X} B_r(x, u)$ for $r = \phi_\sigma$.
+
+    >>> from forel.theory.geometries import Entropy
+    >>> from forel.theory.sets import Simplex
+    >>> bregman_project([1.0, 3.0], Simplex(), Entropy())
+    array([0.25, 0.75])
+
+    Survey: appendix C.2
+    """
+    point = vector("u", u)
+    return argmin(np.zeros_like(point), Regularizer.around(geometry, strength, point), feasible=feasible)

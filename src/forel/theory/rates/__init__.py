@@ -1,0 +1,61 @@
+r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t}$ of the regularizer.
+
+========================================  ==============================================================
+``Constant``, ``InverseSqrt``,            look at the round only
+``InverseTime``, ``Unregularized``
+``ScalarAdaGrad``, ``DiagonalAdaGrad``,   look at the gradients: one number, one a coordinate, a matrix
+``MatrixAdaGrad``
+``ScaleFree``                             looks at the features as well, and forgets their units
+``AsNeeded``                              looks at the curvature of the losses, and adds what they lack
+``Doubling``                              restarts a constant rate, tuned for 1, 2, 4, … rounds
+========================================  ==============================================================
+
+The survey's own choices are functions with its constants: ``tuned``, ``dual_averaging_rate``, ``proximal_rate``,
+``adagrad_proximal_rate``, ``adagrad_dual_averaging_rate``, ``entropic_rate``.
+
+>>> import numpy as np
+>>> rate = adagrad_proximal_rate(radius=np.sqrt(2))
+>>> before = rate.init(2)
+>>> after = rate.update(before, np.array([2.0, 0.0]))
+>>> rate.strength(after), increment(rate, before, after)
+(array([1., 0.]), array([1., 0.]))
+"""
+
+from forel.theory.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad
+from forel.theory.rates.curvature import AsNeeded
+from forel.theory.rates.doubling import Doubling
+from forel.theory.rates.lemma import sum_over_roots
+from forel.theory.rates.named import (
+    adagrad_dual_averaging_rate,
+    adagrad_proximal_rate,
+    dual_averaging_rate,
+    entropic_rate,
+    proximal_rate,
+    tuned,
+)
+from forel.theory.rates.rate import Rate, growth, increment
+from forel.theory.rates.scale_free import ScaleFree
+from forel.theory.rates.schedule import Constant, InverseSqrt, InverseTime, Unregularized
+
+__all__ = [
+    "AsNeeded",
+    "Constant",
+    "DiagonalAdaGrad",
+    "Doubling",
+    "InverseSqrt",
+    "InverseTime",
+    "MatrixAdaGrad",
+    "Rate",
+    "ScalarAdaGrad",
+    "ScaleFree",
+    "Unregularized",
+    "adagrad_dual_averaging_rate",
+    "adagrad_proximal_rate",
+    "dual_averaging_rate",
+    "entropic_rate",
+    "growth",
+    "increment",
+    "proximal_rate",
+    "sum_over_roots",
+    "tuned",
+]

@@ -1,0 +1,112 @@
+r"""What a rate is.
+
+A rate $\eta_t$ is kept as its inverse, the *strength* $1/\eta_t = \sigma_{0:t}$: it starts at $1/\eta_0 = \sigma_0$,
+never decreases, and may be 0, which an infinite $\eta$ could only say badly.
+"""
+
+import math
+from typing import ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from forel.theory.norms import Norm
+from forel.validation import Matrix, Shape, Strength, Vector, constants
+
+__all__ = ["Rate", "check_promise", "growth", "increment"]
+
+S = TypeVar("S")
+
+
+class Rate(Protocol[S]):
+    r"""A schedule $\eta_t$ as three pure functions over an immutable state.
+
+    A rate may also have ``observe(state, features)``, which returns a state that knows the features of the example to
+    come, before its label; algorithms call it before they play.
+
+    ``promised`` is the largest gradient, in ``promised_norm``, for which the closed-form bound that named the rate
+    holds. A larger gradient is no error here: it voids that bound. Infinity promises nothing.
+    """
+
+    shape: ClassVar[Shape]
+
+    @property
+    def promised(self) -> float:
+        """The bound on the gradients that the rate was chosen for."""
+        ...
+
+    @property
+    def promised_norm(self) -> Norm:
+        """The norm of that bound."""
+        ...
+
+    def init(self, n: int) -> S:
+        """Return the state before round 1, whose strength is 1/η_0."""
+        ...
+
+    def update(self, state: S, g: Vector, curvature: float = 0.0) -> S:
+        """Return the state after observing g_t, and the strong convexity of f_t that the objective keeps."""
+        ...
+
+    def strength(self, state: S) -> Strength:
+        """Return 1/η_t: a float, a vector or a matrix, as ``shape`` says."""
+        ...
+
+
+def increment(rate: Rate[S], before: S, after: S) -> Strength:
+    r"""Return $\sigma_t = 1/\eta_t - 1/\eta_{t-1}$, which is never negative.
+
+    >>> from forel.theory.rates import InverseSqrt
+    >>> rate = InverseSqrt(scale=0.5)
+    >>> before = rate.init(1)
+    >>> increment(rate, before, rate.update(before, np.array([1.0])))
+    2.0
+
+    Survey: section 3
+    """
+    return growth(rate.strength(before), rate.strength(after))
+
+
+def growth(before: Strength, after: Strength) -> Strength:
+    r"""Return the strength that was added between two strengths, or refuse one that falls.
+
+    A regularizer of negative strength is not convex, and nothing is proved of an algorithm that adds one. What is less
+    than 1e-12 of the strength is a rounding, and counts as 0.
+
+    >>> growth(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    array([0., 3.])
+
+    Survey: section 2.3
+    """
+    change = np.subtract(after, before)
+    rounding = 1e-12 * np.abs(after)
+    if np.ndim(change) == 2:
+        return _matrix_growth(change, float(np.max(rounding)) * len(change))
+    fallen = change < -rounding
+    if np.any(fallen):
+        at = f" at index {int(np.argmax(fallen))}" if np.ndim(change) else ""
+        raise _fallen(float(np.min(change)), at)
+    grown: Strength = np.maximum(change, 0.0)
+    return grown if np.ndim(grown) else float(grown)
+
+
+def _matrix_growth(change: Matrix, rounding: float) -> Matrix:
+    # The two roots carry rounding of the size of the whole, under which a small difference need not be semi-definite.
+    eigenvalues, basis = np.linalg.eigh(change)
+    if eigenvalues[0] < -rounding:
+        raise _fallen(float(eigenvalues[0]), " along an eigenvector")
+    kept = eigenvalues > rounding / 1e-12 * np.finfo(np.float64).eps
+    half = basis[:, kept] * np.sqrt(eigenvalues[kept])
+    positive: Matrix = half @ half.T
+    return positive
+
+
+def _fallen(change: float, at: str) -> ValueError:
+    return ValueError(
+        f"rate: got a strength 1/η that falls by {-change:.6g}{at}, expected one that never falls; a regularizer of "
+        "negative strength has no bound"
+    )
+
+
+def check_promise(promised: float) -> None:
+    """Refuse a bound on gradients that is not above 0; infinity promises nothing."""
+    constants("promised", promised, "a positive number or infinity", low=math.ulp(0.0), infinite=True)

@@ -1,0 +1,65 @@
+"""What a feasible set can say about itself."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from numpy.typing import ArrayLike
+
+from forel.validation import Matrix, Unsupported, Vector
+
+TOLERANCE = 1e-7  # what a point found by a solver can promise
+
+
+class FeasibleSet(Protocol):
+    """A closed convex set X ⊆ R^n."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether it is a product of intervals, and has ``bounds``."""
+        ...
+
+    @property
+    def on_simplex(self) -> bool:
+        """Whether all its points are non-negative with one fixed total."""
+        ...
+
+    @property
+    def rotatable(self) -> bool:
+        """Whether its image under an orthogonal matrix is of the same kind, and it can be ``rotated``."""
+        ...
+
+    @property
+    def dimension(self) -> int | None:
+        """The n it is made for; None when it fits any."""
+        ...
+
+    def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
+        """Tell whether x is in the set, up to ``tolerance`` relative to the size of the constraint."""
+        ...
+
+    def __contains__(self, x: ArrayLike) -> bool: ...
+
+    def support(self, g: Vector) -> float:
+        """Return max over the set of g·x, possibly infinite: what the worst comparator gains on linear losses."""
+        ...
+
+    def largest_norm(self, n: int) -> float:
+        """Return the survey's R, with ‖x‖₂ ≤ R on the set, possibly infinite."""
+        ...
+
+    def diameter(self, n: int) -> float:
+        """Return a D with ‖x − y‖₂ ≤ D on the set, possibly infinite."""
+        ...
+
+    def rotated(self, basis: Matrix) -> "FeasibleSet":
+        """Return {Vᵀx : x in the set}, where the set is rotatable."""
+        ...
+
+    def constraints(self, x: Any) -> Sequence[Any]:
+        """Return the set as cvxpy constraints on x."""
+        ...
+
+
+def not_rotatable(feasible: FeasibleSet) -> Unsupported:
+    """Return the error of ``rotated`` for a set whose image would be of another kind."""
+    return Unsupported(f"rotated: {feasible} turns into another kind of set; ask ``rotatable`` first")

@@ -1,0 +1,18 @@
+"""The survey, recomputed: every numbered result, both algorithms and all figures as (measured, bound)."""
+
+from forel.theory.survey.errata import ERRATA, Erratum
+from forel.theory.survey.lemmas import LEMMAS
+from forel.theory.survey.pictures import PICTURES
+from forel.theory.survey.result import Outcome, Result
+from forel.theory.survey.theorems import THEOREMS
+
+__all__ = ["ERRATA", "RESULTS", "Erratum", "Outcome", "Result"]
+
+
+def _number(result: Result) -> tuple[bool, str, int]:
+    kind, number = result.key.split()
+    picture = kind in ("Algorithm", "Figure")
+    return picture, kind if picture else "", int(number)
+
+
+RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *PICTURES), key=_number))

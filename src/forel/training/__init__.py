@@ -1,0 +1,1 @@
+"""From blocks of examples to a model: passes, checkpoints, progressive measures, history, scoring."""

@@ -1,0 +1,562 @@
+"""Tables, JSON lines and dicts: one content in every form gives the same examples, and errors name the place."""
+
+import gzip
+import io
+import json
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forel.data import Malformed, concatenate, open_blocks, slot
+from forel.data.columns import Columns
+from twins import examples, same
+
+DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
+BITS = 9
+
+
+def twin(rows, label="y", importance="w", bits=BITS):
+    """The examples of dicts, the obvious way."""
+    found = []
+    for row in rows:
+        entries = {}
+
+        def put(namespace, name, value, entries=entries):
+            place = slot(name, namespace, bits)
+            entries[place] = np.float32(entries.get(place, np.float32(0)) + np.float32(value))
+
+        def walk(namespace, item, put=put):
+            for key, value in item.items():
+                inner = f"{namespace}^{key}" if namespace else key
+                if isinstance(value, dict):
+                    walk(inner, value)
+                elif isinstance(value, str | list):
+                    for word in [value] if isinstance(value, str) else value:
+                        if word:
+                            put(inner, word, 1)
+                elif value is not None:
+                    put(namespace, key, value)
+
+        walk("", {k: v for k, v in row.items() if k not in (label, importance)})
+        y, w = row.get(label), row.get(importance)
+        found.append((np.float32(np.nan if y is None else y), np.float32(1 if w is None else w), b"", entries))
+    return found
+
+
+def as_csv(rows, separator=","):
+    names = list(rows[0])
+
+    def cell(value):
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return str(value).lower()
+        text = str(value)
+        return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',\t"\n\r') else text
+
+    lines = [separator.join(cell(v) for v in [row[n] for n in names]) for row in rows]
+    return "\n".join([separator.join(names), *lines]).encode()
+
+
+def as_arrow(table, how):
+    sink = io.BytesIO()
+    if how == "parquet":
+        pq.write_table(table, sink, row_group_size=3)
+    elif how == "feather":
+        pyarrow.feather.write_feather(table, sink, chunksize=3)
+    else:
+        maker = pa.ipc.new_file if how == "file" else pa.ipc.new_stream
+        with maker(sink, table.schema) as writer:
+            for batch in table.to_batches(max_chunksize=3):
+                writer.write_batch(batch)
+    return io.BytesIO(sink.getvalue())
+
+
+SCHEMA = pa.schema(
+    [("n", pa.float64()), ("city", pa.string()), ("k", pa.int64()), ("b", pa.bool_()), ("y", pa.float64()),
+     ("w", pa.float64())]
+)  # fmt: skip
+FORMS = {
+    "dicts": lambda rows, table: rows,
+    "generator": lambda rows, table: (row for row in rows),
+    "jsonl": lambda rows, table: io.BytesIO(b"\n".join(json.dumps(row).encode() for row in rows)),
+    "csv": lambda rows, table: io.BytesIO(as_csv(rows)),
+    "tsv": lambda rows, table: io.BytesIO(as_csv(rows, "\t")),
+    "csv, CRLF, gzip": lambda rows, table: io.BytesIO(gzip.compress(as_csv(rows).replace(b"\n", b"\r\n"))),
+    "table": lambda rows, table: table,
+    "batch": lambda rows, table: table.combine_chunks().to_batches()[0],
+    "reader": lambda rows, table: table.to_reader(max_chunksize=2),
+    "pandas": lambda rows, table: table.to_pandas(),
+    "pandas, categorical": lambda rows, table: table.to_pandas().astype({"city": "category"}),
+    "polars": lambda rows, table: pl.DataFrame(table),
+    "dictionary": lambda rows, table: table.set_column(1, "city", table["city"].dictionary_encode()),
+    "narrow": lambda rows, table: table.set_column(2, "k", table["k"].cast(pa.int8())),
+    "large strings": lambda rows, table: table.set_column(1, "city", table["city"].cast(pa.large_string())),
+    "parquet": lambda rows, table: as_arrow(table, "parquet"),
+    "feather": lambda rows, table: as_arrow(table, "feather"),
+    "file": lambda rows, table: as_arrow(table, "file"),
+    "stream": lambda rows, table: as_arrow(table, "stream"),
+}
+ROWS = [
+    {"n": 1.5, "city": "Rome", "k": 3, "b": True, "y": 1.0, "w": 2.0},
+    {"n": None, "city": "Oslo", "k": -7, "b": False, "y": 0.0, "w": None},
+    {"n": -0.25, "city": None, "k": None, "b": None, "y": None, "w": 0.5},
+    {"n": 1e-3, "city": 'Sankt "P", 3', "k": 0, "b": True, "y": 1.0, "w": 1.0},
+    {"n": 0.1, "city": "Zürich", "k": 3, "b": None, "y": 0.0, "w": 0.0},
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
+def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
+    source = FORMS[form](ROWS, pa.Table.from_pylist(ROWS, SCHEMA))
+    said = "tsv" if form == "tsv" else "auto"
+    reader = open_blocks(source, said, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
+    same(examples(reader), twin(ROWS))
+
+
+WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=12).filter(
+    lambda s: s not in ("", "true", "false") and s == s.strip() and not s[0].isdigit() and s[0] not in '+-.iInNtTfF"'
+)
+NUMBERS = st.floats(-(2.0**90), 2.0**90, width=32)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "n": st.none() | NUMBERS,
+                "city": st.none() | WORDS,
+                "k": st.none() | st.integers(-100, 100),
+                "b": st.none() | st.booleans(),
+                "y": st.none() | st.sampled_from([0.0, 1.0]),
+                "w": st.none() | st.floats(0, 10, width=32),
+            }
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+@settings(max_examples=60)
+def test_generated_tables_give_what_the_twin_gives(rows):
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    for form in ("dicts", "jsonl", "csv", "table", "polars", "stream"):
+        source = FORMS[form](rows, table)
+        said = form if form in ("jsonl", "csv") else "auto"
+        # A line of CSV with nothing in any cell is an empty line.
+        wanted = twin(row for row in rows if form != "csv" or any(v is not None for v in row.values()))
+        same(examples(open_blocks(source, said, bits=BITS, label="y", importance="w")), wanted)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | NUMBERS | st.text(max_size=4) | st.lists(st.text(max_size=3)),
+    lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.text(max_size=3).filter(lambda k: k not in ("y", "w")), JSON, max_size=5), max_size=6)
+)
+@settings(max_examples=150)
+def test_nested_objects_are_namespaces(rows):
+    text = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n\n" for row in rows)
+    wanted = twin(rows)
+    same(examples(open_blocks(rows, bits=BITS)), wanted)
+    same(examples(open_blocks(io.BytesIO(text), "jsonl", bits=BITS, block_bytes=9)), wanted)
+
+
+def test_a_namespace_means_the_same_in_text_and_in_dicts():
+    text = open_blocks(io.BytesIO(b"1 |a x:2 y | z:3 |city Rome"), "vw")
+    dicts = open_blocks([{"a": {"x": 2, "y": True}, "z": 3, "city": "Rome"}])
+    assert examples(text)[0][3] == examples(dicts)[0][3]
+
+
+# Columns.
+
+
+def test_columns_are_kept_ignored_and_coded():
+    table = pa.Table.from_pylist(ROWS, SCHEMA)
+    for form in ("dicts", "csv", "table"):
+        source = lambda form=form: FORMS[form](ROWS, table)  # noqa: E731
+        kept = examples(open_blocks(source(), bits=BITS, label="y", keep=["n", "city"]))
+        less = examples(open_blocks(source(), bits=BITS, label="y", ignore=["k", "b", "w"]))
+        wanted = twin([{k: row[k] for k in ("n", "city", "y")} for row in ROWS])
+        same(kept, wanted)
+        same(less, wanted)
+        coded = examples(open_blocks(source(), bits=BITS, keep=["k"], categories=["k"]))
+        assert [set(row) for *_, row in coded] == [
+            set() if row["k"] is None else {slot(str(row["k"]), "k", BITS)} for row in ROWS
+        ]
+
+
+@pytest.mark.parametrize("wrong", [{"label": "z"}, {"importance": "z"}, {"keep": ["z"]}, {"ignore": ["z"]}])
+def test_columns_that_are_not_there_are_refused(wrong):
+    for source in (pa.table({"a": [1]}), io.BytesIO(b"a,b\n1,2\n")):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: got 'z', expected one of the columns a"):
+            list(open_blocks(source, **wrong))
+
+
+def test_rows_know_their_lines_where_others_are_left_out():
+    text = b'{"a": 1}\n\n{"a": 1e39}\n{"a": 2}\n'
+    assert concatenate(open_blocks(io.BytesIO(text), "jsonl", on_error="skip")).lines.tolist() == [1, 4]
+    rows = [{"a": v, "c": v} for v in (1.0, 3e38, 2.0, 1e39, 3.0)]
+    for form in ("dicts", "table"):
+        reader = open_blocks(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
+        assert concatenate(reader).lines.tolist() == [1, 3, 5]
+
+
+def test_what_cannot_be_a_feature_or_a_label_is_refused():
+    with pytest.raises(ValueError, match=r"column when: got 'type date32.*ignore=\['when'\] leaves it out"):
+        list(open_blocks(pa.table({"when": pa.array([1], pa.date32())})))
+    with pytest.raises(ValueError, match="label: got 'column y of type string', expected a column of numbers"):
+        list(open_blocks(pa.table({"y": ["yes"]}), label="y"))
+    with pytest.raises(ValueError, match="columns: got 'a twice'"):
+        list(open_blocks(io.BytesIO(b"a,a\n1,2\n"), "csv"))
+    for source in (3, {"a": 1}, b"1 | a", None):
+        with pytest.raises(ValueError, match="source: got"):
+            list(open_blocks(source))
+
+
+def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time():
+    rows = ["n,c,late"] + ["1,x,"] * 300_000 + ["2.5,7,5", "z,8,6", ",9,z"]
+    reader = open_blocks(io.BytesIO("\n".join(rows).encode()), "csv", bits=BITS, on_error="skip")
+    found = examples(reader)
+    assert len(found) == 300_001
+    assert found[-1][3] == {slot("n", bits=BITS): 2.5, slot("7", "c", BITS): 1, slot("late", bits=BITS): 5}
+    assert reader.problems.messages == [
+        "stream, line 300003, column 'n': got 'z', expected a number, as the column's first; or say categories=['n']",
+        "stream, line 300004, column 'late': got 'z', expected a number, as the column's first; or say "
+        "categories=['late']",
+    ]
+
+
+def test_a_column_that_begins_with_a_word_is_of_categories():
+    found = examples(open_blocks(io.BytesIO(b"c,d\nx,\n7,8\n"), "csv", bits=BITS))
+    assert found[1][3] == {slot("7", "c", BITS): 1, slot("d", bits=BITS): 8}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_are_counted_and_left_out(end):
+    text = end.join(["a,b", "", "1,2", "", "", "3", "4,x", "5,6", ""]).encode()
+    reader = open_blocks(io.BytesIO(text), "csv", on_error="skip")
+    assert concatenate(reader).lines.tolist() == [3, 8]
+    assert [message.split(":")[0] for message in reader.problems.messages] == [
+        "stream, line 6",
+        "stream, line 7, column 'b'",
+    ]
+    with pytest.raises(Malformed, match="line 6: got 1 columns in '3', expected 2"):
+        list(open_blocks(io.BytesIO(text), "csv"))
+    assert list(open_blocks(io.BytesIO(f"a,b{end}".encode()), "csv")) == []
+
+
+def test_cells_that_mean_nothing():
+    text = b"a,b,c\n1,NA,x\nNA,2,NA\nnan,3, \n 4 ,+5,\n"
+    assert [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", bits=BITS))] == [
+        {slot("a", bits=BITS): 1, slot("x", "c", BITS): 1},
+        {slot("b", bits=BITS): 2, slot("NA", "c", BITS): 1},
+        {slot("b", bits=BITS): 3, slot(" ", "c", BITS): 1},
+        {slot("a", bits=BITS): 4, slot("b", bits=BITS): 5},
+    ]
+
+
+def test_quoted_cells_may_hold_line_ends_and_bytes_that_are_no_text():
+    text = b'"a b","c"\n1,"x\ny"\n2,caf\xe9\n'
+    found = examples(open_blocks(io.BytesIO(text), "csv", bits=BITS))
+    assert [set(row) - {slot("a b", bits=BITS)} for *_, row in found] == [
+        {slot("x\ny", "c", BITS)},
+        {slot("caf\\xe9", "c", BITS)},
+    ]
+
+
+# Problems.
+
+PROBLEMS = [
+    ("csv", b"a,b\n1,2\n3\n4,5\n", "line 3: got 1 columns in '3', expected 2 columns", 2),
+    ("csv", b"a,b\n1,2\n3,inf\n", "line 3, column 'b': got inf, expected a number within the range of float32", 1),
+    ("csv", b"a,b\n1,2\n3,1e39\n", "line 3, column 'b': got 1e+39, expected a number within the range of float32", 1),
+    ("csv", b"a,b\n1,2\n3,1_0\n", "line 3, column 'b': got '1_0', expected a number", 1),
+    ("csv", b"a,b\n1,2\n3,4,\xff\n", "line 3: got 3 columns in '3,4,\\xff', expected 2 columns", 1),
+    ("csv", b"a,b\n1,2\n3,\xff\n", "line 3, column 'b': got '\\xff', expected a number", 1),
+    ("csv", b"", "line 1: got no header, expected the names of the columns", 0),
+    ("csv", b"\xff\xfe,b\n", "line 1: got '\\xff\\xfe,b\\x0a', expected a header of column names in UTF-8", 0),
+    ("jsonl", b'{"a": 1}\n{"a": }\n', "line 2, column 7: got '}', expected JSON", 1),
+    ("jsonl", b'{"a": 1}\n[1]\n', "line 2: got list, expected a dict of features", 1),
+    ("jsonl", b'{"a": 1}\n{"a": NaN}\n', "line 2, column 'a': got nan, expected a number within", 1),
+    ("jsonl", b'{"a": 1}\n{"a": 1e39}\n', "line 2, column 'a': got 1e+39, expected a number within", 1),
+    ("jsonl", b'{"a": 1}\n{"a": {"b": [1]}}\n', "line 2, column 'b': got 1 in a list, expected a string", 1),
+    ("jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2, column 8: got '\\xff', expected UTF-8", 1),
+    ("jsonl", b'{"a": 1}\n' + b"[" * 100_000 + b"\n", "line 2, column 1: got what Python refuses", 1),
+    ("jsonl", b'{"a": 1}\n{"a": ' + b"1" * 5000 + b"}\n", "line 2, column ", 1),
+    ("jsonl", b'{"a": 1}\n{"a": 1, "y": "yes"}\n', "line 2, column 'y': got str 'yes', expected a number", 1),
+    ("parquet", b"PAR1 and no more", "line 1: got ", 0),
+    ("arrow", b"ARROW1 and no more", "line 1: got ", 0),
+    ("arrow", b"\xff\xff\xff\xff\x00", "line 1: got ", 0),
+]
+
+
+@pytest.mark.parametrize(("form", "text", "sentence", "rest"), PROBLEMS, ids=lambda p: repr(p)[:40])
+def test_an_error_names_file_line_column_and_expectation(form, text, sentence, rest, tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(text)
+    with pytest.raises(Malformed) as caught:
+        list(open_blocks(path, form, label="y" if form == "jsonl" else None))
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert str(caught.value).startswith(f"{path}, {sentence}")
+    assert ", expected " in str(caught.value)
+    reader = open_blocks(path, form, label="y" if form == "jsonl" else None, on_error="skip")
+    assert sum(map(len, reader)) == rest
+    assert reader.problems.count == 1
+
+
+def test_a_negative_importance_and_an_infinite_label_are_problems():
+    for form in ("csv", "table", "dicts", "jsonl"):
+        rows = [{"a": 1, "y": 1.0, "w": 1.0}, {"a": 1, "y": 1.0, "w": -1.0}, {"a": 1, "y": 1e39, "w": 1.0}]
+        table = pa.Table.from_pylist(rows)
+        reader = open_blocks(FORMS[form](rows, table), label="y", importance="w", on_error="skip", names=True)
+        assert concatenate(reader).labels.tolist() == [1.0]
+        assert reader.problems.count == 2
+        messages = " ".join(reader.problems.messages)
+        assert "column 'w': got -1.0, expected an importance of at least 0" in messages
+        assert "column 'y': got 1e+39, expected a number within the range of float32" in messages
+
+
+def test_sums_beyond_float32_are_problems():
+    rows = [{"a": 1.0, "c": 1.0}, {"a": 3e38, "c": 3e38}, {"a": 2.0, "c": 2.0}]
+    for form in ("dicts", "table"):
+        reader = open_blocks(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
+        assert slot("a", bits=1) == slot("c", bits=1)
+        assert concatenate(reader).values.tolist() == [2.0, 4.0]
+        assert "line 2: got values of one slot that are too large together" in reader.problems.messages[0]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_truncation_is_read_or_refused(form, packed):
+    text = as_csv(ROWS) if form == "csv" else b"\n".join(json.dumps(row).encode() for row in ROWS)
+    whole = examples(open_blocks(io.BytesIO(text), form, label="y" if form == "jsonl" else None, bits=BITS))
+    raw = gzip.compress(text) if packed else text
+    for end in range(5 if packed else 0, len(raw)):
+        reader = open_blocks(
+            io.BytesIO(raw[:end]), form, label="y" if form == "jsonl" else None, bits=BITS, on_error="skip"
+        )  # fmt: skip
+        found = examples(reader)
+        # All examples but the last, which a cut may shorten, are those of the whole; a cut header is another file's.
+        if form == "jsonl" or packed or end > text.index(b"\n"):
+            same(found[:-1], whole[: max(0, len(found) - 1)])
+        assert not packed or reader.problems.count
+
+
+@pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream"])
+def test_every_truncation_of_a_binary_file_is_read_or_refused(how):
+    raw = as_arrow(pa.Table.from_pylist(ROWS * 3, SCHEMA), how).getvalue()
+    whole = twin(ROWS * 3)
+    form = "parquet" if how == "parquet" else "arrow"
+    for end in range(0, len(raw), 7):
+        reader = open_blocks(io.BytesIO(raw[:end]), form, bits=BITS, label="y", importance="w", on_error="skip")
+        found = examples(reader)
+        assert reader.problems.count or len(found) in (0, len(whole)) or how == "stream"
+        same(found, whole[: len(found)])
+
+
+@pytest.mark.parametrize("offsets", [[0, 1 << 30, 5], [0, -7, 5], [3, 1, 5]])
+def test_offsets_that_point_elsewhere_are_not_followed(offsets):
+    buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"hello")]
+    batch = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.string(), 2, buffers)], names=["a"])
+    with pytest.raises(Malformed, match=r"table, line 1: got .*, expected a whole table"):
+        list(open_blocks(pa.Table.from_batches([batch])))
+
+
+@pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream", "csv", "csv, CRLF, gzip", "jsonl"])
+def test_flipped_bits_never_crash(how):
+    table = pa.Table.from_pylist(ROWS * 3, SCHEMA)
+    raw = FORMS[how](ROWS * 3, table).getvalue()
+    form = {"feather": "arrow", "file": "arrow", "stream": "arrow", "csv, CRLF, gzip": "csv"}.get(how, how)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(300):
+        data = bytearray(raw)
+        for k in rng.integers(0, len(raw), rng.integers(1, 4)):
+            data[k] ^= 1 << rng.integers(0, 8)
+        reader = open_blocks(io.BytesIO(bytes(data)), form, bits=BITS, on_error="skip")
+        try:
+            block = concatenate(reader)
+        except ValueError:
+            refused += 1
+            continue
+        assert np.isfinite(block.values).all()
+        assert block.indices.size == 0 or 0 <= block.indices.min() <= block.indices.max() < 1 << BITS
+        refused += reader.problems.count > 0
+    assert refused > 10
+
+
+# Names and real data.
+
+
+def test_names_of_columns_and_keys():
+    table = pa.Table.from_pylist(ROWS, SCHEMA)
+    wanted = {"n", "k", "b", *(f"city^{row['city']}" for row in ROWS if row["city"])}
+    for form in ("dicts", "csv", "table"):
+        reader = open_blocks(FORMS[form](ROWS, table), label="y", importance="w", names=True)
+        list(reader)
+        assert {reader.names[k] for k in reader.names} == wanted
+        assert reader.names.met == 0
+        few = open_blocks(FORMS[form](ROWS, table), label="y", importance="w", names=True, bits=2)
+        list(few)
+        assert len(few.names) == len({slot(*reversed(w.split("^")), bits=2) for w in wanted})
+        assert 0 < few.names.met <= len(few.names)
+
+
+def test_examples_that_are_left_out_leave_no_names():
+    rows = [{"city": "Rome", "a": 1.0}, {"city": "Oslo", "a": 1e39}, {"city": "Bern", "a": 2.0}]
+    for form in ("dicts", "csv", "table", "jsonl"):
+        source = FORMS[form](rows, pa.Table.from_pylist(rows))
+        reader = open_blocks(source, names=True, on_error="skip")
+        assert sum(map(len, reader)) == 2
+        assert {reader.names[k] for k in reader.names} == {"a", "city^Rome", "city^Bern"}
+
+
+def test_real_columns_are_those_pandas_reads():
+    path = DATA / "bike_sharing.csv.gz"
+    if not path.is_file():
+        pytest.skip("needs bike_sharing.csv.gz, in shared/data next to the checkout")
+    frame = pd.read_csv(path)
+    mine = concatenate(open_blocks(path, label="cnt", ignore=["casual", "registered", "instant"]))
+    assert np.array_equal(mine.labels, frame["cnt"])
+    matrix = mine.matrix(1 << 22)
+    for name in ("hr", "temp", "windspeed"):
+        assert np.array_equal(matrix[:, [slot(name)]].toarray().ravel(), frame[name].astype(np.float32))
+    assert matrix[:, [slot("01/01/11", "dteday")]].sum() == (frame["dteday"] == "01/01/11").sum()
+
+
+@given(
+    st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
+)
+def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
+    from forel.data.hashing import hash_name, hash_spans
+
+    whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
+    ends = np.cumsum([0, *map(len, words)]).astype(wide)
+    text = whole[: ends[-1]]
+    assert hash_spans(text, ends[:-1], ends[1:], hash_name(b"city")).tolist() == [
+        hash_name(w, hash_name(b"city")) for w in words
+    ]
+
+
+def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
+    text = b"y,a,b,c\n1,,,\n0, ,NA,\n1,5,6,Rome\n0,6,7,8\n"
+    rows = [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", label="y"))]
+    a, b, rome, eight = slot("a"), slot("b"), slot("Rome", "c"), slot("8", "c")
+    assert rows == [{}, {}, {a: 5, b: 6, rome: 1}, {a: 6, b: 7, eight: 1}]
+    with pytest.raises(ValueError, match=r"line 6, column 'a': got 'x', expected a number"):
+        list(open_blocks(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))
+
+
+@given(
+    st.lists(st.none() | st.integers(0, 100), max_size=40),
+    st.integers(0, 20),
+    st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
+)
+def test_arrays_are_read_where_they_lie(values, start, kind):
+    from forel.data.arrow import numbers, plain, valid
+
+    array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    assert valid(array).tolist() == there.tolist()
+    found = plain(array)
+    assert (found is None) == (kind == pa.null())
+    if found is not None:
+        assert found[there].tolist() == [value for value in array.to_pylist() if value is not None]
+    assert numbers(array.to_pylist()).equals(array.cast(pa.float64()))
+
+
+def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_path):
+    pq.write_table(pa.table({"y": [1, 0], "n": [0.5, None], "city": ["Rome", "Oslo"]}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("y,n,city\n1,0.5,Rome\n0,,Oslo\n")
+    code = (
+        "import sys; from forel.data import open_blocks;"
+        "print([len(b.indices) for f in sys.argv[1:] for b in open_blocks(f, label='y')],"
+        "sorted({'pandas', 'pyarrow.compute'} & set(sys.modules)))"
+    )
+    line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip() == "[3, 3] []"
+
+
+@pytest.mark.parametrize("groups", [1 << 20, 3000])
+@pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
+def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest, tmp_path, monkeypatch):
+    from forel.data import tables
+
+    # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
+    monkeypatch.setattr(tables, "CELLS", 1)
+    monkeypatch.setattr(tables, "LARGEST", largest)
+    rng = np.random.default_rng(0)
+    few = [[None, "", "Rome", "Oslo", "a longer name"][k] for k in rng.integers(0, 5, 9000)]
+    table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
+    pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
+    with (tmp_path / "t.parquet").open("rb") as stream:
+        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream, Columns())]
+    grown = largest == 1 << 10 and groups > 4096
+    assert all(("dictionary" in kind) != grown for kind in kinds)
+    for more in ({}, {"interactions": ["few*id"]}):
+        wanted = open_blocks(table, bits=BITS, names=True, **more)
+        found = open_blocks(tmp_path / "t.parquet", bits=BITS, names=True, **more)
+        same(examples(found), examples(wanted))
+        assert {k: found.names[k] for k in found.names} == {k: wanted.names[k] for k in wanted.names}
+
+
+def coded(words, codes, kind="int32"):
+    """A batch with a column of words by number, whatever the numbers are."""
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, getattr(pa, kind)()), pa.array(words), safe=False)
+    return pa.record_batch({"city": column})
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "uint64"])
+def test_dictionaries_may_change_from_batch_to_batch(kind):
+    batches = [coded(["Rome", "Oslo"], [0, 1, None], kind), coded(["Rome", "Oslo"], [1, 1, 0], kind),
+               coded(["Oslo", "", "Rome"], [0, 1, 2], kind)]  # fmt: skip
+    rows = [{"city": city} for batch in batches for city in batch["city"].to_pylist()]
+    reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    same(examples(open_blocks(reader, bits=BITS)), twin([{k: v for k, v in row.items() if v} for row in rows]))
+
+
+@pytest.mark.parametrize("codes", [[0, 2], [-1, 0]])
+def test_a_word_that_no_dictionary_has_is_refused_before_it_is_looked_up(codes):
+    good, bad = coded(["Rome", "Oslo"], [0, 1]), coded(["Rome", "Oslo"], codes)
+    reader = pa.RecordBatchReader.from_batches(good.schema, [good, bad])
+    with pytest.raises(Malformed, match="does not have"):
+        list(open_blocks(reader, bits=BITS))
+
+
+def test_columns_of_parquet_that_are_not_used_are_not_read(tmp_path):
+    table = pa.table({"y": [1, 0], "a": ["x", "y"], "a.b": ["p", "q"], "deep": [{"k": 1}, {"k": 2}], "n": [0.5, 2.0]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    some = {"label": "y", "ignore": ["a.b", "deep"], "log": ["n"], "bits": BITS}
+    kept = {"label": "y", "keep": ["a", "n"], "log": ["n"], "bits": BITS}
+    plain = table.select(["y", "a", "n"])
+    expected = examples(open_blocks(plain, label="y", log=["n"], bits=BITS))
+    for options in (some, kept):
+        same(examples(open_blocks(tmp_path / "t.parquet", **options)), expected)
+    with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
+        list(open_blocks(tmp_path / "t.parquet", label="z"))
+    with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
+        list(open_blocks(tmp_path / "t.parquet", label="y", ignore=["b"]))
+
+
+def test_an_open_parquet_file_is_read_though_another_has_its_name_by_now(tmp_path):
+    for name, city in (("t", "Rome"), ("other", "Oslo")):
+        pq.write_table(pa.table({"city": [city] * 3}), tmp_path / f"{name}.parquet")
+    with (tmp_path / "t.parquet").open("rb") as stream:
+        (tmp_path / "other.parquet").replace(tmp_path / "t.parquet")
+        same(examples(open_blocks(stream, bits=BITS)), twin([{"city": "Rome"}] * 3))

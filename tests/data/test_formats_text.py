@@ -1,0 +1,626 @@
+"""VW text and svmlight against their twins: the same examples, or an error that names the place."""
+
+import gzip
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import twins
+from forel.data import Malformed, concatenate, open_blocks
+from forel.data.decimals import nearest
+from forel.data.sources import count
+from twins import examples, same
+
+DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
+TWINS = {"vw": twins.vw_line, "svmlight": twins.svmlight_line}
+BITS = 7  # few slots, so that names meet
+
+
+def check(form, text, block_bytes=1 << 20, bits=BITS):
+    """Compare with the twin, and the places of problems too."""
+    reader = open_blocks(
+        io.BytesIO(text), form, bits=bits, tags=form == "vw", on_error="skip", block_bytes=block_bytes
+    )  # fmt: skip
+    blocks = list(reader)
+    mine = examples(blocks)
+    assert [k for block in blocks for k in block.lines.tolist()] == twins.places(text, TWINS[form], bits)
+    wanted, bad = twins.read(text, TWINS[form], bits)
+    same(mine, wanted)
+    assert reader.problems.count == len(bad)
+    for message, line in zip(reader.problems.messages, bad, strict=False):
+        assert re.match(rf"stream, line {line}, column \d+: got .*, expected ", message), message
+    if bad:
+        with pytest.raises(Malformed) as caught:
+            list(open_blocks(io.BytesIO(text), form, bits=bits, block_bytes=block_bytes))
+        assert caught.value.line == bad[0]
+        length = len(text.removeprefix(b"\xef\xbb\xbf").split(b"\n")[bad[0] - 1])
+        assert 1 <= caught.value.column <= length + 1
+
+
+DECIMAL = st.one_of(
+    st.integers(-99, 99).map(str),
+    st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.sampled_from(["1e5", "-2.5E-3", "+.5", "7.", "00012", "1e-40", "1e-46", "3.4e38", "16777217.0", "1e+07", "-0"]),
+    st.sampled_from(["nan", "inf", "-inf", "1e39", "", ".", "-", "1e", "0x1", "1_0", "１", "1e400", "1e-400", "1..2"]),
+).map(str.encode)
+WORD = st.one_of(
+    st.sampled_from(
+        [b"a", b"b", b"f12345", b"eight888", b"sixteen_sixteen_", "naïve".encode(), b"\xff\xfe", b"'q", b"#"]
+    ),
+    st.binary(min_size=1, max_size=20).filter(lambda b: not re.search(rb"[\x00-\x20:|]", b)),
+)
+GAP = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b" \r", b""])
+
+
+@st.composite
+def vw_lines(draw):
+    parts = [draw(DECIMAL) + draw(GAP) for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2, 3])))]
+    if draw(st.booleans()):
+        parts.append(draw(st.sampled_from([b"", b"'"])) + draw(WORD) + draw(GAP))
+    for _ in range(draw(st.integers(0, 3))):
+        parts.append(b"|" + draw(st.one_of(st.just(b""), WORD)))
+        if draw(st.integers(0, 4)) == 0:
+            parts.append(b":" + draw(DECIMAL))
+        number = st.one_of(st.just(b""), DECIMAL.map(lambda d: b":" + d))
+        parts += [b" " + draw(GAP) + draw(WORD) + draw(number) for _ in range(draw(st.integers(0, 4)))]
+        parts.append(draw(GAP))
+    return b"".join(parts)
+
+
+@st.composite
+def svmlight_lines(draw):
+    parts = [draw(GAP), draw(DECIMAL), draw(GAP)]
+    if draw(st.integers(0, 3)) == 0:
+        parts.append(draw(st.sampled_from([b"qid:3 ", b"qid: ", b"qid:x ", b"qid "])))
+    for _ in range(draw(st.integers(0, 5))):
+        index = draw(st.one_of(st.integers(0, 200), st.sampled_from([2**31, 10**14, 10**17, 10**19, -1])))
+        parts.append(f"{index}:".encode() + draw(DECIMAL) + b" " + draw(GAP))
+    if draw(st.integers(0, 3)) == 0:
+        parts.append(b"# a comment 1:2 |")
+    return b"".join(parts)
+
+
+LINES = {"vw": vw_lines(), "svmlight": svmlight_lines()}
+ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b"\n \n"])
+
+
+@pytest.mark.parametrize("form", TWINS)
+@given(data=st.data())
+@settings(max_examples=250)
+def test_generated_lines_give_what_the_twin_gives(form, data):
+    lines = data.draw(st.lists(st.tuples(LINES[form], ENDS), max_size=6))
+    text = b"".join(line + end for line, end in lines)
+    check(form, text, data.draw(st.sampled_from([1, 7, 50, 1 << 20])))
+
+
+SHORT = [
+    b"|",
+    b"|",
+    b"|a",
+    b"|b",
+    b"||",
+    b"|:",
+    b"|a:2",
+    b" ",
+    b" ",
+    b" ",
+    b"x",
+    b"yy",
+    b"seven77",
+    b"eight888",
+    b"nine99999",
+]
+
+
+@given(st.lists(st.sampled_from([*SHORT, b":3", b"\t", b"\r", b"\n1 "]), max_size=40).map(b"".join))
+@example(b"|| x |b y")
+@example(b"|: x |b y")
+@example(b"|a  |b y")
+@example(b"|a :2 |b y")
+@example(b"|a seven77 |b eight888 |c nine99999 |a x")
+def test_namespaces_of_one_letter_and_feature_give_what_the_twin_gives(rest):
+    check("vw", b"1 " + rest)
+
+
+VALID = {
+    "vw": b"1 |a f12345 f777:1.5 f777:2\r\n\n-1 2.5 'tag |b:0.5 x:-1e-3 eight888:3 |c sixteen_sixteen_ y\n"
+    b" |  z:0.30000000000000004 \xc3\xa9:1e-40\n0 0 t|u v",
+    "svmlight": b"+1 3:1 11:2.5e-3 14:1 # hello\n\n# all of it\n-1 qid:7 5:1 3:0.1 5:.5\r\n0.5\n"
+    b"2 1:16777217.0 200:1e-41",
+}
+
+
+@st.composite
+def plain_lines(draw):
+    """Return lines of plain names, alone in namespaces of one letter or many in one, with a few bytes off."""
+    lengths = st.one_of(st.integers(1, 9), st.integers(1, 70))
+    letters = st.sampled_from([b"a", b"\xe4"])
+    before = draw(st.lists(st.sampled_from([b" ", b" |a "]), min_size=1, max_size=2))
+    names = st.builds(lambda a, b, n: a + b"x" * (n - 1) + b, st.sampled_from(before), letters, lengths)
+    text = bytearray(
+        b"1 |b x" + b"".join(draw(st.lists(names, max_size=40))) + draw(st.sampled_from([b"", b"\n1 |a x"]))
+    )
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(text)))
+        other = st.sampled_from([b"", b" ", b"|", b":", b"\t", b"|a", b"|a:3", b":2", b"a"])
+        text[place : place + draw(st.integers(0, 2))] = draw(other)
+    return bytes(text)
+
+
+@given(plain_lines())
+@settings(max_examples=300)
+def test_long_lines_of_plain_names_give_what_the_twin_gives(text):
+    check("vw", text)
+
+
+@pytest.fixture(scope="module")
+def marks():
+    import numba
+
+    from forel.data.compiled.words import address, at_most, equal, lowest
+
+    return numba.njit(lambda a, c: (equal(address(a), c), at_most(address(a), c), lowest(equal(address(a), c))))
+
+
+@given(text=st.binary(min_size=64, max_size=64), wanted=st.sampled_from(b" :|\x80"))
+def test_bytes_are_compared_64_at_a_time(marks, text, wanted):
+    same, below, first = marks(np.frombuffer(text, np.uint8), np.uint8(wanted))
+    assert same == sum(1 << k for k, c in enumerate(text) if c == wanted)
+    assert below == sum(1 << k for k, c in enumerate(text) if c <= wanted)
+    assert first == (text.find(wanted) if wanted in text else 64)
+
+
+@pytest.mark.parametrize("form", TWINS)
+@given(data=st.data())
+@settings(max_examples=250)
+def test_mutated_files_give_what_the_twin_gives(form, data):
+    text = bytearray(VALID[form])
+    for _ in range(data.draw(st.integers(1, 4))):
+        k = data.draw(st.integers(0, len(text) - 1))
+        byte = data.draw(st.one_of(st.sampled_from(list(b"\n\r |:'#.eE+-09a\x00\xff")), st.integers(0, 255)))
+        action = data.draw(st.sampled_from(["replace", "insert", "delete"]))
+        if action == "insert":
+            text.insert(k, byte)
+        elif action == "delete" and len(text) > 1:
+            del text[k]
+        else:
+            text[k] = byte
+    check(form, bytes(text), data.draw(st.sampled_from([1, 13, 1 << 20])))
+
+
+@pytest.mark.parametrize("form", TWINS)
+def test_every_truncation_gives_what_the_twin_gives(form):
+    for end in range(len(VALID[form]) + 1):
+        check(form, VALID[form][:end])
+        check(form, VALID[form][:end], block_bytes=5)
+
+
+@pytest.mark.parametrize("form", TWINS)
+def test_the_valid_files_are_valid(form):
+    wanted, bad = twins.read(VALID[form], TWINS[form], BITS)
+    assert len(wanted) == 4
+    assert not bad
+
+
+def test_ids_may_begin_with_one():
+    found = examples(open_blocks(io.BytesIO(VALID["svmlight"]), "svmlight", bits=BITS, zero_based=False))
+    same(found, twins.read(VALID["svmlight"], lambda line, bits: twins.svmlight_line(line, bits, 1), BITS)[0])
+    for kept in (True, "auto"):
+        reader = open_blocks(io.BytesIO(b"1 0:3 7:2"), "svmlight", zero_based=kept)
+        assert concatenate(reader).indices.tolist() == [0, 7]
+
+
+@pytest.mark.parametrize("form", TWINS)
+def test_a_byte_order_mark_is_not_part_of_the_first_label(form):
+    check(form, b"\xef\xbb\xbf" + VALID[form])
+
+
+# Numbers: around points half-way between two float32, where rounding twice goes wrong.
+
+
+def around_a_middle(bits, digits, nudge):
+    lower = np.uint32(bits).view(np.float32)
+    upper = np.uint32(bits + 1).view(np.float32)
+    middle = (float(lower) + (float(upper) if np.isfinite(upper) else 2.0**128)) / 2
+    text = f"{middle:.{digits}e}"
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}{nudge}e{exponent}".encode()
+
+
+MIDDLES = st.builds(
+    around_a_middle, st.integers(0, 0x7F7FFFFF), st.integers(5, 120), st.sampled_from(["", "1", "0001", "9", "0"])
+)
+
+
+@given(st.lists(st.one_of(MIDDLES, DECIMAL.filter(bool)), min_size=1, max_size=30))
+@example([b"1.00000017881393432617187499", b"1.00000017881393432617187500", b"1.00000017881393432617187501"])
+@example([b"1099511693312.1", b"1099511693312", b"1099511693311.9", b"1099511693312.00000000000000000000000001"])
+@example([b"340282356779733661637539395458142568447", b"340282356779733661637539395458142568448"])
+@example([b"0." + b"0" * 500 + b"1e500", b"1" + b"0" * 500 + b"e-500", b"0" * 6000 + b"5", b"9" * 6000 + b"e-5999"])
+@example([b"7.0064923216240854e-46", b"7.006492321624085e-46", b"1.1754942807573643e-38"])
+@settings(max_examples=250)
+def test_numbers_are_rounded_once(decimals):
+    check("vw", b"".join(b"1 |a b:%s\n" % d for d in decimals))
+
+
+def test_exact_arithmetic_finishes_hard_numbers_in_any_amount():
+    hard = b" ".join(b"n%d:1e-40" % k for k in range(3000))
+    check("vw", b"1e-42 1e-41 |a:1e-40 x\n" + b"1 | " + hard + b"\n1 | " + hard + b" bad:\n1 |a b:1e-39\n", bits=20)
+
+
+@given(st.one_of(MIDDLES, st.floats(allow_nan=False, allow_infinity=False).map(lambda x: repr(x).encode())))
+@settings(max_examples=300)
+def test_nearest_is_the_nearest(word):
+    try:
+        wanted = twins.number(word)
+    except twins.Wrong:
+        assert np.isinf(nearest(word))
+    else:
+        assert nearest(word) == wanted
+
+
+# Errors name the place and the remedy.
+
+PROBLEMS = [
+    ("vw", b"1 2:3\n", 1, 3, "got '2:3', expected a number"),
+    ("vw", b"\n1\n", 2, 2, "got the end of the line, expected '|' before the features"),
+    ("vw", b"1 2 3 |a b\n", 1, 5, "got '3', expected '|' after label and importance"),
+    ("vw", b"1 'tag x |a b\n", 1, 8, "got 'x', expected '|' after the tag"),
+    ("vw", b"1 -2 |a b\n", 1, 3, "got '-2', expected an importance of at least 0"),
+    ("vw", b"nan |a b\n", 1, 1, "got 'nan', expected a number"),
+    ("vw", b"1 |a b:inf\n", 1, 8, "got 'inf', expected a number"),
+    ("vw", b"1 |a b:1e39\n", 1, 8, "got '1e39', expected a number within the range of float32"),
+    ("vw", b"1 |a:1e30 b:1e30\n", 1, 13, "got '1e30', expected a number within the range of float32"),
+    ("vw", b"1 |a b:3e38 b:3e38\n", 1, 19, "expected values of one slot whose sum is within"),
+    ("vw", b"1 |:2 b\n", 1, 4, "got ':2', expected a namespace before ':', or a space after '|'"),
+    ("vw", b"1 | :2\n", 1, 5, "got ':2', expected the name of a feature before ':'"),
+    ("vw", b"1 |a b:\n", 1, 8, "got the end of the line, expected a number"),
+    ("vw", b"1 |a b: c\n", 1, 8, "got a space, expected a number"),
+    ("vw", b"1 |a b:1x\n", 1, 9, "got 'x', expected the end of the number"),
+    ("vw", b"1 |a b:caf\xe9\n", 1, 8, "got 'caf\\xe9', expected a number"),
+    ("svmlight", b"x 1:2\n", 1, 1, "got 'x', expected a number"),
+    ("svmlight", b"1,2 1:2\n", 1, 2, "got ',2', expected the end of the number"),
+    ("svmlight", b"1 x:2\n", 1, 3, "got 'x:2', expected the id of a feature, a whole number"),
+    ("svmlight", b"1 3\n", 1, 4, "got the end of the line, expected ':' and a value after the id"),
+    ("svmlight", b"1 3:nan\n", 1, 5, "got 'nan', expected a number"),
+    ("svmlight", b"1 qid:x 3:1\n", 1, 7, "got 'x', expected a whole number after qid:"),
+    ("svmlight", b"1 1:2\n1 0:1\n", 2, 3, "got '0:1', expected an id of at least 1, or zero_based=True"),
+]
+
+
+@pytest.mark.parametrize(("form", "text", "line", "column", "sentence"), PROBLEMS, ids=lambda p: repr(p)[:40])
+def test_an_error_names_file_line_column_and_expectation(form, text, line, column, sentence, tmp_path):
+    path = tmp_path / f"data.{form}"
+    path.write_bytes(text)
+    with pytest.raises(Malformed) as caught:
+        list(open_blocks(path, zero_based=False))
+    assert str(caught.value).startswith(f"{path}, line {line}, column {column}: ")
+    assert sentence in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_only_the_first_messages_are_kept():
+    reader = open_blocks(io.BytesIO(b"x | a\n" * 100 + b"1 | a\n"), "vw", on_error="skip")
+    assert len(concatenate(reader)) == 1
+    assert reader.problems.count == 100
+    assert len(reader.problems.messages) == 5
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-9, 9)), max_size=40), max_size=5))
+def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
+    from forel.data.compiled.merge import merge_rows
+
+    # Slots that differ by multiples of the table's width meet in it.
+    slots = [[1024 * a + b for a, b, _ in row] for row in rows]
+    indptr = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    indices = np.array([q for row in slots for q in row], np.int32)
+    values = np.array([v for row in rows for *_, v in row], np.float32)
+    assert merge_rows(indptr, indices, values) == -1
+    for r, (row, held) in enumerate(zip(rows, slots, strict=True)):
+        wanted = {}
+        for (*_, v), q in zip(row, held, strict=True):
+            wanted[q] = wanted.get(q, 0) + v
+        part = slice(indptr[r], indptr[r + 1])
+        assert list(zip(indices[part].tolist(), values[part].tolist(), strict=True)) == list(wanted.items())
+
+
+@given(st.lists(st.lists(st.integers(0, 3 * 8192), max_size=70), min_size=1, max_size=6), st.sampled_from([0, 65533]))
+def test_slots_that_are_known_to_differ_do(rows, before):
+    from forel.data.compiled.merge import STAMPS, distinct
+
+    stamps = np.zeros(STAMPS, np.uint16)
+    for number, row in enumerate(rows, before):
+        known = distinct(np.array(row, np.int32), 0, len(row), stamps, number)
+        apart = len(row) <= 64 and len({slot % STAMPS for slot in row}) == len(row)
+        assert known == apart or (apart and number == 65535)  # whose stamp is that of no row yet
+
+
+# Long lines, blocks, sources.
+
+
+@pytest.mark.parametrize("form", TWINS)
+def test_a_line_of_many_features(form):
+    line = b"1 |a " if form == "vw" else b"1 "
+    line += b" ".join(b"%s%d:%d" % (b"f" if form == "vw" else b"", k, k % 7) for k in range(100_000))
+    text = b"\n".join([VALID[form].splitlines()[0], line, line])
+    check(form, text, bits=18)
+    whole, small = (concatenate(open_blocks(io.BytesIO(text), form, block_bytes=n)) for n in (1 << 20, 1000))
+    assert all(np.array_equal(a, b) for a, b in zip(whole.rows, small.rows, strict=True))
+
+
+@pytest.mark.parametrize("form", TWINS)
+def test_blocks_of_any_size_give_the_same_examples(form):
+    text = (VALID[form] + b"\n") * 20
+    whole = examples(open_blocks(io.BytesIO(text), form, tags=True))
+    for size in (1, 2, 3, 10, 64, 65, 1000):
+        same(examples(open_blocks(io.BytesIO(text), form, tags=True, block_bytes=size)), whole)
+
+
+def test_blocks_know_where_they_begin():
+    text = b"1 | a\n" * 10
+    blocks = list(open_blocks(io.BytesIO(text), "vw", block_bytes=13))
+    assert [b.line for b in blocks] == np.cumsum([1] + [len(b) for b in blocks])[:-1].tolist()
+
+
+def compressed(text, how):
+    if how == "gzip":
+        return gzip.compress(text[:50]) + gzip.compress(text[50:])
+    if how == "zstd":
+        import pyarrow as pa
+
+        return b"".join(pa.Codec("zstd").compress(part).to_pybytes() for part in (text[:50], text[50:]))
+    return text
+
+
+@pytest.mark.parametrize("how", ["plain", "gzip", "zstd"])
+def test_compression_is_told_from_the_bytes(how, tmp_path):
+    text = VALID["vw"] * 30
+    path = tmp_path / "data"
+    path.write_bytes(compressed(text, how))
+    same(examples(open_blocks(path)), examples(open_blocks(io.BytesIO(text))))
+
+
+@pytest.mark.parametrize("how", ["gzip", "zstd"])
+def test_a_compressed_file_cut_anywhere_is_an_error_and_never_less_data(how, tmp_path):
+    lines = np.random.default_rng(0).integers(0, 1 << 40, 400)
+    text = b"".join(b"1 |a f%d\n" % k for k in lines)
+    raw = gzip.compress(text) if how == "gzip" else compressed(text, "zstd")
+    path = tmp_path / "data.vw"
+    whole = examples(open_blocks(io.BytesIO(text)))
+    for end in range(5, len(raw), 97):
+        path.write_bytes(raw[:end])
+        reader = open_blocks(path, "vw", on_error="skip", block_bytes=500)
+        found = examples(reader)
+        assert reader.problems.count == 1
+        assert "expected a whole file" in reader.problems.messages[0]
+        same(found, whole[: len(found)])
+        with pytest.raises(Malformed, match="expected a whole file"):
+            list(open_blocks(path, "vw"))
+
+
+def test_files_globs_lists_and_objects(tmp_path):
+    for k in range(3):
+        (tmp_path / f"{k}.vw").write_bytes(b"%d |a b" % k)
+    everything = [0.0, 1.0, 2.0]
+    for source in (f"{tmp_path}/*.vw", [tmp_path / "0.vw", f"{tmp_path}/[12].vw"]):
+        blocks = list(open_blocks(source))
+        assert concatenate(blocks).labels.tolist() == everything
+        assert [pathlib.Path(b.file).name for b in blocks] == ["0.vw", "1.vw", "2.vw"]
+        assert [b.line for b in blocks] == [1, 1, 1]
+    with (tmp_path / "1.vw").open("rb") as file:
+        assert concatenate(open_blocks(file)).labels.tolist() == [1.0]
+    with pytest.raises(FileNotFoundError, match=r"expected a file that is there"):
+        list(open_blocks(f"{tmp_path}/*.svm"))
+    with pytest.raises(ValueError, match="for all files of a folder"):
+        list(open_blocks(tmp_path))
+
+
+@pytest.mark.parametrize("how", ["plain", "gzip", "zstd"])
+def test_the_callers_file_stays_open(how, tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(compressed(VALID["vw"] * 3, how))
+    with path.open("rb") as buffered, path.open("rb", buffering=0) as raw, io.BytesIO(path.read_bytes()) as memory:
+        for file in (buffered, raw, memory):
+            assert len(concatenate(open_blocks(file, "vw"))) == 10
+            assert not file.closed
+    with path.open("r", encoding="latin-1") as text:
+        assert len(concatenate(open_blocks(text, "vw"))) == 10
+    with pytest.raises(ValueError, match="expected a file object opened for reading bytes"):
+        list(open_blocks(io.StringIO("1 | a"), "vw"))
+
+
+class Endless(io.RawIOBase):
+    """A binary file of so many equal lines that are nowhere in memory."""
+
+    def __init__(self, line, lines):
+        self.line, self.left = line, lines
+
+    def readable(self):
+        return True
+
+    def readinto(self, view):
+        n = min(len(view) // len(self.line), self.left) * len(self.line)
+        view[:n] = self.line * (n // len(self.line))
+        self.left -= n // len(self.line)
+        return n
+
+
+def test_memory_does_not_grow_with_the_file():
+    peaks = []
+    for lines in (200_000, 1_000_000):  # more than the few blocks whose memory is used in turns
+        tracemalloc.start()
+        source = Endless(b"1 |a f12345 f777:1.5\n", lines)
+        assert sum(len(block) for block in open_blocks(source, "vw", names=True, bits=10)) == lines
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_a_block_is_what_the_learner_learns_from():
+    from forel.learner.linear import Linear, Rows, Settings
+
+    text = b"1 |a x:2 y\n-1 2 |a y z:0.5 y\n" * 30
+    one, two = (Linear(1 << BITS, Settings("squared", alpha=0.1)) for _ in range(2))
+    for block in open_blocks(io.BytesIO(text), bits=BITS, block_bytes=100):
+        one.learn(Rows(*block.rows), block.labels, block.importance)
+        two.learn(block.matrix(1 << BITS), block.labels, block.importance)
+    assert np.array_equal(one.weights, two.weights)
+    assert one.loss == two.loss
+
+
+def once_more(x):
+    return x + 1
+
+
+def test_compiled_code_is_kept_by_all_its_sources(tmp_path, monkeypatch):
+    from forel.jit.compiling import cached_njit
+
+    source = tmp_path / "callee.py"
+    source.write_text("one")
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    before = cached_njit(source)(once_more).stats.cache_path
+    assert str(tmp_path / "code") in before
+    assert cached_njit(source)(once_more).stats.cache_path == before
+    source.write_text("two")
+    assert cached_njit(source)(once_more).stats.cache_path != before
+
+
+def test_parsers_run_without_the_interpreters_lock():
+    from forel.data.compiled import svmlight, vw
+
+    assert vw.parse.targetoptions["nogil"]
+    assert svmlight.parse.targetoptions["nogil"]
+
+
+def test_columns_are_refused_where_there_are_none():
+    with pytest.raises(ValueError, match=r"label, .*: got 'y', expected none for vw"):
+        list(open_blocks(io.BytesIO(b"1 | a"), label="y"))
+
+
+def test_standard_input():
+    code = "from forel.data import *; b = concatenate(open_blocks('-')); print(b.labels.tolist(), b.file)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=gzip.compress(b"1 |a b\n-1 |a c"), capture_output=True, check=True
+    )
+    assert done.stdout.decode().strip() == "[1.0, -1.0] standard input"
+
+
+def test_formats_are_recognised_from_their_first_bytes():
+    for text, labels in ((b"1 |a b", [1.0]), (b"-1 3:1 4:1e5 # x|y", [-1.0]), (b"# c\n2 qid:1 1:2\n", [2.0])):
+        assert concatenate(open_blocks(io.BytesIO(text))).labels.tolist() == labels
+    with pytest.raises(ValueError, match=r"format: got .*, expected one of vw, svmlight"):
+        list(open_blocks(io.BytesIO(b"hello")))
+    assert list(open_blocks(io.BytesIO(b""), "vw")) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"format": "xml"},
+        {"bits": 0},
+        {"bits": 32},
+        {"on_error": "ignore"},
+        {"block_bytes": 0},
+        {"block_bytes": 1 << 31},
+        {"zero_based": 2},
+    ],
+)
+def test_wrong_options_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: got"):
+        open_blocks("-", **wrong)
+
+
+# Names.
+
+
+def test_names_are_the_first_of_their_slots_and_collisions_are_counted():
+    lines = [b"1 |a f%d |b:2 g%d:3 | h%d %s\n" % (k, k % 5, k, b"long" * 9) for k in range(60)]
+    for bits, size in ((5, 100), (5, 1 << 20), (20, 333)):
+        reader = open_blocks(io.BytesIO(b"".join([*lines, b"1 |bad x:\n"])), "vw", bits=bits, names=True,
+                             block_bytes=size, on_error="skip")  # fmt: skip
+        blocks = concatenate(reader)
+        first, met = {}, set()
+        for k in range(60):
+            for namespace, name in (("a", f"f{k}"), ("b", f"g{k % 5}"), ("", f"h{k}"), ("", "long" * 9)):
+                from forel.data import slot
+
+                place, full = slot(name, namespace, bits), f"{namespace}^{name}" if namespace else name
+                if first.setdefault(place, full) != full:
+                    met.add(place)
+        assert {k: reader.names[k] for k in reader.names} == first
+        assert reader.names.met == len(met)
+        assert len(reader.names) == len(first)
+        assert set(np.unique(blocks.indices).tolist()) == set(first)
+        assert all(k in reader.names for k in first)
+
+
+def test_names_survive_numbers_that_are_read_twice():
+    reader = open_blocks(io.BytesIO(b"1 |a b:1e-40 c\n1 |a d\n"), "vw", names=True)
+    list(reader)
+    assert sorted(reader.names[k] for k in reader.names) == ["a^b", "a^c", "a^d"]
+    assert reader.names.met == 0
+
+
+def test_ids_are_names_too():
+    reader = open_blocks(io.BytesIO(b"1 3:1 7:1\n1 3:1 1000:1\n"), "svmlight", bits=4, names=True)
+    list(reader)
+    assert reader.names[3] == "3"
+    assert reader.names[7] == "7"
+    assert len(reader.names) + reader.names.met == 3
+    with pytest.raises(KeyError):
+        reader.names[15 if twins.mixed(1000) % 16 != 15 else 14]
+
+
+# Promises of the package.
+
+
+def test_importing_formats_imports_neither_numba_nor_pyarrow():
+    code = "import sys, forel, forel.data; print(sorted({'numba', 'pyarrow', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Real data.
+
+
+def shared(name):
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"needs {name}, in shared/data next to the checkout")
+    return path
+
+
+def test_ids_of_real_data_are_those_scikit_learn_reads():
+    from sklearn.datasets import load_svmlight_file
+
+    path = shared("a9a.svm.gz")
+    X, y = load_svmlight_file(str(path), zero_based=False, n_features=123)
+    mine = concatenate(open_blocks(path, zero_based=False))
+    assert np.array_equal(mine.labels, y)
+    assert (mine.matrix(123) != X).nnz == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rcv1_small", "spambase", "amazon_kitchen"])
+def test_real_lines_give_what_the_twin_gives(name):
+    text = gzip.decompress(shared(f"{name}.vw.gz").read_bytes())
+    check("vw", b"\n".join(text.split(b"\n")[:300]), bits=22)
+    assert len(concatenate(open_blocks(shared(f"{name}.vw.gz")))) == text.count(b"\n")
+    assert os.path.basename(next(iter(open_blocks(shared(f"{name}.vw.gz")))).file) == f"{name}.vw.gz"
+
+
+@given(st.binary(max_size=100), st.integers(0, 255), st.integers(0, 900))
+def test_bytes_are_counted_as_python_counts_them(text, wanted, times):
+    held = np.frombuffer(text + bytes([wanted]) * 8 * times + text, np.uint8)
+    assert count(held, held.size, wanted) == held.tobytes().count(wanted)
+    assert count(held, held.size // 2, wanted) == held[: held.size // 2].tobytes().count(wanted)

@@ -1,0 +1,114 @@
+"""Threads change when things happen, and nothing else: same blocks, same problems, same errors, no thread left over."""
+
+import gzip
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from forel.data import Malformed, concatenate, open_blocks
+from forel.data.pipeline import in_order, ordered_blocks
+from forel.learner.linear import Linear, Rows, Settings
+
+
+def write(path, rows=400, bad=()):
+    rng = np.random.default_rng(1)
+    lines = []
+    for r in range(rows):
+        words = " ".join(f"f{k}:{rng.random():.3f}" for k in rng.integers(0, 50, 5))
+        lines.append(f"{2 * int(rng.integers(0, 2)) - 1} |a {words}\n" if r not in bad else "1 |a b:x\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def learned(reader, threads):
+    model = Linear(1 << 10, Settings(alpha=0.5, l1=0.1))
+    for block in ordered_blocks(reader, threads):
+        model.learn(Rows(*block.rows), (block.labels + 1) / 2, block.importance)
+    return model.state.tobytes()
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 5])
+@pytest.mark.parametrize("block_bytes", [1, 100, 4096, 1 << 20])
+def test_threads_and_blocks_do_not_change_a_bit(tmp_path, threads, block_bytes):
+    path = write(tmp_path / "a.vw")
+    whole = learned(open_blocks(path, bits=10), 0)
+    assert learned(open_blocks(path, bits=10, block_bytes=block_bytes), threads) == whole
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_problems_and_names_come_in_order(tmp_path, threads):
+    one, two = write(tmp_path / "a.vw", bad=(3, 70, 300)), write(tmp_path / "b.vw", bad=(5,))
+    cut = tmp_path / "c.vw.gz"
+    cut.write_bytes(gzip.compress(two.read_bytes())[:-20])
+    table = tmp_path / "d.csv"
+    table.write_text("x,y\n1,2\n3\n")
+    options = {"bits": 12, "names": True, "on_error": "skip"}
+    twin = open_blocks([one, cut, two, table], **options)
+    whole = concatenate(twin)
+    for names in (True, False):
+        reader = open_blocks([one, cut, two, table], **options | {"names": names, "block_bytes": 500})
+        found = concatenate(ordered_blocks(reader, threads))
+        assert found.indices.tobytes() == whole.indices.tobytes()
+        assert (reader.problems.count, reader.problems.messages) == (twin.problems.count, twin.problems.messages)
+        assert not names or [reader.names[k] for k in reader.names] == [twin.names[k] for k in twin.names]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_the_first_error_of_the_file_is_raised_after_the_blocks_before(tmp_path, threads):
+    path = write(tmp_path / "a.vw", bad=(100, 101, 350))
+    sizes = []
+    blocks = ordered_blocks(open_blocks(path, block_bytes=300), threads)
+    with pytest.raises(Malformed, match="line 101, column 8"):
+        sizes.extend(map(len, blocks))
+    assert 90 < sum(sizes) <= 100
+    assert not [t for t in threading.enumerate() if t.name.startswith("forel")]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_only_so_many_tasks_are_ahead_and_stopping_early_ends_the_threads(threads):
+    begun, closed = [], []
+
+    def tasks():
+        try:
+            for k in range(10_000):
+                begun.append(k)
+                yield lambda k=k: k
+        finally:
+            closed.append(threading.current_thread().name)
+
+    results = in_order(tasks(), threads)
+    assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
+    time.sleep(0.1)
+    assert len(begun) <= 5 + 2 * threads + 3
+    results.close()
+    assert closed == ["forel-reader"]
+    assert not [t for t in threading.enumerate() if t.name.startswith("forel")]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2])
+def test_errors_in_getting_tasks_and_in_tasks_reach_the_caller(threads):
+    def broken():
+        yield lambda: 1
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        list(in_order(broken(), threads))
+    with pytest.raises(ZeroDivisionError):
+        list(in_order([lambda: 1 / 0], threads))
+
+
+def test_a_reader_that_waits_for_bytes_is_left_behind():
+    release = threading.Event()
+
+    def tasks():
+        yield lambda: 1
+        release.wait(20)
+
+    results = in_order(tasks(), 2)
+    assert next(results) == 1
+    start = time.monotonic()
+    results.close()
+    assert time.monotonic() - start < 5
+    release.set()

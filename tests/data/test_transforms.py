@@ -1,0 +1,88 @@
+"""Logarithms and buckets of numeric columns: the same in every form, and what they must be."""
+
+import io
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from forel.data import open_blocks, slot
+from forel.data.transforms import buckets, logarithms
+from twins import examples, same
+
+NUMBERS = st.floats(-(2.0**100), 2.0**100)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=20), st.integers(1, 9))
+@example([1.0, 2.0, -2.0, math.nextafter(2.0, 0), 0.0, -0.0, 5e-324], 1)
+@example([2.0**0.5, math.nextafter(2.0**0.5, 0), 2.0**1.5, 2.0**-0.5], 2)
+def test_a_number_is_in_the_bucket_whose_name_says_so(values, per):
+    names, which = buckets(values, per)
+    assert len(set(names)) == len(names)
+    for x, k in zip(values, which, strict=True):
+        if x == 0:
+            assert names[k] == "0"
+            continue
+        low, high = (float(word) for word in names[k].split(".."))
+        assert min(low, high) * (1 - 1e-3 * np.sign(x)) <= x <= max(low, high) * (1 + 1e-3 * np.sign(x))
+        # The twin, exactly: the largest power of two, by halves of a doubling and so on, that is not above |x|.
+        place = math.floor(per * math.log2(abs(x)))
+        place += (2.0 ** ((place + 1) / per) <= abs(x)) - (2.0 ** (place / per) > abs(x))
+        if abs(x) > 1e-300:
+            assert abs(low) == float(f"{2.0 ** (place / per):.4g}")
+
+
+@given(NUMBERS)
+def test_logarithms_keep_sign_and_order(x):
+    assert logarithms(x) == pytest.approx(math.copysign(math.log1p(abs(x)), x), rel=1e-15)
+
+
+ROWS = [{"p": 3.0, "q": 100.0, "c": "x"}, {"p": -5.5, "q": None, "c": "y"}, {"p": 0.0, "q": 0.1, "c": "x"}]
+
+
+def test_every_form_has_the_same_features():
+    text = "p,q,c\n" + "".join(",".join("" if v is None else str(v) for v in row.values()) + "\n" for row in ROWS)
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
+    words = ["2..4", "-4..-8", "0"]
+    for source in (ROWS, io.BytesIO(text.encode()), io.BytesIO(lines), pa.Table.from_pylist(ROWS)):
+        reader = open_blocks(source, bits=18, bucket=["p"], log=["q"], names=True)
+        wanted = []
+        for row, word in zip(ROWS, words, strict=True):
+            found = {slot(word, "p", 18): 1.0, slot(row["c"], "c", 18): 1.0}
+            if row["q"] is not None:
+                found[slot("q", bits=18)] = np.float32(math.log1p(row["q"]))
+            wanted.append((np.float32(np.nan), np.float32(1), b"", found))
+        same(examples(reader), wanted)
+        assert {reader.names[k] for k in reader.names} == {"p^2..4", "p^-4..-8", "p^0", "q", "c^x", "c^y"}
+
+
+def test_what_is_no_number_is_a_sentence():
+    with pytest.raises(ValueError, match=r"log: got 'column c of type string', expected numbers"):
+        list(open_blocks(pa.Table.from_pylist(ROWS), log=["c"]))
+    reader = open_blocks(ROWS, bucket=["c"], on_error="skip")
+    assert list(reader) == []
+    assert reader.problems.messages[0] == "dicts, line 1, column 'c': got str 'x', expected a number, or null"
+    reader = open_blocks(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", bucket=["c"], on_error="skip")
+    assert sum(map(len, reader)) == 1
+    assert "line 2, column 'c': got 'x', expected a number" in reader.problems.messages[0]
+    for wrong, said in [
+        ({"log": ["z"]}, "log: got 'z', expected one of the columns p, q, c"),
+        ({"bucket": ["z:3"]}, "bucket: got 'z', expected one of the columns"),
+        ({"bucket": ["p:99"]}, "bucket: got 'p:99', expected 1 to 64"),
+        ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket: got 'p', expected one of these"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            list(open_blocks(pa.Table.from_pylist(ROWS), **wrong))
+    with pytest.raises(ValueError, match="none for vw, which has no columns"):
+        list(open_blocks(io.BytesIO(b"1 |a b"), log=["a"]))
+
+
+def test_a_table_need_not_have_the_label_it_is_asked_for():
+    table = pa.table({"a": [1.0]})
+    for source in (table, io.BytesIO(b"a\n1\n")):
+        (block,) = open_blocks(source, "csv" if source is not table else "auto", label="y", unlabelled=True)
+        assert np.isnan(block.labels).all()

@@ -1,0 +1,128 @@
+"""Flags as Vowpal Wabbit spells them mean what they mean there: its figures on rows of integer arithmetic."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import forel
+from forel.data import Names, open_blocks, slot
+from forel.data.block import Block
+from forel.data.constant import with_constant
+from forel.doors.cli.app import app
+from forel.learner.kernels import compose, kernel
+from forel.training.scoring import predictions
+
+
+def rows(count=400, state=7):
+    """Return labels and features that every machine agrees on."""
+    found = []
+    for _ in range(count):
+        words, score = [], 0
+        for k in range(6):
+            state = (state * 1103515245 + 12345) % 2**31
+            word, value = state // 65536 % 12, 1 + state // 1024 % 8
+            words.append(f"{'abcdef'[k]}{word}:{value / 8}")
+            score += ((word * 7 + k * 5) % 11 - 5) * value
+        state = (state * 1103515245 + 12345) % 2**31
+        found.append((1 if score + state // 65536 % 40 - 20 > 0 else -1, " ".join(words)))
+    return found
+
+
+# vw --ftrl -d FILE -b 22 --no_stdin FLAGS, version 9.11.9: "average loss". For squared loss with
+# --min_prediction -100 --max_prediction 100 as well, without which VW keeps predictions within the labels seen so far.
+FIGURES = [
+    ("zero", "--loss_function squared --ftrl_alpha 0.01 --ftrl_beta 0 --l1 2", 0.343647),
+    ("sign", "--loss_function squared --ftrl_alpha 0.01 --ftrl_beta 0 --l1 2", 0.974051),
+    ("zero", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.177867),
+    ("sign", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.679822),
+    ("zero", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --noconstant", 0.184035),
+    ("sign", "--loss_function logistic --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.639658),
+    ("sign", "--loss_function hinge --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.772764),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    for name in ("zero", "sign"):
+        lines = (f"{(y + 1) // 2 if name == 'zero' else y} |x {words}\n" for y, words in rows())
+        (tmp_path / f"{name}.vw").write_text("".join(lines))
+    return tmp_path
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize(("file", "flags", "loss"), FIGURES)
+def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
+    words = ("train", "--ftrl", "-d", folder / f"{file}.vw", "-b", 16, "--quiet", "--json", *flags.split())
+    assert json.loads(run(*words))["report"]["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def test_the_constant_is_penalised_and_kept_with_the_model(folder):
+    flags = "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 -b 16 --names --quiet"
+    run("train", folder / "zero.vw", "-f", folder / "m", *flags.split(), "--l1", 1)
+    stored = forel.load(folder / "m")
+    assert stored.extra["reading"]["constant"] is True
+    assert stored.names[slot("Constant", bits=16)] == "Constant"
+    assert stored.model.weights[slot("Constant", bits=16), 0] > 0
+    assert not stored.model.bias[0]
+    run("train", folder / "zero.vw", "-f", folder / "n", *flags.split(), "--l1", 1000)
+    assert not forel.load(folder / "n").model.weights.any()
+    # It goes on, predicts and is evaluated with the constant.
+    ((block, margins),) = predictions(str(folder / "zero.vw"), stored)
+    assert block.indices.size == 400 * 7
+    assert margins.any()
+    run("train", folder / "zero.vw", "-i", folder / "m", "-f", folder / "m2", *flags.split(), "--l1", 1)
+    twice = forel.load(folder / "m2")
+    run("train", folder / "zero.vw", folder / "zero.vw", "-f", folder / "m3", *flags.split(), "--l1", 1)
+    assert twice.model.weights.tolist() == forel.load(folder / "m3").model.weights.tolist()
+
+
+def test_passes_and_caches_have_the_constant_once(folder):
+    flags = "--loss_function squared --ftrl_alpha 0.3 -b 16 --quiet --passes 2"
+    run("train", folder / "zero.vw", "-f", folder / "a", *flags.split())
+    run("cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
+    run("train", folder / "c", "-f", folder / "b", *flags.split())
+    run("train", folder / "zero.vw", "-f", folder / "d", *flags.split(), "--keep-cache", folder / "k")
+    states = [forel.load(folder / name).model.state.tobytes() for name in "abd"]
+    assert len(set(states)) == 1
+
+
+def test_own_flags_mean_what_they_did(folder):
+    flags = ("-b", 16, "--quiet", "--json", "--alpha", 0.3)
+    half = json.loads(run("train", folder / "zero.vw", *flags, "--loss", "squared", "--no-bias"))["report"]["loss"]
+    assert 2 * half == pytest.approx(0.184035, rel=0.1)  # with another beta, but not with twice the slope
+    run("train", folder / "zero.vw", "-f", folder / "m", "--loss", "squared", *flags)
+    assert "constant" not in forel.load(folder / "m").extra["reading"]
+
+
+def test_a_setting_is_said_once(folder):
+    done = CliRunner().invoke(app, ["train", str(folder / "zero.vw"), "--alpha", "0.1", "--ftrl_alpha", "0.2"])
+    assert done.exit_code == 2
+    assert "is said twice" in done.output
+
+
+def test_a_row_has_the_constants_slot_once():
+    at = slot("Constant", bits=3)
+    other = (at + 1) % 8
+    block = Block(np.array([0, 2, 2, 3]), np.int32([at, other, other]), np.float32([2, 3, 5]), np.float32([1, 0, 1]))
+    dense = block.matrix(8).toarray()
+    dense[:, at] += 1
+    assert (with_constant(block, 3).matrix(8).toarray() == dense).all()
+    assert with_constant(block, 3).indices.size == 5
+
+
+def test_constants_are_read_where_they_are_asked_for():
+    names = Names(10)
+    (block,) = open_blocks(
+        io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"]
+    )
+    assert np.diff(block.indptr).tolist() == [6, 1]
+    assert "Constant" in {names[k] for k in names}

@@ -1,0 +1,146 @@
+"""What the error of dithered sums is proportional to, and the seed of their noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forel.learner.gradients import GradientLearner
+from forel.learner.kernels import compose, kernel
+from forel.learner.lanes import Lanes
+from forel.learner.linear import Linear, Settings
+from forel.store import load, save
+
+N, ROUNDS = 6, 60
+RULES = [
+    Settings("logistic", "proximal", "adagrad", 0.4, l1=0.02),
+    Settings("logistic", "proximal", "scale_free", 0.4, bias=False),
+    Settings("logistic", "centered", "adagrad", 0.3),
+    Settings("logistic", "centered", "constant", 0.1),
+    Settings("logistic", "mirror", "adagrad", 0.2, l1=0.01, penalty_weight="every"),
+    Settings("logistic", "mirror", "root", 0.2, bias=False),
+    Settings("logistic", "implicit", "scale_free", 0.2, seed=5),
+]
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+
+
+def stream(seed=0):
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(-3, 4, (ROUNDS, N)) * (rng.random((ROUNDS, N)) < np.linspace(0.9, 0.1, N)) / 2
+    return dense, rng.integers(0, 2, ROUNDS)
+
+
+def sampled(gradient, chosen, round_, bias=0.0, key=0):
+    """Σ G² of a row's coordinates: the bias's, and as many times as there are others, that of one in turn."""
+    if not len(chosen):
+        return bias**2
+    return len(chosen) * gradient[chosen[(round_ + (key & 65535)) % len(chosen)]] ** 2 + bias**2
+
+
+def squares(settings, dense, labels):
+    """ΣΣ G² from the margins alone: each row's gradient is (p − y) times the row."""
+    model = Linear(dense.shape[1], settings, dtype=np.float64, certified=True)
+    rows, total, gradient = sparse.csr_array(dense), 0.0, np.zeros(dense.shape[1] + 1)
+    for r, y in enumerate(labels):
+        margin = model.progress(rows[[r]], [y])[0, 0]
+        full = np.append(dense[r], float(settings.bias))
+        gradient += (1 / (1 + np.exp(-margin)) - y) * full
+        bias = gradient[-1] if settings.bias else 0.0
+        total += sampled(gradient, np.flatnonzero(dense[r]), r, bias, settings.noise_key)
+    return total
+
+
+@pytest.mark.parametrize("settings", RULES, ids=str)
+def test_squares_of_gradient_sums_are_those_of_a_slow_twin(settings, interpreted):
+    dense, labels = stream()
+    alone = Linear(N, settings, dtype=np.float64, certified=True)
+    alone.learn(dense, labels)
+    assert alone._lanes.sums[4, 0] == pytest.approx(squares(settings, dense, labels), rel=1e-11)
+    together = Linear(N, replace(settings, alpha=(0.1, settings.alpha, 0.7)), dtype=np.float64, certified=True)
+    together.learn(dense, labels)
+    assert together._lanes.sums[4, 1] == pytest.approx(alone._lanes.sums[4, 0], rel=1e-11)
+    assert not together._lanes.clipped.any()
+    assert together.only(1)._lanes.sums[4, 0] == together._lanes.sums[4, 1]
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
+def test_squares_of_gradients_that_are_fed(algorithm, lanes, interpreted):
+    rng = np.random.default_rng(1)
+    learner = GradientLearner(N, Settings(algorithm=algorithm), lanes, np.float64, certified=True)
+    gradient, total = np.zeros((N, lanes)), np.zeros(lanes)
+    for t in range(30):
+        chosen = np.flatnonzero(rng.random(N) < 0.5)
+        fed = rng.normal(size=(chosen.size, lanes))
+        learner.feed(chosen, fed)
+        gradient[chosen] += fed
+        total += sampled(gradient, chosen, t)
+    assert learner._lanes.sums[4] == pytest.approx(total, rel=1e-11)
+
+
+def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
+    """Rows are worked on in blocks of 64 and eights; places after the last hold numbers of others."""
+    for width in (1, 7, 8, 9, 63, 64, 65, 130):
+        dense = np.ones((3, width))
+        for bias in (False, True):
+            settings = Settings(alpha=0.5, bias=bias)
+            model = Linear(width, settings, dtype=np.float64, certified=True)
+            model.learn(dense, [1, 1, 0])
+            assert model._lanes.sums[4, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
+
+
+def test_the_sample_comes_to_the_whole(interpreted):
+    """What is kept is within a few per cent of the squares of all coordinates, however unlike these are."""
+    rng = np.random.default_rng(3)
+    dense = (rng.random((3000, N)) < np.linspace(0.9, 0.05, N)).astype(float)
+    labels = rng.random(3000) < 0.7
+    model, gradient, whole = Linear(N, Settings(alpha=0.1), dtype=np.float64, certified=True), np.zeros(N + 1), 0.0
+    margins = model.progress(dense, labels)[:, 0]
+    for row, y, m in zip(dense, labels, margins, strict=True):
+        full = np.append(row, 1.0)
+        gradient += (1 / (1 + np.exp(-m)) - y) * full
+        whole += np.sum(gradient[full != 0] ** 2)
+    assert model._lanes.sums[4, 0] == pytest.approx(whole, rel=0.05)
+
+
+def test_without_a_certificate_nothing_is_summed(interpreted):
+    model = Linear(N, Settings())
+    model.learn(*stream())
+    assert not model._lanes.sums[[1, 2, 3, 4, 5]].any()
+
+
+def test_the_sums_of_a_file_come_back(interpreted, tmp_path):
+    model = Linear(N, Settings(alpha=(0.1, 1.0), seed=7), certified=True)
+    model.learn(*stream())
+    save(tmp_path / "m", model)
+    again = load(tmp_path / "m").model
+    assert again.settings.seed == 7
+    assert np.array_equal(again._lanes.sums, model._lanes.sums)
+    assert again._lanes.sums.shape == (6, 2)
+
+
+def test_seeds_change_bits_and_the_same_seed_gives_the_same():
+    dense, labels = stream()
+    dense, labels = np.tile(dense, (20, 1)) / 3, np.tile(labels, 20)
+    settings = Settings(alpha=0.5)
+    bits = [_bits(replace(settings, seed=seed), dense, labels) for seed in (0, 1, 1, 2**53 - 1)]
+    assert bits[1] == bits[2]
+    assert len(set(bits)) == 3
+
+
+def _bits(settings, dense, labels):
+    model = Linear(N, settings)
+    model.learn(dense, labels)
+    return model.state.tobytes()
+
+
+def test_seeds_that_are_none_are_refused():
+    for bad in (-1, 1.5, 2**53, None, "x", True):
+        with pytest.raises(ValueError, match="seed: got "):
+            Settings(seed=bad)
+    assert Lanes(1, Settings(seed=3), 1).arrays[5] == Settings(seed=3).noise_key

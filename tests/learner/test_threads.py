@@ -1,0 +1,58 @@
+"""Models under threads: the fuzzer in a process of its own, and what stays of a guard in copies."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from forel.doors.sklearn import FTRLClassifier
+from forel.learner.gradients import GradientLearner
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
+from fuzz import process
+
+pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
+
+
+@pytest.mark.slow
+def test_threads():
+    done = process("threads", 3)
+    assert done.returncode == 0, done.stderr
+    assert "rounds_are_counted" in done.stdout
+
+
+X, Y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"]
+)
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Linear(3, Settings()), lambda: Mixture(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
+    ids=["linear", "mixture", "classifier"],
+)
+def test_copies_have_a_guard_and_go_on(make, twin):
+    model = make()
+    learn = (
+        (lambda m: m.partial_fit(X, Y, classes=[0, 1]))
+        if isinstance(model, FTRLClassifier)
+        else lambda m: m.learn(X, Y)
+    )
+    learn(model)
+    other = twin(model)
+    learn(other)
+    learn(other)
+    held = getattr(other, "_model", other)
+    assert held.rounds == 9
+    assert other._guard.lock.acquire(blocking=False)
+    other._guard.lock.release()
+
+
+def test_gradient_learners_are_copied_too():
+    learner = GradientLearner(3, Settings(alpha=1.0))
+    learner.feed([1], [1.0])
+    other = pickle.loads(pickle.dumps(learner))
+    other.feed([1], [1.0])
+    assert (learner.rounds, other.rounds) == (1, 2)

@@ -1,0 +1,157 @@
+"""The documents: shell blocks run, links lead somewhere, figures have their code, and the parts the site is built with.
+
+Blocks of Python in them are doctests, which pytest runs as such.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(page, kind):
+    return [body for language, body in BLOCK.findall(page.read_text()) if language == kind]
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A folder of its own in which ``forel`` is this one, and ``make`` says what it would do."""
+    tools, folder = tmp_path / "tools", tmp_path / "here"
+    folder.mkdir()
+    tools.mkdir()
+    commands = {
+        "forel": f'exec {shlex.quote(sys.executable)} -m forel "$@"',
+        "make": f'exec /usr/bin/env -i PATH=/usr/bin:/bin make -n -C {shlex.quote(str(ROOT))} "$@"',
+    }
+    for command, line in commands.items():
+        (tools / command).write_text(f"#!/bin/sh\n{line}\n")
+        (tools / command).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "120"}
+
+    def run(command):
+        return subprocess.run(
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=environment,
+            timeout=120,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
+def test_shell_blocks_run_in_order_and_print_what_is_shown(page, shell):
+    for block in blocks(page, "console"):
+        printed = ""
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                done = shell(line.removeprefix("$ "))
+                assert done.returncode == 0, (line, done.stderr)
+                printed = " ".join((done.stdout + done.stderr).split())
+            else:
+                shown = ".*".join(re.escape(" ".join(part.split())) for part in line.split("..."))
+                assert re.search(shown, printed), (line, printed)
+
+
+@every_page
+def test_every_block_is_of_a_kind_that_runs(page):
+    kinds = {language for language, _ in BLOCK.findall(page.read_text())}
+    assert kinds <= {"python", "console"}, "a block that no test runs"
+    assert all(">>> " in body for body in blocks(page, "python"))
+
+
+def anchor(heading):
+    """Return the anchor the site gives a heading."""
+    plain = re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower()
+    return re.sub(r"[-\s]+", "-", plain)
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    text = BLOCK.sub("", page.read_text())
+    drawn = "figures/"  # made by the page's code, which another test looks at
+    for target, fragment in LINK.findall(text):
+        if target.startswith(("http", drawn)):
+            continue
+        found = page if not target else (page.parent / target).resolve()
+        assert found.exists(), f"{target} is not there"
+        if fragment and found.suffix == ".md":
+            assert fragment in {anchor(h) for h in HEADING.findall(found.read_text())}, f"{target} has no #{fragment}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.is_relative_to(ROOT / "docs")], ids=name)
+def test_figures_are_drawn_by_the_code_above_them(page):
+    text = page.read_text()
+    for found in re.finditer(r"\]\(figures/(\w+)\.svg\)", text):
+        assert f">>> def {found[1]}():\n" in text[: found.start()]
+
+
+# The site itself is built by `make docs`; here are its parts.
+
+
+def test_figures_of_a_page_are_drawn_twice_with_what_the_code_above_knows():
+    figures = pytest.importorskip("website.figures")
+    text = (
+        ">>> from forel.theory import plot\n>>> def one():\n...     return plot.l1_figure()\n\n"
+        "![x](figures/one.svg)\n\n"
+        ">>> plot = None\n>>> raise ValueError\nTraceback (most recent call last):\nValueError\n"
+    )
+    files = figures.drawn(text)
+    assert sorted(files) == ["one.svg", "one_dark.svg"]
+    assert files["one.svg"] != files["one_dark.svg"]
+    with pytest.raises(LookupError, match="defines no function two"):
+        figures.drawn("![x](figures/two.svg)")
+    assert figures.shown("![x](figures/one.svg)").count("#only-") == 2
+
+
+def test_formulas_become_mathml_or_are_refused():
+    pytest.importorskip("latex2mathml")
+    from website.formulas import mathml
+
+    inline = r'<span class="arithmatex">\(\arg\min_x x &lt; 1\)</span>'
+    assert mathml(f"<p>{inline}</p>").startswith("<p><math")
+    assert "argmin" in mathml(inline)
+    with pytest.raises(ValueError, match="has no MathML"):
+        mathml(r'<div class="arithmatex">\[\nosuchthing x\]</div>')
+
+
+def test_docstrings_become_markdown():
+    pytest.importorskip("griffe")
+    from website.docstrings import markdown
+
+    text = "Add.\n\nParameters\n----------\na, b : two\n    numbers\n\n>>> 1 + 1\n2\n\nSurvey: section 1"
+    expected = "Add.\n\nSurvey: section 1\n\nParameters\n----------\na, b\n    two\n    numbers\n\n"
+    assert markdown(text) == expected + "Examples\n--------\n>>> 1 + 1\n2"
+    assert markdown("See :class:`Panel`.\n\n>>> 1\n1") == "See `Panel`.\n\n```pycon\n>>> 1\n1\n```"
+    table = markdown("===== =====\n``a`` one\n``longer``  two\n===== =====")
+    assert table == "|   |   |\n| --- | --- |\n| ``a`` | one |\n| ``longer`` | two |"
+
+
+def test_the_reference_has_every_public_module():
+    reference = pytest.importorskip("website.reference")
+    pages = list(reference.modules())
+    assert {"forel.learner.linear", "forel.theory.algorithms.ftrl", "forel.doors.sklearn.classifier"} <= set(pages)
+    assert not [p for p in pages if "._" in p]
+    assert "::: forel.learner.linear" in reference.page("forel.learner.linear")
+    assert "forel.theory.algorithms.ftrl.md" in reference.page("forel.theory.algorithms")

@@ -1,0 +1,175 @@
+"""Model files of every version are read, or refused with a sentence that says which forel wrote them."""
+
+import json
+import pathlib
+import zlib
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from forel.doors.sklearn import estimator_of
+from forel.learner.linear import Linear, Settings
+from forel.store import Unreadable, files, load, save, serving, versions
+from forel.training.scoring import predictions
+from forel.training.train import KEPT, scoring
+from tests.files import make
+from tests.fuzz.sentences import uncompiled
+
+FOLDERS = sorted(make.HERE.glob("v*"))
+STORED = [path for folder in FOLDERS for path in sorted(folder.glob("*.forel"))]
+EXPECTED = {folder: json.loads((folder / "expected.json").read_text()) for folder in FOLDERS}
+
+
+@pytest.fixture(autouse=True)
+def plain_kernels():
+    with uncompiled():
+        yield
+
+
+def close(mine, theirs):
+    assert np.shape(mine) == np.shape(theirs)
+    assert np.allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def name_of(path):
+    return f"{path.parent.name}/{path.name}"
+
+
+def test_there_are_files_of_this_version():
+    assert make.HERE / f"v{versions.VERSION}" in FOLDERS
+    assert {path.name for path in STORED} >= {f"{name}.forel" for name in make.LEARNERS}
+
+
+@pytest.mark.parametrize("path", STORED, ids=name_of)
+def test_a_stored_file_predicts_what_it_did_and_goes_on(path):
+    found, expected = make.found(path), EXPECTED[path.parent][path.name]
+    for part, numbers in found.items():
+        if part == "names":
+            assert numbers == expected[part]
+        else:
+            close(numbers, expected[part])
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_training_goes_on_from_a_stored_checkpoint(folder, tmp_path):
+    close(make.resumed(tmp_path, folder / "checkpoint.forel"), EXPECTED[folder]["checkpoint.forel"]["resumed"])
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_stored_estimator_knows_its_classes(folder):
+    assert estimator_of(load(folder / "estimator.forel")).classes_.tolist() == ["eggs", "ham", "spam"]
+
+
+def test_stored_files_are_small():
+    assert sum(path.stat().st_size for path in STORED) < 300_000 * len(FOLDERS)
+
+
+# Headers of other versions
+
+
+def rewritten(path, change):
+    """Change a header and make its own check right again."""
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["forel"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(header)
+    header.pop("check")
+    header["check"] = zlib.crc32(files.text_of(header).encode())
+    save_file(arrays, path, {"forel": files.text_of(header)})
+
+
+@pytest.fixture
+def path(tmp_path) -> pathlib.Path:
+    model = Linear(3, Settings(alpha=0.7, bias=False))
+    model.learn([[1.0, 0.0, 2.0]], [1])
+    save(tmp_path / "m", model, extra={"a": 1})
+    return tmp_path / "m"
+
+
+def test_a_header_says_its_version_and_who_wrote_it(path):
+    with files.opened(path) as file:
+        assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, versions.this_forel())
+
+
+@pytest.mark.parametrize("name", [field for field in Settings.__dataclass_fields__ if field != "alpha"])
+def test_a_setting_that_a_file_lacks_is_its_default(path, name):
+    before = load(path).model.settings
+    rewritten(path, lambda header: header["settings"].pop(name))
+    if name == "bias":  # which the file was written without, and which is the default
+        assert load(path).model.settings == Settings(alpha=0.7)
+    else:
+        assert load(path).model.settings == before
+
+
+def test_a_field_that_a_header_lacks_is_its_default_if_it_has_one(path):
+    rewritten(path, lambda header: [header.pop(name) for name in ("extra", "estimator", "bits")])
+    assert load(path).extra == {}
+    rewritten(path, lambda header: header.pop("rounds"))
+    with pytest.raises(Unreadable, match="m: not a whole model file"):
+        load(path)
+
+
+def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
+    rewritten(path, lambda header: header.update(written_by="9.1"))
+    rewritten(path, lambda header: header["settings"].update(momentum=0.9))
+    with pytest.raises(Unreadable, match=r"settings with a field 'momentum' that is not known here; .* forel 9\.1"):
+        load(path)
+    rewritten(path, lambda header: header["settings"].pop("momentum"))
+    rewritten(path, lambda header: header.update(topology="ring"))
+    with pytest.raises(Unreadable, match=r"a header with a field 'topology' that is not known here; .* forel 9\.1"):
+        load(path)
+    small = serving(Linear(3, Settings()))
+    save(path, small)
+    rewritten(path, lambda header: header["settings"].update(momentum=0.9))
+    with pytest.raises(Unreadable, match="'momentum' that is not known here"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        ({"bits": 2, "tokens": "bytes"}, "tokens='bytes'.*, expected options that are known here; update forel"),
+        ({"bits": 2, "ignore": 3}, "ignore=3.*, expected what is known here"),
+        ({"bits": 2, "kinds": 1}, "kinds=1.*, expected what is known here"),
+        ({"bits": 2, "kinds": {"x": "sound"}}, "kinds: got 'sound' for 'x'"),
+        (3, "3.*, expected options of reading by name"),
+    ],
+)
+def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
+    save(path, load(path).model, extra={"reading": reading})
+    with pytest.raises(ValueError, match=said):
+        list(predictions([{"x": 1.0}], load(path)))
+
+
+def test_all_options_that_training_stores_are_known():
+    assert {*KEPT, "kinds"} == set(scoring.STORED)
+
+
+def test_newer_files_are_refused_with_who_wrote_them(path):
+    rewritten(path, lambda header: header.update(version=versions.VERSION + 1, written_by="9.1", check_kind="sha"))
+    here = f"this is forel {versions.this_forel()}, which reads versions up to {versions.VERSION}; update forel"
+    with pytest.raises(Unreadable, match=rf"m: a model file of version 3, written by forel 9\.1; {here}"):
+        load(path)
+
+
+def test_of_version_1_weights_for_predicting_are_read_and_learners_are_refused(path):
+    model = load(path).model
+
+    def older(header):
+        header.pop("written_by")
+        header["version"] = 1
+
+    rewritten(path, older)
+    with pytest.raises(
+        Unreadable, match="m: a learner of version 1, whose state is not that of version 2; train again"
+    ):
+        load(path)
+    save(path, serving(model))
+    rewritten(path, older)
+    assert np.allclose(load(path).model.margins([[1.0, 0.0, 2.0]]), model.margins([[1.0, 0.0, 2.0]]))
+
+
+def test_every_older_version_has_a_step():
+    assert sorted(versions.STEPS) == list(range(1, versions.VERSION))

@@ -1,0 +1,315 @@
+"""Nothing that was learned is lost: outputs are checked first, replaced only by whole ones, or rescued."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from forel import validation
+from forel.data.clicks import write_clicks
+from forel.data.sources import expand
+from forel.doors.cli.app import app
+from forel.learner.lanes import Lanes
+from forel.learner.linear import Linear, Settings
+from forel.store import Unreadable, load, save
+from forel.store import files as store_files
+from forel.store.files import beside, sweep
+from forel.store.locks import locked
+from forel.store.outputs import replacing
+from forel.training.train import train
+
+SETTINGS = Settings(alpha=0.3, l1=0.5)
+ONE = ("--bits", 4, "--alpha", 0.3, "--l1", 0.5, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory):
+    path = tmp_path_factory.mktemp("clicks") / "a.vw"
+    with path.open("wb") as file:
+        write_clicks(file, 2000, "vw", seed=3)
+    train(path, SETTINGS, bits=4)  # compiled code is on the disk before there is no room
+    return path
+
+
+@contextmanager
+def room(size):
+    """Let no file become larger, as on a disk without room; needs no rights."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# Room on the disk
+
+
+@pytest.mark.filterwarnings("default::RuntimeWarning")
+def test_without_room_for_a_cache_the_model_is_written_all_the_same(clicks, tmp_path):
+    run("train", clicks, "--model", tmp_path / "whole", *ONE)
+    with room(20_000):
+        done = run("train", clicks, "--model", tmp_path / "m", "--keep-cache", tmp_path / "c", *ONE)
+    assert done.exit_code == 0, done.stderr
+    assert "c: could not be written (File too large); each pass reads the source instead" in done.stderr
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert names(tmp_path) == ["m", "whole"]
+
+
+def test_without_room_for_predictions_the_model_is_written_and_the_file_named(clicks, tmp_path):
+    predictions = tmp_path / "p.txt"
+    predictions.write_text("of before")
+    with room(10_000):
+        done = run("train", clicks, "--model", tmp_path / "m", "-p", predictions, *ONE)
+    assert done.exit_code == 2
+    assert "p.txt: could not be written (File too large); a file that was there is unchanged" in done.stderr
+    assert "training goes on without predictions" in done.stderr
+    assert "p.txt: predictions were not written" in done.stderr
+    assert load(tmp_path / "m").model.rounds == 2000
+    assert predictions.read_text() == "of before"
+    assert names(tmp_path) == ["m", "p.txt"]
+
+
+def test_without_room_for_a_report_nothing_is_left_of_it(clicks, tmp_path):
+    with room(10_000):
+        done = run("train", clicks, "--model", tmp_path / "m", "--report", tmp_path / "r.html", *ONE)
+    assert done.exit_code == 2
+    assert "r.html: could not be written (File too large)" in done.stderr
+    assert load(tmp_path / "m").model.rounds == 2000
+    assert names(tmp_path) == ["m"]
+
+
+def test_a_model_that_cannot_be_written_where_it_should_is_written_elsewhere(clicks, tmp_path, monkeypatch):
+    """The folder of the model is gone when training ends; of the places to turn to the first has no room either."""
+    gone, elsewhere = tmp_path / "gone", tmp_path / "elsewhere"
+    gone.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.setattr("forel.doors.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch", elsewhere])
+    monkeypatch.setattr(
+        "forel.doors.cli.progress.Reporter.__call__", lambda *_: shutil.rmtree(gone, ignore_errors=True)
+    )
+    done = run("train", clicks, "--model", gone / "m.forel", "-p", tmp_path / "p.txt", *ONE)
+    assert done.exit_code == 2
+    assert "m.forel: could not be written (No such file or directory)" in done.stderr
+    (rescued,) = elsewhere.iterdir()
+    assert f"the model was written to {rescued} instead" in done.stderr
+    assert f"Model: {rescued}" in done.stdout
+    assert load(rescued).model.rounds == 2000
+    assert len((tmp_path / "p.txt").read_text().splitlines()) == 2000
+    monkeypatch.setattr("forel.doors.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
+    gone.mkdir()
+    done = run("train", clicks, "--model", gone / "m.forel", *ONE)
+    assert (done.exit_code, "and nowhere else either" in done.stderr, "Model:" in done.stdout) == (2, True, False)
+
+
+# Outputs are looked at before anything is read
+
+
+@pytest.mark.parametrize("option", ["--model", "--predictions", "--report", "--keep-cache"])
+def test_outputs_that_cannot_be_are_noticed_before_training(option, tmp_path):
+    source = tmp_path / "a.vw"
+    source.write_text("this is not an example\n")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "nosuch" / "x", tmp_path / "folder", source):
+        done = run("train", source, option, path, *ONE)
+        assert done.exit_code == 2
+        assert f"{option}: got '{path}', expected" in done.stderr
+    assert source.read_text() == "this is not an example\n"
+
+
+def test_two_outputs_do_not_share_a_file(clicks, tmp_path):
+    done = run("train", clicks, "--model", tmp_path / "x", "-p", tmp_path / "x", *ONE)
+    assert (done.exit_code, "expected another file than that of --model" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_that_may_not_be_written_to_is_noticed_first(tmp_path, clicks):
+    (tmp_path / "mine").mkdir(mode=0o500)
+    done = run("train", clicks, "--model", tmp_path / "mine" / "m", *ONE)
+    assert (done.exit_code, "expected a file in a folder that you may write to" in done.stderr) == (2, True)
+
+
+def test_predictions_replace_an_older_file_only_when_all_are_there(clicks, tmp_path):
+    run("train", clicks, "--model", tmp_path / "m", *ONE)
+    out, bad = tmp_path / "p.txt", tmp_path / "bad.vw"
+    out.write_text("of before")
+    out.chmod(0o640)
+    bad.write_bytes(clicks.read_bytes() + b"this is not an example\n")
+    done = run("predict", bad, "--model", tmp_path / "m", "--output", out)
+    assert (done.exit_code, out.read_text()) == (2, "of before")
+    with room(5000):
+        done = run("predict", clicks, "--model", tmp_path / "m", "--output", out)
+    assert (done.exit_code, out.read_text()) == (2, "of before")
+    assert "p.txt: could not be written (File too large); a file that was there is unchanged; make room" in done.stderr
+    for wrong in (tmp_path / "nosuch" / "p", tmp_path):
+        done = run("predict", clicks, "--model", tmp_path / "m", "--output", wrong)
+        assert (done.exit_code, f"--output: got '{wrong}', expected" in done.stderr) == (2, True)
+    assert run("predict", clicks, "--model", tmp_path / "m", "--output", out).exit_code == 0
+    assert len(out.read_text().splitlines()) == 2000
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == ["bad.vw", "m", "p.txt"]
+
+
+def test_pipes_devices_and_links_are_written_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "real").write_text("before")
+    (tmp_path / "link").symlink_to("real")
+    found = []
+    reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    for name in ("pipe", "link"):
+        with replacing(tmp_path / name) as write:
+            write("text")
+    reader.join(10)
+    assert found == ["text"]
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "text"
+    with replacing("/dev/null") as write:
+        write("text")
+    with pytest.raises(OSError, match=r"/dev/full: could not be written \(No space left on device\)"):  # noqa: SIM117
+        with replacing("/dev/full") as write:
+            write("text")
+
+
+# Runs beside each other
+
+
+def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
+    path = tmp_path / "m.checkpoint"
+    with locked(path), pytest.raises(ValueError, match=r"m\.checkpoint: another run writes to it; wait for its end"):
+        train(clicks, SETTINGS, bits=4, checkpoint=path, resume=True)
+    holder = "import sys; from forel.store.locks import locked\nwith locked(sys.argv[1]): print(flush=True); input()"
+    command = [sys.executable, "-c", holder, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        for model in (tmp_path / "m", tmp_path / "." / "m"):
+            done = run("train", clicks, "--model", model, "--resume", *ONE)
+            assert (done.exit_code, "another run writes to it" in done.stderr) == (2, True)
+        process.kill()  # nothing is stale after it
+    assert names(tmp_path) == ["m.checkpoint.lock"]
+    done = run("train", clicks, "--model", tmp_path / "m", "--resume", *ONE)
+    assert (done.exit_code, names(tmp_path)) == (0, ["m"])
+
+
+def test_drafts_in_use_are_not_swept(tmp_path, monkeypatch):
+    sync = store_files._sync
+
+    def swept(*arguments):
+        sweep(tmp_path / "m")
+        sync(*arguments)
+
+    monkeypatch.setattr(store_files, "_sync", swept)
+    left = beside(tmp_path / "m")
+    os.mkdir(left)
+    save(tmp_path / "m", Linear(2, SETTINGS))
+    assert names(tmp_path) == ["m"]  # without what a killed process had left
+
+
+def test_what_a_killed_process_left_of_a_text_is_swept_and_what_is_in_use_is_not(tmp_path):
+    path = tmp_path / "p.txt"
+    (tmp_path / os.path.basename(beside(path))).write_text("left")
+    with replacing(path) as first, replacing(path) as second:
+        first("1")
+        second("2")
+        assert len(names(tmp_path)) == 2
+    assert (names(tmp_path), path.read_text()) == (["p.txt"], "1")
+
+
+def test_predictions_do_not_replace_their_model(clicks, tmp_path):
+    run("train", clicks, "--model", tmp_path / "m", *ONE)
+    done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / "m")
+    assert (done.exit_code, "expected a file that is not read from" in done.stderr) == (2, True)
+    assert load(tmp_path / "m").model.rounds == 2000
+
+
+def test_a_cache_in_use_is_not_swept(clicks, tmp_path):
+    swept = lambda _: sweep(tmp_path / "c")  # noqa: E731
+    train(clicks, SETTINGS, bits=4, cache=tmp_path / "c", progress=swept, block_bytes=100_000)
+    assert names(tmp_path) == ["c"]
+
+
+# Whatever is given by users goes through rich as it is
+
+
+def test_square_brackets_in_names_are_no_markup(tmp_path):
+    folder = tmp_path / "d[/x]"
+    folder.mkdir(parents=True)
+    source = folder / "[bold]a.csv"
+    source.write_text("click,[/y]\n" + "1,2\n0,1\n" * 20)
+    model = folder / "m[red].forel"
+    more = ("--label", "click", "--report", folder / "[r].html", "--names", "--certificate")
+    for command in (
+        ("train", source, "--model", model, *more, *ONE),
+        ("inspect", model),
+        ("evaluate", source, "--model", model),
+        ("cache", source, "--output", folder / "[c]", "--label", "click"),
+        ("train", source, "--label", "click", "--ignore", "[/y]", "--model", model, *ONE),
+    ):
+        done = run(*command)
+        assert done.exit_code == 0, (command, done.stderr)
+    done = run("train", source, "--label", "[/y]", "--categories", "[/y]", "--model", model, *ONE)
+    assert "Traceback" not in done.output
+    done = run("train", expand(str(source))[0], "--label", "[/]", "--model", model, *ONE)
+    assert (done.exit_code, "[/]" in done.stderr) == (2, True)
+    assert run("train", source, "--passes", "[/x]").exit_code == 2
+    assert f"Model: {model}" in run("train", source, "--label", "click", "--model", model, *ONE).output
+
+
+# Memory
+
+
+def test_more_memory_than_there_is_is_a_sentence(monkeypatch, tmp_path, clicks):
+    said = "features: got 1,099,511,627,776 in 1 lane, which need 8,796.1 GB of memory"
+    with pytest.raises(MemoryError, match=said):
+        Lanes(1 << 40, Settings(), 1)
+    save(tmp_path / "m", Linear(4, Settings()))
+    with store_files.opened(tmp_path / "m") as file:
+        header = {k: v for k, v in file.header.items() if k not in ("check", "checks", "format", "version")}
+        arrays = {name: file.array(name, "f4" if name == "state" else "f8", file.shape(name)) for name in
+                  ("state", "totals")}  # fmt: skip
+    arrays["slots"] = np.arange(len(arrays["state"]), dtype=np.int64)
+    store_files.write(tmp_path / "huge", {**header, "features": 1 << 40}, arrays)
+    with pytest.raises((MemoryError, Unreadable), match=f"huge: {said}.*fewer bits, or fewer lanes"):
+        load(tmp_path / "huge")
+    done = run("inspect", tmp_path / "huge")
+    assert (done.exit_code, f"huge: {said}" in done.stderr) == (2, True)
+    monkeypatch.setattr(validation, "total_memory", lambda: 8e9)
+    done = run("train", clicks, "-b", 28, "--model", tmp_path / "n", "--quiet")
+    assert done.exit_code == 2
+    assert "features: got 268,435,456 in 16 lanes, which need " in done.stderr
+    assert "GB of memory, expected at most the 8.0 GB that there are; use fewer bits, or fewer lanes" in done.stderr
+
+
+def test_memory_that_the_system_refuses_is_a_sentence(monkeypatch, clicks):
+    def refused(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("forel.learner.lanes._zeros", refused)
+    done = run("train", clicks, *ONE)
+    assert (done.exit_code, "features: got 16 in 1 lane, which need" in done.stderr) == (2, True)
+    monkeypatch.setattr("forel.learner.lanes.Lanes.reset", refused)
+    done = run("train", clicks, *ONE)
+    assert (done.exit_code, "forel: out of memory" in done.stderr) == (2, True)
+
+
+def test_json_says_where_the_model_is(clicks, tmp_path):
+    done = run("train", clicks, "--model", tmp_path / "m", "--json", *ONE)
+    assert json.loads(done.stdout)["model"] == str(tmp_path / "m")

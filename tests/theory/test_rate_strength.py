@@ -1,0 +1,146 @@
+"""What a rate counts and what it may do: only curvature that is kept, and strengths that never fall."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from forel.losses import Linear, Quadratic
+from forel.theory.algorithms import (
+    FTRL,
+    Exact,
+    Implicit,
+    Linearized,
+    MirrorDescent,
+    QuadraticBound,
+    adagrad_ftrl_proximal,
+    as_ftrl_proximal,
+    as_needed,
+)
+from forel.theory.analysis import bound, play, theorem_2
+from forel.theory.geometries import Diagonal, Euclidean, FullMatrix
+from forel.theory.norms import L2
+from forel.theory.rates import AsNeeded, MatrixAdaGrad, growth, increment
+from forel.theory.sets import Box, l2_ball
+from forel.validation import Unsupported
+
+BALL = l2_ball(1.0)
+
+
+class Scripted:
+    """A rate that goes through given strengths, and notes what it was told of curvature."""
+
+    promised: ClassVar[float] = math.inf
+    promised_norm: ClassVar = L2
+
+    def __init__(self, *strengths):
+        self.strengths = [np.array(s, dtype=float) if np.ndim(s) else s for s in strengths]
+        self.shape = ("scalar", "diagonal", "matrix")[np.ndim(strengths[0])]
+        self.told = []
+
+    def init(self, n):
+        return 0
+
+    def update(self, state, g, curvature=0.0):
+        self.told.append(curvature)
+        return min(state + 1, len(self.strengths) - 1)
+
+    def strength(self, state):
+        return self.strengths[state]
+
+
+def curved(t, x):
+    return Quadratic(np.random.default_rng([3, t]).normal(size=x.size) / 2)
+
+
+def test_a_radius_a_coordinate_gives_a_box_of_those_radii():
+    """Against the coordinates' own radii the documented bound holds; in a box of the largest radius it does not."""
+    radius = np.array([0.1, 10.0])
+    algorithm = adagrad_ftrl_proximal(radius)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=200)
+    for losses in (
+        [Linear([s, 0.0]) for s in signs],
+        [Linear([1.0 if t < 100 else -1.0, 0.01 * s]) for t, s in enumerate(signs)],
+    ):
+        trace = play(algorithm, losses)
+        assert (np.abs(trace.points) <= radius).all()
+        documented = 2 * math.sqrt(2) * float(radius @ np.sqrt((trace.gradients**2).sum(axis=0)))
+        assert trace.worst_regret(Box(-radius, radius)) <= documented
+    with pytest.raises(ValueError, match=r"radius: got -1\.0 at index 1, expected positive numbers"):
+        adagrad_ftrl_proximal([1.0, -1.0])
+    with pytest.raises(ValueError, match="z: got shape"):
+        adagrad_ftrl_proximal([1.0, 2.0]).init(3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rate: FTRL(rate, Euclidean(), proximal=True),
+        lambda rate: FTRL(rate, Euclidean(), True, Linearized(), feasible=BALL),
+        lambda rate: MirrorDescent(rate, Euclidean()),
+        lambda rate: as_ftrl_proximal(MirrorDescent(rate, Euclidean())),
+        lambda rate: Implicit(rate, Euclidean()),
+    ],
+    ids=["FTRL", "FTRL over a ball", "Mirror Descent", "as FTRL-Proximal", "implicit"],
+)
+def test_a_rate_that_needs_curvature_is_refused_where_losses_are_linearized(make):
+    with pytest.raises(Unsupported, match=r"AsNeeded\(diameter=2.0\) .* linearizes them; use as_needed\(diameter\)"):
+        make(AsNeeded(2.0))
+    rate = Scripted(1.0)  # one of the user's own is only told of the curvature that is kept, which is none
+    algorithm = make(rate)
+    algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0))
+    assert rate.told == [0.0]
+
+
+@pytest.mark.parametrize("treatment", [QuadraticBound(), Exact()], ids=str)
+def test_curvature_that_is_kept_is_counted_and_regret_is_logarithmic(treatment):
+    algorithm = FTRL(AsNeeded(2.0), Euclidean(), True, treatment, feasible=BALL)
+    assert algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0)).rate.given == 3.0
+    trace = play(algorithm, curved, rounds=500, n=2)
+    largest = max(L2(g) for g in trace.gradients)
+    assert trace.worst_regret(BALL) <= 2 * (largest**2 / 2 * (1 + math.log(500)) + 2 * largest)
+
+
+def test_the_named_algorithm_names_its_own_argument():
+    with pytest.raises(ValueError, match="diameter: got -1, expected a positive number"):
+        as_needed(-1)
+
+
+FALLING = {
+    "scalar": (Euclidean(), [4.0, 4.0, 1.0]),
+    "diagonal": (Diagonal(), [[4.0, 4.0], [4.0, 5.0], [4.0, 1.0]]),
+    "matrix": (FullMatrix(), [4 * np.eye(2), 5 * np.eye(2), np.diag([6.0, 1.0])]),
+    "matrix, rotated": (FullMatrix(), [[[4.0, 0], [0, 4]], [[4.0, 3.0], [3.0, 4.0]]]),
+}
+
+
+@pytest.mark.parametrize("make", [FTRL, MirrorDescent, lambda *parts: as_ftrl_proximal(MirrorDescent(*parts))])
+@pytest.mark.parametrize("name", FALLING)
+def test_a_strength_that_falls_has_no_bound(name, make):
+    """It can be played, and its regret measured; nothing is proved of it."""
+    geometry, strengths = FALLING[name]
+    trace = play(make(Scripted(*strengths), geometry), [Linear([1.0, -1.0])] * 3)
+    assert math.isfinite(trace.regret(np.array([-1.0, 1.0])))
+    with pytest.raises(ValueError, match=r"rate: got a strength 1/η that falls by [34].* never falls"):
+        bound(trace, np.array([-1.0, 1.0]))
+
+
+def test_growth_is_the_difference_but_for_rounding():
+    assert growth(1.0, 3.0) == 2.0
+    assert growth(1.0, 1.0 - 1e-15) == 0.0
+    assert growth(np.array([1.0, 2.0]), np.array([1.5, 2.0])).tolist() == [0.5, 0.0]
+    rng = np.random.default_rng(1)
+    for scale in (1e-8, 1.0, 1e8):
+        rate = MatrixAdaGrad(1.0)
+        state, total = rate.init(4), np.zeros((4, 4))
+        for g in rng.normal(size=(30, 4)) * 10 ** rng.uniform(-6, 6, size=(30, 1)) * scale:
+            after = rate.update(state, g)
+            total, state = total + increment(rate, state, after), after
+        assert np.allclose(total, rate.strength(state), rtol=1e-9, atol=1e-10 * np.max(total))
+
+
+def test_theorem_2_measures_with_a_strength_that_grew():
+    trace = play(FTRL(Scripted(1.0, 2.0, 4.0), Euclidean(), True), [Linear([1.0]), Linear([1.0])])
+    # r_0 + r_1 + r_2 around 0, 0 and x_2 = −1/2, and ½·1/2 + ½·1/4
+    assert theorem_2(trace, np.array([-1.0])).total == pytest.approx(0.5 + 0.5 + 0.25 + 0.25 + 0.125)

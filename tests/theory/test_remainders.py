@@ -1,0 +1,214 @@
+"""Bounds are void where a point that was played is no argmin, with the round that it was played in."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from catalogue import ALGORITHMS, N
+from forel.cvx import minimize
+from forel.losses import Linear
+from forel.theory.algorithms import (
+    FTRL,
+    Exact,
+    Implicit,
+    Linearized,
+    MirrorDescent,
+    Round,
+    dual_averaging,
+    ftrl_proximal,
+)
+from forel.theory.analysis import (
+    bound,
+    dual_averaging_formula,
+    measured,
+    play,
+    strong,
+    theorem_2,
+    theorem_10,
+    theorem_14,
+    tuned_formula,
+)
+from forel.theory.analysis.streams import classification, quadratics, random_linear
+from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
+from forel.theory.penalties import NONE, ElasticNet, Indicator, l1
+from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad
+from forel.theory.regularizers import Regularizer
+from forel.theory.sets import Box, Simplex, l2_ball
+from forel.theory.weights import EveryRound, Once
+from forel.validation import Unsupported
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An algorithm whose points are changed in some rounds; what it adds to the objective is as it should be."""
+
+    right: Any
+    change: Any  # (t, x_t) -> what is played instead
+
+    def __getattr__(self, name):
+        return getattr(object.__getattribute__(self, "right"), name)
+
+    def play(self, state):
+        return self.change(state.t + 1, state.x)
+
+    def update(self, state, loss):
+        return self.right.update(state._replace(x=self.play(state)), loss)
+
+    def added(self, before, loss, after):
+        return self.right.added(before._replace(x=self.play(before)), loss, after._replace(x=self.play(after)))
+
+
+def test_a_last_point_that_is_right_does_not_make_a_bound_for_those_before_it():
+    """Garbage in 49 of 50 rounds: the lemma's remainder at T = 50 is at most 0, and regret is many times the bound."""
+    right = FTRL(InverseSqrt(0.5, 1), Euclidean(), feasible=l2_ball(1.0))
+    losses = random_linear(2, 50, lipschitz=1.0)
+    garbage = Wrong(right, lambda t, x: x if t in (1, 51) else losses[t - 1].g if t <= 50 else x)
+    trace = play(garbage, losses)
+    x = trace.points[-1]
+    assert strong(trace, x).remainder <= 1e-12
+    formula = 0.5 * float(trace.squared_norms[0].sum()) + trace.stages[-2].regularizer(x)
+    assert measured(trace, x) > 2 * formula
+    assert bound(trace, x).void.startswith("the point of round 2 is no argmin: its objective is ")
+    assert play(right, losses).suboptimality.tolist() == [0.0] * 51
+
+
+KINDS = {
+    "centered": dual_averaging(1.0, 1.0, l2_ball(1.0)),
+    "proximal": ftrl_proximal(1.0, 1.0),
+    "L1": FTRL(DiagonalAdaGrad(1.0, 1.0), Diagonal(), True, penalty=l1(0.1), weights=EveryRound()),
+    "matrix": FTRL(MatrixAdaGrad(1.0, 1.0), FullMatrix()),
+    "entropy": FTRL(Constant(0.3), Entropy(), feasible=Simplex()),
+    "mirror": MirrorDescent(Constant(0.3), Euclidean(), ElasticNet(0.1, 0.2), feasible=Box(-1, 1)),
+    "mirror, entropy": MirrorDescent(Constant(0.3), Entropy(), feasible=Simplex()),
+}
+
+
+@pytest.mark.parametrize("wrong", [2, 17, 30, 31])
+@pytest.mark.parametrize("name", KINDS)
+def test_the_one_round_in_which_a_point_is_no_argmin_is_named(name, wrong):
+    """Half way to another point of X, in one round; in those after it the algorithm goes on as it should from there."""
+    other = np.eye(3)[0]
+    changed = Wrong(KINDS[name], lambda t, x: (x + other) / 2 if t == wrong else x)
+    trace = play(changed, random_linear(3, 30))
+    assert not trace.suboptimality[: wrong - 1].any()
+    assert trace.suboptimality[wrong - 1] > 1e-3
+    limit = bound(trace, np.full(3, 1 / 3))
+    assert limit.void.startswith(f"the point of round {wrong} is no argmin: its objective is ")
+
+
+def test_points_outside_of_x_are_no_argmins_however_low_the_objective_is_there():
+    for right in (KINDS["proximal"], FTRL(Constant(1.0), Euclidean(), penalty=Indicator(Box(-1, 1)))):
+        trace = play(Wrong(right, lambda t, x: 5 * x if t == 4 else x), [Linear([1.0, 2.0])] * 6)
+        assert trace.suboptimality[3] == math.inf
+        assert bound(trace, np.zeros(2)).void == (
+            "the point of round 4 is no argmin: it lies outside X, or its objective has no minimum"
+        )
+
+
+def test_suboptimality_is_the_objective_less_its_minimum_by_the_solver():
+    """The twin: each round's objective, written for the solver, at the point that was played and at its argmin."""
+    penalty = ElasticNet(0.1, 0.3)
+    right = FTRL(
+        DiagonalAdaGrad(1.0, 1.0), Diagonal(), True, penalty=penalty, weights=EveryRound(), feasible=Box(-1, 1)
+    )
+    trace = play(Wrong(right, lambda t, x: np.clip(x + (0.3 if t % 3 == 0 else 0.0), -1, 1)), random_linear(3, 9))
+    for t, (stage, x) in enumerate(zip(trace.stages, trace.points[1:], strict=True), start=1):
+        root, linear = np.sqrt(stage.regularizer.strength), stage.losses.g - stage.regularizer.linear
+
+        def objective(u, root=root, linear=linear, t=t):
+            return linear @ u + t * penalty.expression(u) + Diagonal().expression(root, u)
+
+        best = minimize(3, objective, Box(-1, 1).constraints)
+        expected = stage.objective(x) - stage.objective(best)
+        assert trace.suboptimality[t] == pytest.approx(expected, abs=1e-9)
+    assert (trace.suboptimality > 0.01).sum() == 3
+
+
+def test_suboptimality_of_exact_losses_is_found_by_the_solver():
+    exact = FTRL(InverseSqrt(0.5, 1), Euclidean(), treatment=Exact(), feasible=Box(-2, 2))
+    assert not play(exact, classification(2, 6)).suboptimality.any()
+    assert not play(exact, quadratics(2, 6)).suboptimality.any()
+    wrong = play(Wrong(exact, lambda t, x: x + (0.1 if t == 5 else 0.0)), classification(2, 6))
+    assert np.flatnonzero(wrong.suboptimality).tolist() == [4]
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_plays_argmins(name):
+    algorithm = ALGORITHMS[name]
+    treatment = getattr(algorithm, "treatment", Linearized())
+    losses = random_linear(N, 40) if isinstance(treatment, Linearized) else quadratics(N, 40)
+    try:
+        trace = play(algorithm, losses)
+        _ = trace.added
+    except Unsupported:
+        return  # the survey says nothing of it
+    assert not trace.suboptimality.any()
+
+
+@pytest.mark.parametrize("geometry", [Euclidean(), Entropy(), SquaredPNorm(1.5)], ids=str)
+def test_before_anything_was_added_every_point_is_an_argmin(geometry):
+    """r_0 = 0: a rate that counts gradients has no strength before the first."""
+    region = Simplex() if geometry == Entropy() else l2_ball(1.0)
+    for make in (FTRL, MirrorDescent):
+        options = {"proximal": True} if make is FTRL else {}
+        trace = play(make(ScalarAdaGrad(1.0), geometry, feasible=region, **options), random_linear(3, 5))
+        assert not trace.suboptimality.any()
+        assert measured(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
+
+
+def test_closing_formulas_are_void_as_well():
+    """Garbage, and updates of which the survey proves nothing, at the rate that the formula is for."""
+    losses, x = random_linear(2, 20), np.array([0.6, 0.8])
+    garbage = play(Wrong(dual_averaging(1.0, 1.0), lambda t, x: x + 1 if t == 7 else x), losses)
+    assert dual_averaging_formula(garbage, x, 1.0, 1.0).void.startswith("the point of round 7 is no argmin")
+    implicit = play(Implicit(Constant(20**-0.5), Euclidean()), losses)
+    assert tuned_formula(implicit, x, 1.0, 1.0, 20).void.startswith("the survey proves no bound for implicit updates")
+
+
+def test_an_algorithm_that_only_says_it_is_proximal_has_no_proximal_bound():
+    """Centered AdaGrad that calls itself proximal: its points are argmins, but Theorem 10 is not about them."""
+
+    @dataclass(frozen=True)
+    class Misdeclared(Wrong):
+        proximal: bool = True
+
+    centered = FTRL(DiagonalAdaGrad(1.0), Diagonal(), feasible=Box(-1, 1))
+    trace = play(
+        Misdeclared(centered, lambda t, x: x), lambda t, x: Linear([1.0 if x[0] >= 0 else -1.0]), rounds=40, n=1
+    )
+    assert not trace.suboptimality.any()
+    for theorem in (bound, theorem_2, theorem_10, theorem_14):
+        assert theorem(trace, np.ones(1)).void == (
+            "the regularizer of round 2 is not 0 at x_2, so that it is not proximal; use theorem_1"
+        )
+
+
+def test_an_objective_without_a_minimum_is_no_proof():
+    """An algorithm of one's own that stays where it is, and says that it adds no strength."""
+
+    @dataclass(frozen=True)
+    class Stays:
+        rate = Constant(1.0)
+        penalty, weights, feasible, proximal = NONE, Once(), KINDS["matrix"].feasible, True
+
+        def init(self, n):
+            return np.zeros(n)
+
+        def play(self, state):
+            return state
+
+        def update(self, state, loss):
+            return state
+
+        def initial(self, state):
+            return Regularizer.zero(Euclidean(), state.size)
+
+        def added(self, before, loss, after):
+            return Round(loss.g, loss, 0.0, NONE, Regularizer.zero(Euclidean(), before.size))
+
+    trace = play(Stays(), [Linear([1.0]), Linear([1.0])])
+    assert trace.suboptimality.tolist() == [0.0, math.inf, math.inf]
+    assert bound(trace, np.ones(1)).void

@@ -1,0 +1,92 @@
+"""The survey recomputed, its map, its errata, and the command."""
+
+import importlib
+import inspect
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from forel.theory.survey import ERRATA, RESULTS, Outcome, Result
+from forel.theory.survey.map import _reference, markdown, mentions, resolve
+
+ROOT = pathlib.Path(__file__).parents[2]
+NUMBERED = {
+    **dict.fromkeys([f"Theorem {k}" for k in (1, 2, 10, 11, 12, 14, 17, 18, 19)]),
+    **dict.fromkeys([f"Lemma {k}" for k in (3, 4, 5, 7, 9, 13, 15, 16)]),
+    **dict.fromkeys(["Corollary 6", "Corollary 8", "Algorithm 1", "Algorithm 2"]),
+    **dict.fromkeys([f"Figure {k}" for k in range(1, 7)]),
+}
+every_result = pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.key)
+
+
+def test_every_numbered_thing_is_there_once():
+    keys = [r.key for r in RESULTS]
+    assert sorted(keys) == sorted(NUMBERED)
+    homes = [r.home for r in RESULTS]
+    assert len(set(homes)) == len(homes)
+
+
+@every_result
+def test_every_result_holds_and_bounds_are_no_larger_than_they_need_be(result):
+    outcome = result.run()
+    assert result.holds(outcome), outcome
+    if result.key in ("Theorem 1", "Theorem 2", "Theorem 10", "Theorem 12", "Theorem 14", "Lemma 13"):
+        assert outcome.ratio > 0.9, "a bound twice too large must not pass"
+    if result.key in ("Theorem 1", "Theorem 2", "Lemma 5", "Lemma 7", "Lemma 9", "Lemma 15", "Lemma 16", "Corollary 8"):
+        assert result.tight(outcome)
+
+
+@every_result
+def test_every_home_exists_and_names_its_result(result):
+    thing, module = resolve(result.home)
+    text = _reference(thing) if inspect.getdoc(thing) and not isinstance(thing, dict) else ""
+    assert result.key in mentions(text) | mentions(_reference(module)), f"{result.home} does not name {result.key}"
+
+
+@pytest.mark.parametrize("erratum", ERRATA, ids=lambda e: e.where)
+def test_every_erratum_is_complete_and_has_a_home(erratum):
+    assert all(erratum)
+    resolve(erratum.home)
+
+
+def test_the_map_is_current():
+    assert (ROOT / "docs" / "survey_map.md").read_text() == markdown(), "run `make docs`"
+
+
+def test_wrong_results_fail():
+    for measured, bound, relation in ((1.1, 1.0, "≤"), (float("nan"), 1.0, "≤"), (1.1, 1.0, "=")):
+        result = Result("Theorem 0", "", relation, "forel.validation", lambda: None)
+        assert not result.holds(Outcome(measured, bound))
+
+
+def forel(*arguments, **options):
+    command = [sys.executable, "-m", "forel", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False, **options)
+
+
+@pytest.mark.slow
+def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path):
+    done = forel("survey", "--plots", str(tmp_path / "figures"))
+    assert done.returncode == 0, done.stderr
+    assert "27 recomputed" in done.stdout
+    assert "all hold" in done.stdout
+    assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"figure_4.png", "decomposition.png"}
+
+
+def test_the_command_takes_one_result_as_json():
+    done = forel("survey", "--only", "11", "--json")
+    (row,) = json.loads(done.stdout)
+    assert row["result"] == "Theorem 11"
+    assert row["holds"]
+    assert forel("survey", "--only", "99").returncode == 1
+
+
+def test_the_command_exits_1_when_a_result_fails(monkeypatch, capsys):
+    command = importlib.import_module("forel.doors.cli.survey")
+    wrong = Result("Theorem 0", "too good", "≤", "forel.validation", lambda: Outcome(2.0, 1.0))
+    monkeypatch.setattr(command, "RESULTS", (wrong,))
+    assert not command.run("theorem 0", False, None)
+    assert "FAILS" in capsys.readouterr().out

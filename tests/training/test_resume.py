@@ -1,0 +1,342 @@
+"""Killed at any moment, a run goes on to the same bytes; what cannot be written is a sentence, and nothing is lost."""
+
+import errno
+import gzip
+import io
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from forel.data import Malformed, concatenate, open_blocks
+from forel.data.clicks import write_clicks
+from forel.data.place import Place
+from forel.learner.linear import Settings
+from forel.store import Unreadable, load, save
+from forel.training.train import train
+
+SETTINGS = Settings(alpha=0.3, l1=0.5)
+OPTIONS = {"bits": 12, "passes": 2, "holdout": 7, "certified": True, "names": True, "block_bytes": 4000}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("clicks")
+    for name in ("a.vw", "b.csv"):
+        with (made / name).open("wb") as file:
+            write_clicks(file, 300, name[2:], seed=3)
+    text = (made / "a.vw").read_bytes()
+    (made / "b.vw.gz").write_bytes(gzip.compress(b"\n\n" + text[:40_000].rpartition(b"\n")[0]))
+    (made / "c.svm").write_text("".join(f"{k % 2} {k % 9}:1 {9 + k % 7}:0.5\n" for k in range(400)))
+    (made / "d.jsonl").write_text("".join(f'{{"y": {k % 2}, "x{k % 5}": "w{k % 11}"}}\n' for k in range(3000)))
+    return made
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped(after, *arguments, **options):
+    """Train until so many blocks were learned from, then stop as if the power had failed."""
+    count = iter(range(after))
+
+    def tick(_):
+        if next(count, None) is None:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(*arguments, progress=tick, **options)
+
+
+def bytes_of(trained, path):
+    trained.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("names", [["a.vw"], ["a.vw", "b.vw.gz", "a.vw"], ["c.svm", "c.svm"]])
+@pytest.mark.parametrize("threads", [0, 3])
+def test_stopped_at_every_block_and_resumed_gives_the_same_bytes(folder, tmp_path, names, threads):
+    source, path = [folder / name for name in names], tmp_path / "m.checkpoint"
+    options = {**OPTIONS, "block_bytes": 20_000 if "a.vw" in names else 2000, "names": "a.vw" in names}
+    blocks = []
+    whole = train(source, SETTINGS, progress=blocks.append, **options)
+    expected = bytes_of(whole, tmp_path / "whole")
+    for after in range(1, len(blocks), 3):
+        stopped(after, source, SETTINGS, checkpoint=path, every=60, threads=threads, **options)
+        seen = []
+        going = {"checkpoint": path, "every": 10**6, "resume": True, "progress": seen.append}
+        again = train(source, SETTINGS, threads=threads, **going, **options)
+        assert not path.exists() or len(seen) < len(blocks)
+        assert bytes_of(again, tmp_path / "again") == expected
+        assert (again.report, again.holdout, again.passes) == (whole.report, whole.holdout, whole.passes)
+        assert (again.rows, again.entries) == (whole.rows, whole.entries)
+        assert not path.exists()
+
+
+@pytest.mark.parametrize(("name", "label"), [("b.csv", "click"), ("d.jsonl", "y")])
+def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, label, monkeypatch):
+    monkeypatch.setattr("forel.data.dicts.ENTRIES", 1000)
+    path = tmp_path / "m.checkpoint"
+    options = {"label": label, "bits": 12, "holdout": 5, "passes": 2, "block_bytes": 10_000, "names": True}
+    expected = bytes_of(train(folder / name, SETTINGS, **options), tmp_path / "whole")
+    for after in (1, 2, 3):
+        stopped(after, folder / name, SETTINGS, checkpoint=path, every=1, **options)
+        again = train(folder / name, SETTINGS, checkpoint=path, resume=True, **options)
+        assert bytes_of(again, tmp_path / "again") == expected
+
+
+@pytest.mark.parametrize("name", ["a.vw", "b.vw.gz", "b.csv", "c.svm", "d.jsonl"])
+def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
+    monkeypatch.setattr("forel.data.dicts.ENTRIES", 1000)
+    size = 20_000 if name == "b.csv" else 3000
+    options = {"bits": 10, "block_bytes": size, "label": {"b.csv": "click", "d.jsonl": "y"}.get(name)}
+    blocks = list(open_blocks([folder / name, folder / name], **options))
+    for k in (0, 1, len(blocks) // 2 - 1, len(blocks) // 2, len(blocks) - 1):
+        reader = open_blocks([folder / name, folder / name], **options)
+        rest = list(type(reader)(reader.source, reader.options, reader.problems, None, blocks[k].after))
+        for part in ("indices", "values", "labels", "importance"):
+            mine, theirs = getattr(concatenate(rest), part), getattr(concatenate(blocks[k + 1 :]), part)
+            assert mine.tobytes() == theirs.tobytes()
+        if rest:
+            assert (rest[0].file, rest[0].line) == (blocks[k + 1].file, blocks[k + 1].line)
+    assert blocks[-1].after >= Place(1)
+
+
+def test_lines_in_messages_and_counts_stay_right(tmp_path):
+    path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
+    bad = {20: "1 |a b:x\n", 333: "7 |a b\n", 390: "nonsense\n", 391: "\n"}
+    source.write_text("\n\n" + "".join(bad.get(k, f"{k % 2} |a b{k % 7}\n") for k in range(400)))
+    options = {"bits": 8, "block_bytes": 100, "on_error": "skip", "checkpoint": path, "every": 1}
+    whole = train(source, SETTINGS, **options)
+    assert whole.problems.count == 3
+    assert "line 23" in whole.problems.messages[0]
+    assert "line 393, column" in whole.problems.messages[2]
+    for after in (1, 15, 21, 22, 30):
+        stopped(after, source, SETTINGS, **options)
+        again = train(source, SETTINGS, resume=True, **options)
+        assert again.problems.count == 3
+        assert (again.problems.messages[0], again.problems.messages[2]) == (
+            whole.problems.messages[0], whole.problems.messages[2],
+        )  # fmt: skip
+    stopped(30, source, SETTINGS, **options)
+    text = source.read_text()
+    options["on_error"] = "raise"
+    with pytest.raises(ValueError, match="on_error: got 'raise', expected 'skip', as when"):
+        train(source, SETTINGS, resume=True, **options)
+    source.write_text(text.replace("1 |a b:x\n", "").replace("7 |a b\n", ""))
+    stopped(5, source, SETTINGS, **options)
+    with pytest.raises(Malformed, match="line 391, column 1"):
+        train(source, SETTINGS, resume=True, **options)
+
+
+def test_how_the_negative_class_is_written_is_remembered(tmp_path):
+    path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
+    source.write_text("-1 |a b\n" + "1 |a c\n" * 50 + "0 |a d\n")
+    options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "every": 1}
+    stopped(2, source, SETTINGS, **options)
+    with pytest.raises(Malformed, match="the label 0, expected -1 or 1 as before"):
+        train(source, SETTINGS, resume=True, **options)
+
+
+def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
+    def steep(margin, label):
+        d = margin - label
+        return 2 * d * d, 4 * d
+
+    path, first = tmp_path / "m.checkpoint", tmp_path / "first"
+    options = {"bits": 10, "block_bytes": 4000, "checkpoint": path, "every": 1}
+    for settings in (Settings(steep, alpha=0.01), SETTINGS):
+        expected = train(folder / "a.vw", settings, **options).model.state.tobytes()
+        stopped(5, folder / "a.vw", settings, **options)
+        again = train(folder / "a.vw", settings, resume=True, **options)
+        assert again.model.state.tobytes() == expected
+    again.save(first)
+    expected = train(folder / "c.svm", start=load(first), **options).model.state.tobytes()
+    stopped(1, folder / "c.svm", start=load(first), **options)
+    again = train(folder / "c.svm", start=load(first), resume=True, **options)
+    assert again.model.state.tobytes() == expected
+    stopped(1, folder / "c.svm", start=load(first), **options)
+    with pytest.raises(ValueError, match=r"start: got None, expected \["):
+        train(folder / "c.svm", SETTINGS, resume=True, **options)
+
+
+def test_other_options_and_other_files_are_sentences(folder, tmp_path):
+    path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
+    shutil.copy(folder / "a.vw", source)
+    options = {**OPTIONS, "checkpoint": path, "every": 1}
+    stopped(3, source, SETTINGS, **options)
+    for change, said in [
+        ({"holdout": 5}, "holdout: got 5, expected 7, as when"),
+        ({"passes": 3}, "passes: got 3"),
+        ({"names": False}, "names: got False"),
+        ({"certified": False}, "certified: got False"),
+        ({"bits": 13}, "bits: got 13, expected 12"),
+        ({"settings": Settings(alpha=0.2)}, "settings: got"),
+        ({"source": [source, source]}, "resume: got '2 files', expected the files as they were"),
+        ({"source": folder / "a.vw"}, "a.vw as it is now"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            train(**{"source": source, "settings": SETTINGS, **options, **change}, resume=True)
+    os.utime(source, ns=(0, source.stat().st_mtime_ns + 1))
+    with pytest.raises(ValueError, match=r"a\.vw as it is now"):
+        train(source, SETTINGS, resume=True, **options)
+    for stream in ("-", [{"x": 1.0}], io.BytesIO(b"1 |a b")):
+        with pytest.raises(ValueError, match="a stream cannot be read again from a place"):
+            train(stream, SETTINGS, checkpoint=path)
+    save(path, load(path).model)
+    with pytest.raises(Unreadable, match="a model, but not a checkpoint"):
+        train(source, SETTINGS, resume=True, **options)
+
+
+def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path):
+    path = tmp_path / "m.checkpoint"
+    options = {**OPTIONS, "bits": 6, "checkpoint": path, "every": 1}
+    stopped(20, folder / "a.vw", SETTINGS, **options)
+    assert load(path).model.rounds > 0
+    assert load(path).extra["reading"]["bits"] == 6
+    whole = path.read_bytes()
+    for size in (0, 1, 8, 100, *range(1000, len(whole), len(whole) // 60), len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(Unreadable, match=r"m\.checkpoint: not a whole model file"):
+            train(folder / "a.vw", SETTINGS, resume=True, **options)
+        assert path.read_bytes() == whole[:size]
+
+
+def test_the_state_of_measures_is_whole(folder, tmp_path):
+    path = tmp_path / "m.checkpoint"
+    for loss in ("squared", "hinge"):
+        options = {**OPTIONS, "certified": False, "checkpoint": path, "every": 1}
+        whole = train(folder / "a.vw", Settings(loss), **options)
+        stopped(37, folder / "a.vw", Settings(loss), **options)
+        again = train(folder / "a.vw", Settings(loss), resume=True, **options)
+        assert (again.passes, again.holdout) == (whole.passes, whole.holdout)
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_the_last_stays(folder, tmp_path, monkeypatch):
+    path = tmp_path / "m.checkpoint"
+    stopped(3, folder / "a.vw", SETTINGS, checkpoint=path, every=1, **OPTIONS)
+    before = path.read_bytes()
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("forel.store.files.save_file", fail)
+    with pytest.raises(OSError, match=r"No space left on device.; a file that was there is unchanged; make room"):
+        train(folder / "a.vw", SETTINGS, checkpoint=path, every=1, resume=True, **OPTIONS)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.checkpoint"]
+
+
+QUIET = {**os.environ, "FOREL_QUIET": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def line(source, model, *more):
+    common = ("--bits", 12, "--passes", 2, "--holdout", 7, "--certificate", "--names", "--alpha", 0.3, "--quiet")
+    return [sys.executable, "-m", "forel", "train", *map(str, (*source, "--model", model, *common, *more))]
+
+
+# Imports and compiled code take seconds to load, so one process loads them, and each run is a fork of it.
+KILLER = """
+import os, pathlib, random, sys, time
+from forel.learner.linear import Settings
+from forel.store import load
+from forel.training.train import train
+folder = pathlib.Path(sys.argv[1])
+source, model, path = [folder / "1.vw", folder / "2.vw.gz"], folder / "m.forel", folder / "m.forel.checkpoint"
+options = dict(bits=12, passes=2, holdout=7, certified=True, names=True)
+train(source, Settings(alpha=0.3), **options).save(folder / "whole.forel")
+rng, kills = random.Random(5), 0
+while kills < 20:
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    child = os.fork()
+    if child == 0:
+        train(source, Settings(alpha=0.3), checkpoint=path, every=1, resume=True, **options).save(model)
+        os._exit(0)
+    while (path.stat().st_mtime_ns if path.exists() else 0) == before and os.waitid(
+        os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    ) is None:
+        time.sleep(0.001)
+    time.sleep(rng.random() * 0.05)
+    os.kill(child, 9)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -9:
+        kills += 1
+    elif code != 0 or model.read_bytes() != (folder / "whole.forel").read_bytes():
+        sys.exit(f"ended with {code}")
+    if path.exists():
+        kept = load(path).extra["checkpoint"]
+        print(kept["turn"], *kept["place"])
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_moments_a_run_gives_the_same_bytes(tmp_path):
+    source = [tmp_path / "1.vw", tmp_path / "2.vw.gz"]
+    with source[0].open("wb") as file:  # blocks are of two megabytes
+        write_clicks(file, 80_000, "vw", seed=1)
+    source[1].write_bytes(gzip.compress(source[0].read_bytes()[:10_000_000].rpartition(b"\n")[0], 1))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, tmp_path], env=QUIET, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(set(done.stdout.splitlines())) > 10, done.stdout
+    model, path = tmp_path / "m.forel", tmp_path / "m.forel.checkpoint"
+    command = line(source, model, "--checkpoint", 1, "--resume")
+    model.write_bytes(b"the model of before")
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    with subprocess.Popen(command, env=QUIET, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while process.poll() is None and (path.stat().st_mtime_ns if path.exists() else 0) == before:
+            time.sleep(0.001)
+        process.kill()
+    if process.returncode == -signal.SIGKILL:
+        assert model.read_bytes() == b"the model of before"
+    done = subprocess.run(command, env=QUIET, check=True, capture_output=True, text=True, timeout=120)
+    assert "forel: goes on from" in done.stderr or process.returncode == 0
+    assert model.read_bytes() == (tmp_path / "whole.forel").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1.vw", "2.vw.gz", "m.forel", "whole.forel"]
+
+
+@pytest.mark.slow
+def test_the_command_without_room_or_rights_says_so_and_the_older_model_stays(folder, tmp_path):
+    model = tmp_path / "m.forel"
+    save(model, train(folder / "c.svm", bits=4).model)
+    before = model.read_bytes()
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = subprocess.run(
+        line([folder / "a.vw"], model, "--checkpoint", 1), env=QUIET, capture_output=True, text=True, preexec_fn=small,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "m.forel.checkpoint: could not be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert model.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.forel"]
+    for more, said in [
+        (("--model", tmp_path / "nosuch" / "m.forel", "--checkpoint", 1), "make the folder first"),
+        (("--resume", "--predictions", "p.txt"), "those of rows before would be missing"),
+    ]:
+        done = subprocess.run(
+            line([folder / "a.vw"], model, *more), env=QUIET, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_names_of_blocks_ahead_are_kept_once(folder):
+    reader = open_blocks(folder / "a.vw", bits=8, names=True, block_bytes=5000)
+    blocks = list(reader)
+    expected = [a.tobytes() for a in reader.names.packed()]
+    again = type(reader)(reader.source, reader.options, reader.problems, reader.names, blocks[3].after)
+    assert len(list(again)) == len(blocks) - 4
+    assert [a.tobytes() for a in reader.names.packed()] == expected
+    assert reader.names.met > 0
+    assert np.all(np.diff(reader.names.packed()[0]) > 0)

@@ -1,0 +1,299 @@
+"""From bytes to a model: the function, the command, and the estimator agree to the bit."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import forel
+from forel.data import Malformed, concatenate, open_blocks
+from forel.data.clicks import clicks, write_clicks
+from forel.doors.sklearn import FTRLClassifier
+from forel.learner.linear import Linear, Rows, Settings
+from forel.store import load
+from forel.training.scoring import evaluate, predictions
+from forel.training.train import train
+
+SETTINGS = Settings(alpha=0.3, l1=0.5)
+
+
+def command(*arguments, **options):
+    quiet = {**os.environ, "FOREL_QUIET": "1", "COLUMNS": "200"}
+    line = [sys.executable, "-m", "forel", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, env=quiet, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("clicks")
+    for name in ("a.vw", "a.csv"):
+        with (made / name).open("wb") as file:
+            write_clicks(file, 3000, name[2:], seed=3)
+    return made
+
+
+def test_threads_blocks_and_formats_give_the_same_bytes(folder, tmp_path):
+    found = set()
+    text = (folder / "a.vw").read_bytes()
+    (tmp_path / "a.vw.gz").write_bytes(gzip.compress(text))
+    half = text.index(b"\n", len(text) // 2) + 1
+    (tmp_path / "1.vw").write_bytes(text[:half])
+    (tmp_path / "2.vw").write_bytes(text[half:])
+    common = {"passes": 2, "holdout": 7, "bits": 16, "certified": True}
+    for k, (threads, block_bytes) in enumerate([(0, 1 << 20), (1, 1000), (3, 30_000)]):
+        trained = train(folder / "a.vw", SETTINGS, threads=threads, block_bytes=block_bytes, **common)
+        trained.save(tmp_path / f"{k}.forel")
+        found.add((tmp_path / f"{k}.forel").read_bytes())
+    assert len(found) == 1
+    state = trained.model.state.tobytes()
+    for other in (tmp_path / "a.vw.gz", str(tmp_path / "[12].vw"), [tmp_path / "1.vw", tmp_path / "2.vw"]):
+        again = train(other, SETTINGS, block_bytes=5000, **common)
+        assert again.model.state.tobytes() == state
+        assert (again.report, again.holdout, again.passes) == (trained.report, trained.holdout, trained.passes)
+    table = train(folder / "a.csv", SETTINGS, label="click", **common)
+    assert table.model.state.tobytes() == state
+
+
+def test_the_command_the_function_and_the_estimator_are_one_model(folder, tmp_path):
+    path = tmp_path / "m.forel"
+    done = command("train", folder / "a.vw", "--model", path, "--alpha", 0.3, "--l1", 0.5, "--bits", 16, "--passes", 2)
+    assert done.returncode == 0, done.stderr
+    mine = load(path).model
+    assert mine.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16, passes=2).model.state.tobytes()
+    whole = concatenate(open_blocks(folder / "a.vw", bits=16))
+    estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2).fit(whole.matrix(1 << 16), whole.labels)
+    assert mine.state.tobytes() == estimator._model.state.tobytes()
+    assert mine.weights.tobytes() == estimator.coef_.tobytes()
+    assert (mine.rounds, float(mine.loss[0])) == (6000, float(estimator._model.loss[0]))
+
+
+def test_train_evaluate_predict_inspect(folder, tmp_path):
+    path, written = tmp_path / "m.forel", tmp_path / "p.txt"
+    done = command(
+        "train", "-d", folder / "a.vw", "-f", path, "-b", 18, "--alpha", 0.3, "--beta", 1, "--l1", 0.5,
+        "--holdout", 10, "--certificate", "--names", "-p", written,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for said in ("log-loss", "normalised entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"):
+        assert said in done.stdout
+    assert "average      since       rows" in done.stderr
+    twin = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)
+    assert f"{twin.report.loss:.6f}" in done.stdout
+    assert len(written.read_text().split()) == 3000
+    seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
+    assert seen["loss"] == pytest.approx(evaluate(folder / "a.vw", twin.stored).report.loss)
+    lines = command("predict", "-t", "-i", path, "-d", folder / "a.vw", "--link", "identity").stdout.split()
+    margins = np.concatenate([m for _, m in predictions(folder / "a.vw", twin.stored)])
+    assert np.allclose(np.array(lines, float), margins, rtol=1e-4, atol=1e-6)
+    shown = json.loads(command("inspect", path, "--top", 3, "--json").stdout)
+    assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)
+    assert shown["rows"] == 2700
+    assert all("^" in weight["name"] for weight in shown["weights"])
+    assert shown["slots that names share"] > 0
+    named = load(path).names
+    assert [w["shared"] for w in shown["weights"]] == [named.shared(w["slot"]) for w in shown["weights"]]
+    assert sum(map(named.shared, named)) == named.met
+    assert "no fixed model" in shown["certificate"]
+    small = tmp_path / "small.forel"
+    command("train", folder / "a.vw", "-f", small, "-b", 18, "--serving", "--quiet")
+    assert small.stat().st_size < path.stat().st_size
+    assert command("evaluate", folder / "a.vw", "--model", small).returncode == 0
+
+
+def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
+    path = tmp_path / "m.forel"
+    table = tmp_path / "t.csv"
+    table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
+    options = ("--bucket", "price", "--log", "price", "--label", "click", "-f", path, "-b", 12)
+    assert "got 'price', expected one of these for a column" in command("train", table, *options).stderr
+    said = "--bucket price:2 --keep price -q p: --label click -b 12 --names --alpha 0.1"
+    options = (*said.split(), "-f", path)
+    assert command("train", table, *options).returncode == 0
+    shown = json.loads(command("inspect", path, "--json").stdout)
+    assert shown["reading"]["bucket"] == ["price:2"]
+    assert {weight["name"] for weight in shown["weights"]} >= {"price^8..11.31", "price^1..1.414*price^1..1.414"}
+    assert "site" not in str(shown["weights"])
+    table.write_text("site,price\ns1,4\n")
+    assert len(command("predict", table, "--model", path).stdout.split()) == 1
+    assert (
+        "label: got 'click', expected one of the columns site, price"
+        in command("evaluate", table, "--model", path).stderr
+    )
+
+
+def test_going_on_is_as_if_never_stopped(folder, tmp_path):
+    text = (folder / "a.vw").read_bytes()
+    half = text.index(b"\n", len(text) // 2) + 1
+    (tmp_path / "1.vw").write_bytes(text[:half])
+    (tmp_path / "2.vw").write_bytes(text[half:])
+    train(tmp_path / "1.vw", SETTINGS, bits=16).save(tmp_path / "m.forel")
+    again = train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"))
+    assert again.model.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16).model.state.tobytes()
+    # Names too are those of one run, and are kept on without being asked for.
+    train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
+    named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
+    whole = train(folder / "a.vw", SETTINGS, bits=11, names=True).names
+    assert all(np.array_equal(a, b) for a, b in zip(named.packed(), whole.packed(), strict=True))
+    assert named.met == whole.met > 0
+    with pytest.raises(ValueError, match="those that the model was begun with"):
+        train(tmp_path / "2.vw", Settings(alpha=0.7), start=load(tmp_path / "m.forel"))
+    with pytest.raises(ValueError, match="bits: got 20, expected 16"):
+        train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"), bits=20)
+
+
+def test_the_last_rows_may_be_held_out(folder, tmp_path):
+    trained = train(folder / "a.vw", SETTINGS, bits=16, holdout_after=2000)
+    assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2000, 1000)
+    lines = (folder / "a.vw").read_bytes().splitlines(keepends=True)
+    (tmp_path / "1.vw").write_bytes(b"".join(lines[:2000]))
+    (tmp_path / "2.vw").write_bytes(b"".join(lines[2000:]))
+    first = train(tmp_path / "1.vw", SETTINGS, bits=16)
+    assert first.model.state.tobytes() == trained.model.state.tobytes()
+    assert evaluate(tmp_path / "2.vw", first.stored).report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
+    with pytest.raises(ValueError, match="expected 0 where rows after holdout_after are held out"):
+        train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
+
+
+def test_holdout_is_the_model_of_the_rows_before(folder):
+    trained = train(folder / "a.vw", SETTINGS, bits=16, holdout=5)
+    assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)
+    whole = concatenate(open_blocks(folder / "a.vw", bits=16))
+    kept = np.arange(1, 3001) % 5 != 0
+    model = Linear(1 << 16, SETTINGS)
+    model.learn(whole.matrix(1 << 16)[kept], (whole.labels[kept] + 1) / 2)
+    assert model.state.tobytes() == trained.model.state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "kept"),
+    [
+        ("logistic", "-1 1 1 -1", [0, 1, 1, 0]),
+        ("logistic", "1 0 0.25 1", [1, 0, 0.25, 1]),
+        ("hinge", "1 0 1 0", [1, -1, 1, -1]),
+        ("squared_hinge", "1 -1", [1, -1]),
+        ("squared", "-1 7 0", [-1, 7, 0]),
+    ],
+)
+def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
+    (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
+    trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
+    twin = Linear(1 << 8, Settings(loss))
+    for block, y in zip(open_blocks(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
+        twin.learn(Rows(*block.rows), [y])
+    assert trained.model.state.tobytes() == twin.state.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "said"),
+    [
+        ("logistic", "-1 0", "line 2: got the label 0, expected -1 or 1 as before"),
+        ("logistic", "1 2", "line 2: got the label 2, expected 0 and 1"),
+        ("hinge", "1 0.5", "got the label 0.5"),
+        ("poisson", "1 -2", "expected a number of at least 0"),
+    ],
+)
+def test_a_label_that_does_not_fit_is_a_sentence_or_left_out(tmp_path, loss, labels, said):
+    (tmp_path / "a.vw").write_text("".join(f"{y} |a x\n" for y in labels.split()))
+    with pytest.raises(Malformed, match=said):
+        train(tmp_path / "a.vw", Settings(loss), bits=8)
+    skipped = train(tmp_path / "a.vw", Settings(loss), bits=8, on_error="skip")
+    assert (skipped.model.rounds, skipped.problems.count) == (1, 1)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
+def test_a_bad_label_is_named_by_its_line_among_empty_and_malformed_ones(tmp_path, block_bytes):
+    (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
+    done = train(tmp_path / "a.vw", bits=8, on_error="skip", block_bytes=block_bytes)
+    assert done.model.rounds == 3
+    assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.problems.messages) == [
+        "4, column 8", "6", "8",
+    ]  # fmt: skip
+
+
+def test_arguments_that_cannot_work_are_sentences(folder):
+    for options, said in [
+        ({"holdout": 1}, "holdout: got 1, expected 0 for none, or at least 2"),
+        ({"passes": 0}, "passes: got 0"),
+        ({"settings": Settings("softmax")}, "expected a loss of one margin"),
+        ({"bits": 99}, "bits: got 99"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            train(folder / "a.vw", **options)
+    with pytest.raises(ValueError, match="a stream with tags, which can be read only once"):
+        train("-", passes=2, tags=True)
+    assert forel.train is train
+
+
+def test_errors_of_the_command_are_a_sentence_and_exit_code_2(folder, tmp_path):
+    bad = tmp_path / "bad.vw"
+    bad.write_text("1 |a b\n1 |a b:x\n")
+    table = tmp_path / "table.csv"
+    table.write_text("click,site\n1,news\n")
+    path, begun = tmp_path / "m.forel", tmp_path / "begun.forel"
+    train(folder / "a.vw", SETTINGS, bits=8).save(begun)
+    for arguments, said in [
+        (("train", bad, "-f", path), "bad.vw, line 2, column 8: got 'x', expected a number"),
+        (("train", tmp_path / "nosuch.vw"), "nosuch.vw"),
+        (("train", folder / "a.vw", "--loss", "nosuch"), "loss: got 'nosuch', expected one of logistic"),
+        (("train", folder / "a.vw", "-i", begun, "--alpha", 0.7), "alpha: got 0.7, expected nothing said, or 0.3: "),
+        (
+            ("train", table, "-b", 8),
+            "table.csv, line 2: got no label, expected 0 and 1 (or numbers between), or -1 and 1; ",
+        ),
+        (("evaluate", folder / "a.vw", "--model", tmp_path / "no"), f"forel: {tmp_path / 'no'}: could not be read"),
+        (("evaluate", folder / "a.vw", "--model", bad), "bad.vw: not a whole model file"),
+    ]:
+        done = command(*arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not path.exists()
+    for arguments in (
+        ("train", bad, "-b", 8),
+        ("predict", bad, "--model", begun),
+        ("evaluate", bad, "--model", begun),
+        ("train", "-t", "-d", bad, "-i", begun),
+    ):
+        done = command(*arguments, "--on-error", "skip")
+        assert done.returncode == 0
+        assert "1 malformed examples were left out, such as:" in done.stderr
+        assert "bad.vw, line 2, column 8: got 'x', expected a number" in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_that_waits_for_its_input(folder, tmp_path):
+    line = [sys.executable, "-m", "forel", "train", "-", "--format", "vw", "-f", str(tmp_path / "m.forel")]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write((folder / "a.vw").read_bytes())
+        process.stdin.flush()
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert b"no model was written" in process.stderr.read()
+    assert not (tmp_path / "m.forel").exists()
+
+
+def test_the_truth_is_what_labels_follow():
+    blocks = list(clicks(30_000, seed=5))
+    chances, labels = (np.concatenate([getattr(b, n) for b in blocks]) for n in ("chances", "labels"))
+    order = np.argsort(chances)
+    for part in np.array_split(order, 10):
+        spread = np.sqrt(np.sum(chances[part] * (1 - chances[part])))
+        assert abs(labels[part].sum() - chances[part].sum()) < 4 * spread
+    assert 0 < chances.min() < 0.01
+    assert 0.99 < chances.max() < 1
+
+
+def test_generate_writes_the_same_bytes_again(tmp_path):
+    one, two = tmp_path / "1.vw", tmp_path / "2.vw"
+    assert "true chances have a log-loss of" in command("generate", "ctr", "--rows", 500, "-o", one).stderr
+    with two.open("wb") as file:
+        write_clicks(file, 500)
+    assert one.read_bytes() == two.read_bytes()
+    assert len(one.read_bytes().splitlines()) == 500

@@ -82,7 +82,7 @@ def batch():
     test = concatenate(open_blocks(DATA / "a9a.test.svm.gz"))
     learned = concatenate(open_blocks(DATA / "a9a.svm.gz"))
     y = test.labels > 0
-    margins = np.concatenate([m for _, m in predictions(DATA / "a9a.test.svm.gz", trained.stored)])
+    margins = np.concatenate([m for _, m in predictions(trained.stored, DATA / "a9a.test.svm.gz")])
     losses = [log_loss(y, 1 / (1 + np.exp(-margins)))]
     X, rows = (block.matrix(1 << 22)[:, :200] for block in (learned, test))
     for C in np.geomspace(0.01, 100, 13):

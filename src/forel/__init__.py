@@ -5,36 +5,79 @@
 >>> trained = forel.train(visits, label="click", bits=10)  # or files; nothing needs tuning
 >>> trained.report.auc > 0.99
 True
+>>> forel.predict(trained, [{"site": "news"}]).round()
+array([1.], dtype=float32)
 
-``train``, ``evaluate``, ``load``, ``save`` and ``open`` are here, all else in packages, loaded on first use:
+Everything loads on first use, so that ``import forel`` takes no time:
 
 >>> 0.5 in forel.theory.sets.Box(-1, 1)
 True
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_PACKAGES = ("data", "doors", "experts", "learner", "losses", "store", "theory", "training")
-_FUNCTIONS = {
-    "evaluate": "training.scoring.evaluate",
-    "load": "store.load",
-    "open": "data.open_blocks",
-    "save": "store.save",
-    "train": "training.train.train",
+if TYPE_CHECKING:
+    from forel import data, doors, experts, learner, losses, store, theory, training
+    from forel.data import open_blocks as read
+    from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
+    from forel.learner.linear import Linear
+    from forel.learner.mixture import Mixture
+    from forel.learner.settings import Settings
+    from forel.store import load, save
+    from forel.training.scoring import evaluate, predict
+    from forel.training.train import train
+
+    __version__: str
+
+__all__ = [
+    "FTRLClassifier",
+    "FTRLRegressor",
+    "Linear",
+    "Mixture",
+    "Settings",
+    "data",
+    "doors",
+    "evaluate",
+    "experts",
+    "learner",
+    "load",
+    "losses",
+    "predict",
+    "read",
+    "save",
+    "store",
+    "theory",
+    "train",
+    "training",
+]
+
+# The module and the name of what is not a package, as imported above for type checkers.
+_HOMES = {
+    "FTRLClassifier": ("doors.sklearn", "FTRLClassifier"),
+    "FTRLRegressor": ("doors.sklearn", "FTRLRegressor"),
+    "Linear": ("learner.linear", "Linear"),
+    "Mixture": ("learner.mixture", "Mixture"),
+    "Settings": ("learner.settings", "Settings"),
+    "evaluate": ("training.scoring", "evaluate"),
+    "load": ("store", "load"),
+    "predict": ("training.scoring", "predict"),
+    "read": ("data", "open_blocks"),
+    "save": ("store", "save"),
+    "train": ("training.train", "train"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"forel.{name}")
-    if name in _FUNCTIONS:
-        home, _, function = _FUNCTIONS[name].rpartition(".")
-        return getattr(importlib.import_module(f"forel.{home}"), function)
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("forel")
-    raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join((*_PACKAGES, *_FUNCTIONS))}")
+    if name not in __all__:
+        raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}")
+    if name not in _HOMES:
+        return importlib.import_module(f"forel.{name}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(f"forel.{module}"), attribute)
 
 
 def __dir__() -> list[str]:
-    return [*_PACKAGES, *_FUNCTIONS, "__version__"]
+    return [*__all__, "__version__"]

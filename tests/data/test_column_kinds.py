@@ -30,7 +30,7 @@ def trained(source=None, form="csv", **reading):
 
 
 def scores(stored, source, form="auto"):
-    return np.concatenate([margins for _, margins in predictions(source, stored, format=form)]).tolist()
+    return np.concatenate([margins for _, margins in predictions(stored, source, format=form)]).tolist()
 
 
 def as_dicts(rows):
@@ -138,7 +138,7 @@ def test_learning_refuses_a_word_in_a_column_of_numbers():
         forel.train(io.BytesIO(csv([("unknown", "b", 1)])), start=trained(), format="csv")
     with pytest.raises(ValueError, match="column 'age': got 'unknown', expected a number, as in earlier rows"):
         forel.train(pa.table({"age": ["unknown"], "code": ["b"], "click": [1]}), start=trained())
-    assert forel.evaluate(io.BytesIO(csv([("unknown", "b", 1)])), trained(), format="csv").report.rows == 1
+    assert forel.evaluate(trained(), io.BytesIO(csv([("unknown", "b", 1)])), format="csv").report.rows == 1
 
 
 def test_words_where_logarithms_or_buckets_are_taken():
@@ -168,7 +168,7 @@ def test_kinds_survive_a_cache(tmp_path):
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
     stored = forel.train(str(tmp_path / "c"), SETTINGS, bits=BITS).stored
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
-    assert forel.evaluate(str(tmp_path / "c"), stored).report.rows == len(ROWS)
+    assert forel.evaluate(stored, str(tmp_path / "c")).report.rows == len(ROWS)
 
 
 def test_kinds_survive_a_checkpoint(tmp_path):

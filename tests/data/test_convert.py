@@ -137,7 +137,7 @@ def test_the_command_converts_data_and_models(folder, tmp_path):
     stored = load(small)
     assert stored.model.weights.dtype == np.float16
     assert set(stored.model.measured) == {"learner", "serving"}
-    before, after = (np.concatenate([m for _, m in predictions(data, s)]) for s in (load(model), stored))
+    before, after = (np.concatenate([m for _, m in predictions(s, data)]) for s in (load(model), stored))
     assert 0 < np.abs(before - after).max() < 0.01
     for arguments, said in [
         ((folder / "a.vw", "--serving", "-o", small), "not a whole model file"),
@@ -154,5 +154,5 @@ def test_a_model_file_is_an_estimator_as_it_is(folder, tmp_path):
     trained.save(tmp_path / "m.forel")
     estimator = estimator_of(load(tmp_path / "m.forel"))
     X = concatenate(open_blocks(folder / "a.vw", bits=16)).matrix(1 << 16)
-    margins = np.concatenate([m for _, m in predictions(folder / "a.vw", trained.stored)])
+    margins = np.concatenate([m for _, m in predictions(trained.stored, folder / "a.vw")])
     assert np.array_equal(estimator.predict(X), (margins > 0).astype(int))

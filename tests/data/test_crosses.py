@@ -200,6 +200,6 @@ def test_a_model_knows_its_crosses(tmp_path):
     assert plain.report.loss > 0.6
     assert trained.report.loss < 0.1
     trained.save(tmp_path / "m.forel")
-    assert evaluate(rows, load(tmp_path / "m.forel")).report.loss < 0.05
+    assert evaluate(load(tmp_path / "m.forel"), rows).report.loss < 0.05
     assert trained.model.weights[cross_slot(("x1", "a"), ("z0", "b"), bits=12)] > 1
     assert trained.model.weights[slot("x1", "a", bits=12)] < 1

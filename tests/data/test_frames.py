@@ -57,9 +57,9 @@ def test_models_do_not_depend_on_an_index():
     plain = forel.train(FRAME, SETTINGS, label="click", bits=12)
     other = forel.train(INDICES["numbers"], SETTINGS, label="click", bits=12)
     assert plain.report.loss == other.report.loss
-    assert forel.evaluate(INDICES["named"], plain.stored).report.calibration == pytest.approx(1, abs=0.02)
-    ((_, margins),) = predictions(INDICES["strings"].drop(columns="click"), other.stored)
-    ((_, wanted),) = predictions(pl.from_pandas(FRAME), plain.stored)
+    assert forel.evaluate(plain.stored, INDICES["named"]).report.calibration == pytest.approx(1, abs=0.02)
+    ((_, margins),) = predictions(other.stored, INDICES["strings"].drop(columns="click"))
+    ((_, wanted),) = predictions(plain.stored, pl.from_pandas(FRAME))
     assert margins.tolist() == wanted.tolist()
 
 
@@ -80,14 +80,14 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
         rows = FRAME.to_dict("records")
         return {"frame": FRAME, "csv": text, "parquet": str(tmp_path / "frame.parquet"), "dicts": rows}[form]
 
-    found = forel.evaluate(source(), stored, **how)
+    found = forel.evaluate(stored, source(), **how)
     assert found.report.rows == 40
     assert found.report.weight == 40
-    assert sum(len(block) for block, _ in predictions(source(), stored, **how)) == 40
-    assert forel.evaluate(WEIGHED, stored).report.weight == 80
+    assert sum(len(block) for block, _ in predictions(stored, source(), **how)) == 40
+    assert forel.evaluate(stored, WEIGHED).report.weight == 80
     if form != "dicts":
         with pytest.raises(ValueError, match="importance: got 'weight', expected one of the columns"):
-            forel.evaluate(source(), stored, importance="weight", **how)
+            forel.evaluate(stored, source(), importance="weight", **how)
 
 
 # Going on from a model.
@@ -96,12 +96,12 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
 def test_going_on_leaves_the_model_as_it_was():
     for settings in (SETTINGS, Settings(alpha=(0.1, 1.0))):
         stored = forel.train(FRAME, settings, label="click", bits=12, certified=True).stored
-        before = [margins.tolist() for _, margins in predictions(FRAME, stored)]
+        before = [margins.tolist() for _, margins in predictions(stored, FRAME)]
         more = forel.train(FRAME, start=stored)
         again = forel.train(FRAME, start=stored)
         assert stored.model.rounds == 40
         assert more.model.rounds == 80
-        assert [margins.tolist() for _, margins in predictions(FRAME, stored)] == before
+        assert [margins.tolist() for _, margins in predictions(stored, FRAME)] == before
         assert more.report.loss == again.report.loss
         own = forel.train(FRAME, start=stored, copy=False)
         assert own.model is stored.model

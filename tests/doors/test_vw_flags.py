@@ -76,7 +76,7 @@ def test_the_constant_is_penalised_and_kept_with_the_model(folder):
     run("train", folder / "zero.vw", "-f", folder / "n", *flags.split(), "--l1", 1000)
     assert not forel.load(folder / "n").model.weights.any()
     # It goes on, predicts and is evaluated with the constant.
-    ((block, margins),) = predictions(str(folder / "zero.vw"), stored)
+    ((block, margins),) = predictions(stored, str(folder / "zero.vw"))
     assert block.indices.size == 400 * 7
     assert margins.any()
     run("train", folder / "zero.vw", "-i", folder / "m", "-f", folder / "m2", *flags.split(), "--l1", 1)

@@ -107,7 +107,7 @@ def found(path):
     stored = load(path)
     model = stored.model
     if path.stem in ("trained", "checkpoint"):
-        margins = [m for _, m in predictions(text(), stored)]
+        margins = [m for _, m in predictions(stored, text())]
         return {"margins": np.concatenate(margins).tolist(), "names": sorted(stored.names[k] for k in stored.names)}
     X, _ = rows(8, 100)
     first = {"margins": model.margins(X).tolist()}
@@ -121,7 +121,7 @@ def resumed(folder, checkpoint):
     copy = pathlib.Path(folder) / "copy"
     shutil.copy(checkpoint, copy)
     trained = training(folder, checkpoint=copy, resume=True, every=10**6)
-    return np.concatenate([m for _, m in predictions(text(), trained.stored)]).tolist()
+    return np.concatenate([m for _, m in predictions(trained.stored, text())]).tolist()
 
 
 def text():

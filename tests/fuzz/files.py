@@ -47,7 +47,7 @@ def digest(path):
     stored = load(path)
     if "reading" in stored.extra:
         with make.text() as source:
-            return np.concatenate([m for _, m in predictions(source, stored)]).tolist()
+            return np.concatenate([m for _, m in predictions(stored, source)]).tolist()
     return stored.model.margins(make.rows(8, 100)[0]).tolist()
 
 

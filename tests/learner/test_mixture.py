@@ -313,7 +313,7 @@ def test_training_without_settings_mixes_and_goes_on_from_a_file(clicks, tmp_pat
     assert more.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
     # The mixture and the best setting alone, from files.
     whole.best().save(tmp_path / "best.forel")
-    losses = [evaluate(clicks, forel.load(tmp_path / name)).report.loss for name in ("m.forel", "best.forel")]
+    losses = [evaluate(forel.load(tmp_path / name), clicks).report.loss for name in ("m.forel", "best.forel")]
     assert losses[0] == pytest.approx(losses[1], rel=0.02)
     assert (tmp_path / "best.forel").stat().st_size < (tmp_path / "m.forel").stat().st_size / 4
 
@@ -323,7 +323,7 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     from forel.data import concatenate
     from forel.doors.sklearn import FTRLClassifier
 
-    block = concatenate(forel.open(clicks, bits=14))
+    block = concatenate(forel.read(clicks, bits=14))
     estimator = FTRLClassifier().fit(block.matrix(1 << 14), block.labels)
     model = forel.train(clicks, bits=14).model
     assert estimator._model.linear.state.tobytes() == model.linear.state.tobytes()
@@ -414,7 +414,7 @@ def test_on_real_data_the_mixture_stays_within_its_bound(name):
     from forel.data import concatenate
     from forel.learner.grid import settle
 
-    block = concatenate(forel.open(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
+    block = concatenate(forel.read(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
     X, y = block.matrix(1 << 18), block.labels
     losses = ("squared", "absolute") if name == "bike_sharing" else ("logistic", "hinge")
     orders = np.arange(len(y)), np.random.default_rng(0).permutation(len(y)), np.argsort(y, kind="stable")

@@ -259,7 +259,7 @@ def test_tables_say_what_is_half_of_the_squared_error(interpreted):
     trained = forel.train(rows, Settings("squared", alpha=0.1), label="y", bits=4)
     names = [name for _, name, _ in trained.report.lines(trained.model.settings.title)]
     assert "mean squared error / 2" in names
-    found = evaluate(rows, trained.stored, label="y").report
+    found = evaluate(trained.stored, rows, label="y").report
     assert found.loss == pytest.approx(
         np.mean([(3 - float(trained.model.weights.sum() + trained.model.bias[0])) ** 2 / 2])
     )

@@ -144,6 +144,6 @@ def test_numbers_whose_squares_overflow_are_numbers():
 
 def test_the_package_loads_modules_when_asked_and_names_them_otherwise():
     assert forel.losses.Logistic in {type(t) for t in CATALOGUE["margin loss"]}
-    assert "argmin" in dir(forel)
+    assert "argmin" in dir(forel.theory)
     with pytest.raises(AttributeError, match="it has algorithms, analysis"):
-        forel.nothing  # noqa: B018
+        forel.theory.nothing  # noqa: B018

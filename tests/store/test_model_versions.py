@@ -140,7 +140,7 @@ def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
 def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
     save(path, load(path).model, extra={"reading": reading})
     with pytest.raises(ValueError, match=said):
-        list(predictions([{"x": 1.0}], load(path)))
+        list(predictions(load(path), [{"x": 1.0}]))
 
 
 def test_all_options_that_training_stores_are_known():

@@ -212,7 +212,7 @@ def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
     write_cache(source, path, **reading)
     trained = train(path, SETTINGS)
     assert trained.stored.extra == train(source, SETTINGS, **reading).stored.extra
-    margins = [np.concatenate([m for _, m in predictions(s, trained.stored)]) for s in (path, source)]
+    margins = [np.concatenate([m for _, m in predictions(trained.stored, s)]) for s in (path, source)]
     assert margins[0].size == 200
     assert margins[0].tobytes() == margins[1].tobytes()
 

@@ -87,9 +87,9 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert f"{twin.report.loss:.6f}" in done.stdout
     assert len(written.read_text().split()) == 3000
     seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
-    assert seen["loss"] == pytest.approx(evaluate(folder / "a.vw", twin.stored).report.loss)
+    assert seen["loss"] == pytest.approx(evaluate(twin.stored, folder / "a.vw").report.loss)
     lines = command("predict", "-t", "-i", path, "-d", folder / "a.vw", "--link", "identity").stdout.split()
-    margins = np.concatenate([m for _, m in predictions(folder / "a.vw", twin.stored)])
+    margins = np.concatenate([m for _, m in predictions(twin.stored, folder / "a.vw")])
     assert np.allclose(np.array(lines, float), margins, rtol=1e-4, atol=1e-6)
     shown = json.loads(command("inspect", path, "--top", 3, "--json").stdout)
     assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)
@@ -155,7 +155,7 @@ def test_the_last_rows_may_be_held_out(folder, tmp_path):
     (tmp_path / "2.vw").write_bytes(b"".join(lines[2000:]))
     first = train(tmp_path / "1.vw", SETTINGS, bits=16)
     assert first.model.state.tobytes() == trained.model.state.tobytes()
-    assert evaluate(tmp_path / "2.vw", first.stored).report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
+    assert evaluate(first.stored, tmp_path / "2.vw").report.loss == pytest.approx(trained.holdout.loss, rel=1e-6)
     with pytest.raises(ValueError, match="expected 0 where rows after holdout_after are held out"):
         train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
 

@@ -98,7 +98,7 @@ def _small(source: list[str], output: str, dtype: str, measure: str | None, read
     small = serving_of(stored.model, dtype=dtype)
     if measure is not None:
         each = {"learner": stored, "serving": Stored(small, stored.extra)}
-        losses = {name: evaluate(measure, one, **reading).report.loss for name, one in each.items()}
+        losses = {name: evaluate(one, measure, **reading).report.loss for name, one in each.items()}
         small = replace(small, measured=losses)
         change = losses["serving"] - losses["learner"]
         typer.echo(f"loss on {measure}: {losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})")

@@ -34,7 +34,7 @@ def evaluate(
 
         stored = load(model)
         reading = {**reading_of(form, label, None, None, None, on_error), "line_limit": line_limit}
-        found = evaluate(source_of(files, data), stored, threads=threads, **reading)
+        found = evaluate(stored, source_of(files, data), threads=threads, **reading)
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return

@@ -49,28 +49,27 @@ def predict(
         source = source_of(files, data)
         check_files({"--output": output}, [*source, model])
         stored = load(model)
-        turn = link_of(link, settings_of(stored))
+        turn = link_named(link, settings_of(stored))
         reading = {**reading_of(form, label, None, None, None, on_error), "tags": True, "line_limit": line_limit}
         with writing(output) as write:
             problems = Problems()
-            for block, margins in predictions(source, stored, threads, problems, **reading):
+            for block, margins in predictions(stored, source, threads, problems, **reading):
                 write(block, turn(margins))
         print_problems(problems, Console(stderr=True))
 
 
-def link_of(name: str, settings: Any) -> Any:
+def link_named(name: str, settings: Any) -> Any:
     """Return the function from margins to what is written."""
     import numpy as np
 
-    from forel.learner.settings import LOSSES
     from forel.losses.sigmoid import sigmoid
+    from forel.training.scoring import link_of
     from forel.validation import refuse
 
     if name not in LINKS:
         raise refuse("--link", name, f"one of {', '.join(LINKS)}")
-    loss = LOSSES.get(settings.piece)
     if name == "auto":
-        return np.asarray if settings.signed else getattr(loss, "link", np.asarray)
+        return link_of(settings)
     return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
 
 

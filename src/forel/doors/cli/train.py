@@ -228,7 +228,7 @@ def train(
     with sentences():
         from forel.doors.cli.outputs import Kept, Predictions, save_model, write_all
         from forel.doors.cli.page import Page
-        from forel.doors.cli.predict import check_files, link_of
+        from forel.doors.cli.predict import check_files, link_named
         from forel.doors.cli.progress import Reporter, finish
         from forel.doors.cli.resume import checkpoint_of
         from forel.learner.grid import settle
@@ -262,7 +262,7 @@ def train(
         with ExitStack() as held:
             out = None
             if predictions is not None:
-                out = Predictions(predictions, link_of(link, chosen if stored is None else settings_of(stored)))
+                out = Predictions(predictions, link_named(link, chosen if stored is None else settings_of(stored)))
                 held.enter_context(out)
             with Reporter(source, passes, quiet or as_json) as progress:
 

@@ -1,15 +1,37 @@
-"""The fast learner as river models: a dict at a time or a frame at a time, in river's pipelines and evaluations.
+"""The fast learner as river models: learn from dicts or frames, in river's pipelines and evaluations.
 
-Needs the extra ``river``. The names say what the models are: river itself has no ``LinearClassifier``, and the
-``FTRL...`` estimators are scikit-learn's kind.
+Needs the extra ``river``, but only when a model is used: without it this module is importable and empty.
 """
 
-try:
-    import river as _river  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("forel.doors.river needs river; install the extra: pip install 'forel[river]'") from error
+import importlib
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from forel.doors.river.classifier import LinearClassifier
-from forel.doors.river.regressor import LinearRegressor
+if TYPE_CHECKING:
+    from forel.doors.river.classifier import LinearClassifier
+    from forel.doors.river.regressor import LinearRegressor
 
 __all__ = ["LinearClassifier", "LinearRegressor"]
+
+_HOMES = {"LinearClassifier": "classifier", "LinearRegressor": "regressor"}
+_REQUIRED = ("river", "narwhals")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'forel.doors.river' has no attribute {name!r}; it has {', '.join(__all__)}")
+    missing = _missing()
+    if missing:
+        raise ModuleNotFoundError(
+            f"forel.doors.river needs {' and '.join(missing)}; install the extra: pip install 'forel[river]'"
+        )
+    return getattr(importlib.import_module(f"forel.doors.river.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    # Completion and help read every name listed here.
+    return [] if _missing() else __all__
+
+
+def _missing() -> list[str]:
+    return [package for package in _REQUIRED if find_spec(package) is None]

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import forel
 from forel.theory.survey import ERRATA, RESULTS
 
 __all__ = ["markdown", "mentions", "resolve"]
@@ -37,7 +36,7 @@ def _reference(thing: Any) -> str:
 
 def references() -> Iterator[tuple[str, str]]:
     """Yield (dotted name, reference) for every function, class and module that names a part of the survey."""
-    for info in pkgutil.walk_packages(forel.__path__, "forel."):
+    for info in pkgutil.walk_packages(importlib.import_module("forel").__path__, "forel."):
         if info.name.endswith("__main__"):
             continue
         module = importlib.import_module(info.name)

@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from forel.data import open_blocks
+from forel.data import read
 from learner import medians
 
 PER_ROW, FEATURES = 39, 1 << 22
@@ -40,7 +40,7 @@ def write(folder, rows, seed=0):
 
 def count(path, **options):
     """Read a file to its end; return how many examples it has."""
-    return sum(len(block) for block in open_blocks(path, **options))
+    return sum(len(block) for block in read(path, **options))
 
 
 def main():

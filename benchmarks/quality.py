@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import forel
-from forel.data import concatenate, open_blocks
+from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.training.scoring import predictions
 
@@ -79,8 +79,8 @@ def one(name, folder, peers):
 def batch():
     """Return log-losses on a9a's test rows: of one pass, and of batch logistic regression at the best C."""
     trained = forel.train(DATA / "a9a.svm.gz")
-    test = concatenate(open_blocks(DATA / "a9a.test.svm.gz"))
-    learned = concatenate(open_blocks(DATA / "a9a.svm.gz"))
+    test = concatenate(read(DATA / "a9a.test.svm.gz"))
+    learned = concatenate(read(DATA / "a9a.svm.gz"))
     y = test.labels > 0
     margins = np.concatenate([m for _, m in predictions(trained.stored, DATA / "a9a.test.svm.gz")])
     losses = [log_loss(y, 1 / (1 + np.exp(-margins)))]

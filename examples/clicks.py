@@ -45,7 +45,7 @@ def main() -> None:
 def serve(folder: pathlib.Path, trained: "forel.training.train.Trained") -> None:
     """Load the small file, as a server would, and predict the first rows."""
     stored = forel.load(folder / "serving.forel")
-    reader = forel.data.open_blocks(folder / "clicks.csv", **stored.extra["reading"])
+    reader = forel.data.read(folder / "clicks.csv", **stored.extra["reading"])
     block = next(iter(reader))
     rows = forel.learner.linear.Rows(*block.rows)
     chances = stored.model.predict(rows)[:5, 0]

@@ -9,7 +9,7 @@ from forel.learner.linear import Linear, Settings
 from forel.theory.plot.canvas import COLORS
 from reproduce.claim import Claim, wanted
 from reproduce.panels import panels
-from reproduce.sources import BITS, Table, clicks, read
+from reproduce.sources import BITS, Table, clicks, load_table
 
 RATES = {"a rate each (AdaGrad)": "adagrad", "one rate, α/√t": "root", "one rate, α": "constant"}
 SCALES = tuple(2.0**k for k in range(-12, 5))
@@ -65,7 +65,7 @@ def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
 def sets() -> dict[str, Table]:
     """Return five sets of text, and clicks."""
     paths = wanted(*FILES.values())
-    return {name: read(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
+    return {name: load_table(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
 
 
 def rates() -> Claim:

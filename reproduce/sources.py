@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import open_blocks
+from forel.data import read
 from forel.data.clicks import write_clicks
 from forel.learner.linear import Rows
 
@@ -27,10 +27,10 @@ class Table(NamedTuple):
         return sum(labels.size for _, labels in self.blocks)
 
 
-def read(source: pathlib.Path | io.BytesIO) -> Table:
+def load_table(source: pathlib.Path | io.BytesIO) -> Table:
     """Return all of a file in memory, its features hashed."""
     found = []
-    for block in open_blocks(source, bits=BITS):
+    for block in read(source, bits=BITS):
         rows = Rows(*(np.array(part) for part in block.rows))  # a reader may use its memory again
         found.append((rows, (np.array(block.labels) > 0).astype(np.float64)))
     return Table(found)
@@ -41,4 +41,4 @@ def clicks(rows: int, seed: int = 0) -> Table:
     file = io.BytesIO()
     write_clicks(file, rows, "vw", seed)
     file.seek(0)
-    return read(file)
+    return load_table(file)

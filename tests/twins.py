@@ -2,18 +2,35 @@
 
 import itertools
 import math
+import os
 import re
+import subprocess
+import sys
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from hypothesis import strategies as st
 
 from forel.data.hashing import START, hash_name
 
 NUMBER = re.compile(rb"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 BLANK = re.compile(rb"[\x00-\x09\x0b-\x20]+")
+_VW_VALUES = st.sampled_from(["", ":2", ":-0.5", ":3e20", ":1e-30", ":0.1", ":1e-40"])
+_VW_FEATURES = st.tuples(st.sampled_from(["x", "y", "z"]), _VW_VALUES).map("".join)
+_VW_NAMESPACES = st.sampled_from(["a", "apple", "b", "", "é", "c"])
+VW_LINES = st.lists(st.tuples(_VW_NAMESPACES, st.lists(_VW_FEATURES, max_size=4)), max_size=4).map(
+    lambda namespaces: "1 " + "".join(f"|{name} {' '.join(words)} " for name, words in namespaces)
+)
+
+
+def command(*arguments, **options):
+    """Run the command line in a process."""
+    quiet = {**os.environ, "FOREL_QUIET": "1", "COLUMNS": "200"}
+    line = [sys.executable, "-m", "forel", *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False, env=quiet, **options)
 
 
 class Wrong(Exception):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forel import data, doors, experts, learner, losses, store, theory, training
-    from forel.data import open_blocks as read
+    from forel.data import read
     from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
     from forel.learner.linear import Linear
     from forel.learner.mixture import Mixture
@@ -62,7 +62,7 @@ _HOMES = {
     "evaluate": ("training.scoring", "evaluate"),
     "load": ("store", "load"),
     "predict": ("training.scoring", "predict"),
-    "read": ("data", "open_blocks"),
+    "read": ("data", "read"),
     "save": ("store", "save"),
     "train": ("training.train", "train"),
 }

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import forel
-from forel.data import open_blocks
+from forel.data import read
 from forel.learner.settings import Settings
 from forel.training.scoring import predictions
 
@@ -111,7 +111,7 @@ def test_keys_with_values_of_both_kinds_are_read_by_each_value():
 
 
 def test_strings_in_dicts_are_what_they_were_without_a_model():
-    (block,) = open_blocks([{"age": 31}, {"age": "31"}], words=True)
+    (block,) = read([{"age": 31}, {"age": "31"}], words=True)
     assert block.words == ((b"", b"age"), (b"age", b"31"))
 
 
@@ -152,7 +152,7 @@ def test_words_where_logarithms_or_buckets_are_taken():
 
 
 def test_words_among_numbers_have_names_and_crosses():
-    reader = open_blocks(
+    reader = read(
         io.BytesIO(b"age,code\n31,b\nunknown,b\n"), "csv", names=True, interactions=["age*code"],
         kinds={"age": "number"}, strict=False,
     )  # fmt: skip
@@ -198,11 +198,11 @@ def test_kinds_survive_a_checkpoint(tmp_path):
 
 def test_many_keys_of_dicts_are_not_kept_without_end(monkeypatch):
     monkeypatch.setattr("forel.data.kinds.MOST", 10)
-    reader = open_blocks([{f"word{k}": 1} for k in range(100)])
+    reader = read([{f"word{k}": 1} for k in range(100)])
     list(reader)
     assert len(reader.kinds.known) == 10
 
 
 def test_kinds_that_are_none_are_refused():
     with pytest.raises(ValueError, match="kinds: got 'numeric' for 'age', expected number, category or either"):
-        open_blocks([], kinds={"age": "numeric"})
+        read([], kinds={"age": "numeric"})

@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from test_crosses import LINE
-from test_train import command
 
-from forel.data import concatenate, open_blocks
+from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.converting import convert
 from forel.doors.sklearn import estimator_of
@@ -20,7 +18,7 @@ from forel.learner.linear import Settings
 from forel.store import load
 from forel.training.scoring import predictions
 from forel.training.train import train
-from twins import examples, same
+from twins import VW_LINES, command, examples, same
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +47,16 @@ def test_the_same_model_comes_of_it(folder, tmp_path, source, to):
         assert one.model.state.tobytes() == two.model.state.tobytes()
 
 
-@given(LINE)
+@given(VW_LINES)
 @settings(max_examples=100)
 def test_lines_come_back_with_every_name_and_value(tmp_path_factory, line):
     folder = tmp_path_factory.getbasetemp()
     text = f"-1 0.1 'tag {line[2:]}|" if "|" in line else f"-1 0.1 'tag |{line[2:]}"
-    wanted = examples(open_blocks(io.BytesIO(text.encode()), "vw", tags=True))
+    wanted = examples(read(io.BytesIO(text.encode()), "vw", tags=True))
     for to in ("vw", "jsonl", "svmlight"):
         done = convert(io.BytesIO(text.encode()), folder / f"x.{to}", to, format="vw")
         label = {"label": "label", "importance": "importance"} if to == "jsonl" else {}
-        found = examples(open_blocks(folder / f"x.{to}", to, tags=to == "vw", **label))
+        found = examples(read(folder / f"x.{to}", to, tags=to == "vw", **label))
         tag, importance = (b"tag" if to == "vw" else b""), (np.float32(1) if to == "svmlight" else np.float32(0.1))
         same(found, [(y, importance, tag, row) for y, _, _, row in wanted])
         assert {k: v for k, v in done.lost.items() if k in ("tags", "importances")} == (
@@ -99,7 +97,7 @@ def test_columns_keep_their_types(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text))
     for to in ("parquet", "arrow"):
         assert convert(tmp_path / "a.csv.gz", tmp_path / f"a.{to}").rows == 2
-        same(examples(open_blocks(tmp_path / f"a.{to}")), examples(open_blocks(tmp_path / "a.csv.gz")))
+        same(examples(read(tmp_path / f"a.{to}")), examples(read(tmp_path / "a.csv.gz")))
     table = pq.read_table(tmp_path / "a.parquet")
     assert table.to_pydict() == {"n": [1.5, None], "city": ["Rome", "Öslo"], "late": [None, 7.0]}
     convert(tmp_path / "a.parquet", tmp_path / "b.arrow")
@@ -153,6 +151,6 @@ def test_a_model_file_is_an_estimator_as_it_is(folder, tmp_path):
     trained = train(folder / "a.vw", bits=16)
     trained.save(tmp_path / "m.forel")
     estimator = estimator_of(load(tmp_path / "m.forel"))
-    X = concatenate(open_blocks(folder / "a.vw", bits=16)).matrix(1 << 16)
+    X = concatenate(read(folder / "a.vw", bits=16)).matrix(1 << 16)
     margins = np.concatenate([m for _, m in predictions(trained.stored, folder / "a.vw")])
     assert np.array_equal(estimator.predict(X), (margins > 0).astype(int))

@@ -11,22 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import twins
-from forel.data import Malformed, concatenate, cross_slot, open_blocks, slot
+from forel.data import Malformed, concatenate, cross_slot, read, slot
 from forel.data.crosses import MOST, crosses_of
 from forel.data.pipeline import ordered_blocks
 from forel.learner.linear import Settings
 from forel.store import load
 from forel.training.scoring import evaluate
 from forel.training.train import train
-from twins import examples
+from twins import VW_LINES, examples
 
 BITS = 9
-NAMESPACES = ["a", "apple", "b", "", "é", "c"]
-VALUES = st.sampled_from(["", ":2", ":-0.5", ":3e20", ":1e-30", ":0.1", ":1e-40"])
-FEATURES = st.tuples(st.sampled_from(["x", "y", "z"]), VALUES).map("".join)
-LINE = st.lists(st.tuples(st.sampled_from(NAMESPACES), st.lists(FEATURES, max_size=4)), max_size=4).map(
-    lambda spaces: "1 " + "".join(f"|{name} {' '.join(words)} " for name, words in spaces)
-)
 TERM = st.one_of(
     st.lists(st.sampled_from("ab: c"), min_size=2, max_size=3).map("".join),
     st.lists(st.sampled_from(["a", "apple", "b", "é", ":"]), min_size=2, max_size=3).map("*".join),
@@ -44,11 +38,11 @@ def close(mine, wanted):
         assert np.allclose(list(a[3].values()), [b[3][k] for k in a[3]], rtol=1e-5, atol=1e-6 * size)
 
 
-@given(st.lists(LINE, max_size=4), st.lists(TERM, min_size=1, max_size=3), st.sampled_from([1, 40, 1 << 20]))
+@given(st.lists(VW_LINES, max_size=4), st.lists(TERM, min_size=1, max_size=3), st.sampled_from([1, 40, 1 << 20]))
 @settings(max_examples=200)
 def test_text_is_crossed_as_the_twin_crosses_it(lines, terms, block_bytes):
     text = "\n".join(lines).encode()
-    reader = open_blocks(
+    reader = read(
         io.BytesIO(text), "vw", bits=20, interactions=terms, on_error="skip", block_bytes=block_bytes, tags=True
     )  # fmt: skip
     mine = list(reader)
@@ -103,7 +97,7 @@ def test_tables_and_dicts_are_crossed_as_the_twin_crosses_them(rows, terms):
         for block_bytes in (1, 1 << 20):
             if isinstance(source, io.BytesIO):
                 source.seek(0)
-            reader = open_blocks(
+            reader = read(
                 source, form, bits=20, label="y", interactions=terms, on_error="skip", block_bytes=block_bytes
             )
             close(examples(reader), wanted)
@@ -119,7 +113,7 @@ def test_threads_and_blocks_change_nothing_and_names_are_kept(tmp_path):
     path.write_text("\n".join(lines))
     found, named = [], []
     for threads, size, names in ((0, 1 << 20, False), (3, 500, False), (2, 7000, True), (1, 100, True)):
-        reader = open_blocks(path, bits=BITS, interactions=["ab", "aab", "::"], block_bytes=size, names=names)
+        reader = read(path, bits=BITS, interactions=["ab", "aab", "::"], block_bytes=size, names=names)
         found.append(concatenate(ordered_blocks(reader, threads)))
         if names:
             named.append(([reader.names[k] for k in reader.names], reader.names.met))
@@ -133,7 +127,7 @@ def test_names_say_what_was_crossed():
     row = {"city": "Rome", "tags": ["u", "v"], "price": 3.0}
     text = b"1 |city Rome |tags u v |price price:3"
     for source in ([row], io.BytesIO(text)):
-        reader = open_blocks(source, interactions=["city*tags", "price*tags*city"], names=True)
+        reader = read(source, interactions=["city*tags", "price*tags*city"], names=True)
         (block,) = reader
         price = ("price", "" if source == [row] else "price")
         shown = "price" if source == [row] else "price^price"
@@ -143,16 +137,14 @@ def test_names_say_what_was_crossed():
             assert reader.names[cross_slot(*pair, price)] == f"{shown}*tags^{word}*city^Rome"
             assert block.matrix(1 << 22)[0, cross_slot(*pair, price)] == 3
         assert len(reader.names) == 8
-    table = open_blocks(
-        pa.table({"city": ["Rome", None], "price": [3.0, 2.0]}), interactions=["city*price"], names=True
-    )
+    table = read(pa.table({"city": ["Rome", None], "price": [3.0, 2.0]}), interactions=["city*price"], names=True)
     list(table)
     assert sorted(table.names[k] for k in table.names) == ["city^Rome", "city^Rome*price", "price"]
 
 
 def test_rows_that_are_left_out_leave_no_names():
     text = b"1 |a x:3e30 |b y:3e30\n1 |a u |b v\n"
-    reader = open_blocks(io.BytesIO(text), "vw", interactions=["ab"], names=True, on_error="skip")
+    reader = read(io.BytesIO(text), "vw", interactions=["ab"], names=True, on_error="skip")
     assert len(concatenate(reader)) == 1
     assert sorted(reader.names[k] for k in reader.names) == ["a^u", "a^u*b^v", "b^v"]
     assert reader.problems.messages == [
@@ -164,17 +156,17 @@ def test_too_many_crosses_are_a_sentence_and_memory_is_bounded():
     wide = b"1 |a " + b" ".join(b"f%d" % k for k in range(10_000))
     text = b"\n".join([b"1 |a x", b"2 |a u:v", wide, b"1 |a y"])
     for terms, size in ((["aa"], 50_015_000), (["aaa"], 166_716_680_000)):
-        reader = open_blocks(io.BytesIO(text), "vw", interactions=terms, on_error="skip")
+        reader = read(io.BytesIO(text), "vw", interactions=terms, on_error="skip")
         assert len(concatenate(reader)) == 2
         assert reader.problems.messages == [
             "stream, line 2, column 8: got 'v', expected a number",
             f"stream, line 3: got {size} features with crosses, expected at most {MOST} in an example",
         ]
     with pytest.raises(Malformed, match="line 2, column 8"):
-        list(open_blocks(io.BytesIO(text), "vw", interactions=["aa"]))
+        list(read(io.BytesIO(text), "vw", interactions=["aa"]))
     # Many wide rows come in blocks of their own.
     narrow = b"1 |a " + b" ".join(b"f%d" % k for k in range(1000)) + b"\n"
-    sizes = [block.indices.size for block in open_blocks(io.BytesIO(narrow * 60), "vw", interactions=["aa"])]
+    sizes = [block.indices.size for block in read(io.BytesIO(narrow * 60), "vw", interactions=["aa"])]
     assert len(sizes) > 4
     assert max(sizes) < 16 * MOST
 
@@ -187,10 +179,10 @@ def test_what_no_cross_is_is_refused(wrong):
 
 def test_crosses_are_refused_where_they_cannot_be():
     with pytest.raises(ValueError, match="none for svmlight, which has no namespaces"):
-        list(open_blocks(io.BytesIO(b"1 2:3"), "svmlight", interactions=["ab"]))
+        list(read(io.BytesIO(b"1 2:3"), "svmlight", interactions=["ab"]))
     for name in ("nosuch", "y"):
         with pytest.raises(ValueError, match=f"interactions: got '{name}', expected one of the features a, b"):
-            list(open_blocks(pa.table({"a": [1], "b": [2], "y": [1]}), label="y", interactions=[f"a*{name}"]))
+            list(read(pa.table({"a": [1], "b": [2], "y": [1]}), label="y", interactions=[f"a*{name}"]))
 
 
 def test_a_model_knows_its_crosses(tmp_path):

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from forel.data import concatenate, open_blocks
+from forel.data import concatenate, read
 
 TOP = Fraction(2) ** 128
 
@@ -82,7 +82,7 @@ def bits(values):
     return np.asarray(values, np.float32).view(np.uint32)
 
 
-def read(cases, form):
+def parsed(cases, form):
     good = [text for text in cases if math.isfinite(oracle(text))]
     wanted = bits([oracle(text) for text in good])
     if form == "vw":
@@ -91,7 +91,7 @@ def read(cases, form):
         text = "".join(f"{case} 3:{case}\n" for case in good)
     else:
         text = "x\n" + "".join(f" {case}\n" for case in good)
-    block = concatenate(open_blocks(io.BytesIO(text.encode()), form))
+    block = concatenate(read(io.BytesIO(text.encode()), form))
     assert block.values.size == len(good) > 0
     wrong = np.flatnonzero(bits(block.values) != wanted)
     assert [good[k] for k in wrong[:5]] == []
@@ -99,16 +99,16 @@ def read(cases, form):
 
 @pytest.mark.parametrize("form", ["vw", "svmlight", "csv"])
 def test_numbers_are_rounded_once_and_correctly(form):
-    read(EDGES + [f"-{case}" for case in EDGES], form)
-    read(hard_cases(), form)
+    parsed(EDGES + [f"-{case}" for case in EDGES], form)
+    parsed(hard_cases(), form)
 
 
 def test_numbers_beyond_float32_are_refused():
     for text in ("3.4028235677973366163753939545814256845e38", "1e39", "-1e400"):
         assert math.isinf(oracle(text))
         with pytest.raises(ValueError, match="expected a number within the range of float32"):
-            list(open_blocks(io.BytesIO(f"|a x:{text}\n".encode()), "vw"))
-    read(["3.4028235677973366163753939545814256844e38"], "vw")
+            list(read(io.BytesIO(f"|a x:{text}\n".encode()), "vw"))
+    parsed(["3.4028235677973366163753939545814256844e38"], "vw")
 
 
 def test_the_oracle_is_right_where_python_is():

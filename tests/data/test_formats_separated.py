@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forel.data import concatenate, open_blocks, slot
+from forel.data import concatenate, read, slot
 from forel.data.cells import Words
 from forel.data.columns import Columns
 from forel.data.crosses import crosses_of
@@ -20,7 +20,6 @@ from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
 from forel.data.separated import _numbers
 from forel.data.tables import table_blocks
-from forel.data.transforms import bucket_of
 from twins import NUMBER, Wrong, examples, put, same
 
 BITS = 9
@@ -130,7 +129,7 @@ def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BIT
 
 def check(text, block_bytes, form="csv"):
     wanted, lines, bad = twin(text, "," if form == "csv" else "\t")
-    reader = open_blocks(
+    reader = read(
         io.BytesIO(text), form, bits=BITS, label="y", importance="w", ignore=["i"], on_error="skip",
         block_bytes=block_bytes,
     )  # fmt: skip
@@ -198,7 +197,7 @@ def test_every_truncation_and_many_changes_give_what_the_twin_gives():
 
 
 def test_a_quote_that_nothing_closes_is_a_problem_at_its_row():
-    reader = open_blocks(io.BytesIO(b'a,b\n1,2\n3,"x\n4,5\n'), "csv", on_error="skip", block_bytes=1)
+    reader = read(io.BytesIO(b'a,b\n1,2\n3,"x\n4,5\n'), "csv", on_error="skip", block_bytes=1)
     assert sum(map(len, reader)) == 2
     assert reader.problems.messages == [
         "stream, line 3: got an open quote in '3,\"x', expected a quote that closes it within 1,048,576 bytes"
@@ -209,19 +208,19 @@ def test_the_first_problem_of_a_file_is_raised_whatever_its_column():
     text = b"a,b,y\n1,2,1\n1,x,1\n1,2\nz,2,1\n"
     for size in (1, 20, 1 << 20):
         with pytest.raises(ValueError, match="line 3, column 'b': got 'x'"):
-            list(open_blocks(io.BytesIO(text), "csv", label="y", block_bytes=size))
+            list(read(io.BytesIO(text), "csv", label="y", block_bytes=size))
 
 
 def test_what_is_ignored_may_be_anything():
     text = b"id,n\n7,1\nx,2\n"
-    assert concatenate(open_blocks(io.BytesIO(text), "csv", ignore=["id"])).values.tolist() == [1, 2]
+    assert concatenate(read(io.BytesIO(text), "csv", ignore=["id"])).values.tolist() == [1, 2]
     with pytest.raises(ValueError, match="line 3, column 'id': got 'x'"):
-        list(open_blocks(io.BytesIO(text), "csv"))
+        list(read(io.BytesIO(text), "csv"))
 
 
 def test_words_are_no_labels():
     with pytest.raises(ValueError, match="label: got 'column y of words', expected a column of numbers"):
-        list(open_blocks(io.BytesIO(b"y,a\nyes,1\n"), "csv", label="y"))
+        list(read(io.BytesIO(b"y,a\nyes,1\n"), "csv", label="y"))
 
 
 DECIMALS = st.from_regex(r"[-+]?[0-9]{1,25}(\.[0-9]{0,20})?([eE][-+]?[0-9]{1,2})?", fullmatch=True) | st.floats(
@@ -262,12 +261,9 @@ READING = [
 def test_batches_for_columnar_files_mean_the_same(rows, told, block_bytes):
     text = "\n".join(["y,n,city,code", *map(",".join, rows)]).encode()
     kinds = {"categories": ["code", "city"], "label": "y", **told}
-    mine = open_blocks(io.BytesIO(text), "csv", bits=BITS, block_bytes=block_bytes, **kinds)
+    mine = read(io.BytesIO(text), "csv", bits=BITS, block_bytes=block_bytes, **kinds)
     blocks = list(mine)
-    columns = Columns(
-        "y", keep=told.get("keep"), categories=("code", "city"), log=tuple(told.get("log", ())),
-        bucket=tuple(map(bucket_of, told.get("bucket", ()))),
-    )  # fmt: skip
+    columns = Columns(mine.options)
     names = Names(BITS) if "names" in told else None
     batches = delimited(io.BytesIO(text), ",", columns.kinds, 1 << 20, Problems(), "")
     step = crosses_of(told.get("interactions", ()))
@@ -281,12 +277,12 @@ def test_batches_for_columnar_files_mean_the_same(rows, told, block_bytes):
 def test_any_number_of_threads_and_any_beginning_give_the_same_blocks():
     text = HEADER + b"".join(b'%d,%d,,"city, %d\n",\n' % (k % 2, k, k % 7) for k in range(400)) + b"1,x,,z,\n"
     common = {"bits": BITS, "label": "y", "on_error": "skip", "block_bytes": 500}
-    whole = list(open_blocks(io.BytesIO(text), "csv", **common))
+    whole = list(read(io.BytesIO(text), "csv", **common))
     assert len(whole) > 10
     for threads in (0, 1, 3):
-        reader = open_blocks(io.BytesIO(text), "csv", **common)
+        reader = read(io.BytesIO(text), "csv", **common)
         same(examples(ordered_blocks(reader, threads)), examples(whole))
         assert reader.problems.count == 1
     for k in (0, 5, len(whole) - 1):
-        reader = replace(open_blocks(io.BytesIO(text), "csv", **common), start=whole[k].after)
+        reader = replace(read(io.BytesIO(text), "csv", **common), start=whole[k].after)
         same(examples(reader), examples(whole[k + 1 :]))

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forel.data import Malformed, concatenate, open_blocks, slot
+from forel.data import Malformed, concatenate, read, slot
 from forel.data.columns import Columns
 from twins import examples, same
 
@@ -122,7 +122,7 @@ ROWS = [
 def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
     source = FORMS[form](ROWS, pa.Table.from_pylist(ROWS, SCHEMA))
     said = "tsv" if form == "tsv" else "auto"
-    reader = open_blocks(source, said, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
+    reader = read(source, said, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
     same(examples(reader), twin(ROWS))
 
 
@@ -156,7 +156,7 @@ def test_generated_tables_give_what_the_twin_gives(rows):
         said = form if form in ("jsonl", "csv") else "auto"
         # A line of CSV with nothing in any cell is an empty line.
         wanted = twin(row for row in rows if form != "csv" or any(v is not None for v in row.values()))
-        same(examples(open_blocks(source, said, bits=BITS, label="y", importance="w")), wanted)
+        same(examples(read(source, said, bits=BITS, label="y", importance="w")), wanted)
 
 
 JSON = st.recursive(
@@ -173,13 +173,13 @@ JSON = st.recursive(
 def test_nested_objects_are_namespaces(rows):
     text = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n\n" for row in rows)
     wanted = twin(rows)
-    same(examples(open_blocks(rows, bits=BITS)), wanted)
-    same(examples(open_blocks(io.BytesIO(text), "jsonl", bits=BITS, block_bytes=9)), wanted)
+    same(examples(read(rows, bits=BITS)), wanted)
+    same(examples(read(io.BytesIO(text), "jsonl", bits=BITS, block_bytes=9)), wanted)
 
 
 def test_a_namespace_means_the_same_in_text_and_in_dicts():
-    text = open_blocks(io.BytesIO(b"1 |a x:2 y | z:3 |city Rome"), "vw")
-    dicts = open_blocks([{"a": {"x": 2, "y": True}, "z": 3, "city": "Rome"}])
+    text = read(io.BytesIO(b"1 |a x:2 y | z:3 |city Rome"), "vw")
+    dicts = read([{"a": {"x": 2, "y": True}, "z": 3, "city": "Rome"}])
     assert examples(text)[0][3] == examples(dicts)[0][3]
 
 
@@ -190,12 +190,12 @@ def test_columns_are_kept_ignored_and_coded():
     table = pa.Table.from_pylist(ROWS, SCHEMA)
     for form in ("dicts", "csv", "table"):
         source = lambda form=form: FORMS[form](ROWS, table)  # noqa: E731
-        kept = examples(open_blocks(source(), bits=BITS, label="y", keep=["n", "city"]))
-        less = examples(open_blocks(source(), bits=BITS, label="y", ignore=["k", "b", "w"]))
+        kept = examples(read(source(), bits=BITS, label="y", keep=["n", "city"]))
+        less = examples(read(source(), bits=BITS, label="y", ignore=["k", "b", "w"]))
         wanted = twin([{k: row[k] for k in ("n", "city", "y")} for row in ROWS])
         same(kept, wanted)
         same(less, wanted)
-        coded = examples(open_blocks(source(), bits=BITS, keep=["k"], categories=["k"]))
+        coded = examples(read(source(), bits=BITS, keep=["k"], categories=["k"]))
         assert [set(row) for *_, row in coded] == [
             set() if row["k"] is None else {slot(str(row["k"]), "k", BITS)} for row in ROWS
         ]
@@ -205,33 +205,33 @@ def test_columns_are_kept_ignored_and_coded():
 def test_columns_that_are_not_there_are_refused(wrong):
     for source in (pa.table({"a": [1]}), io.BytesIO(b"a,b\n1,2\n")):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))}: got 'z', expected one of the columns a"):
-            list(open_blocks(source, **wrong))
+            list(read(source, **wrong))
 
 
 def test_rows_know_their_lines_where_others_are_left_out():
     text = b'{"a": 1}\n\n{"a": 1e39}\n{"a": 2}\n'
-    assert concatenate(open_blocks(io.BytesIO(text), "jsonl", on_error="skip")).lines.tolist() == [1, 4]
+    assert concatenate(read(io.BytesIO(text), "jsonl", on_error="skip")).lines.tolist() == [1, 4]
     rows = [{"a": v, "c": v} for v in (1.0, 3e38, 2.0, 1e39, 3.0)]
     for form in ("dicts", "table"):
-        reader = open_blocks(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
+        reader = read(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
         assert concatenate(reader).lines.tolist() == [1, 3, 5]
 
 
 def test_what_cannot_be_a_feature_or_a_label_is_refused():
     with pytest.raises(ValueError, match=r"column when: got 'type date32.*ignore=\['when'\] leaves it out"):
-        list(open_blocks(pa.table({"when": pa.array([1], pa.date32())})))
+        list(read(pa.table({"when": pa.array([1], pa.date32())})))
     with pytest.raises(ValueError, match="label: got 'column y of type string', expected a column of numbers"):
-        list(open_blocks(pa.table({"y": ["yes"]}), label="y"))
+        list(read(pa.table({"y": ["yes"]}), label="y"))
     with pytest.raises(ValueError, match="columns: got 'a twice'"):
-        list(open_blocks(io.BytesIO(b"a,a\n1,2\n"), "csv"))
+        list(read(io.BytesIO(b"a,a\n1,2\n"), "csv"))
     for source in (3, {"a": 1}, b"1 | a", None):
         with pytest.raises(ValueError, match="source: got"):
-            list(open_blocks(source))
+            list(read(source))
 
 
 def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time():
     rows = ["n,c,late"] + ["1,x,"] * 300_000 + ["2.5,7,5", "z,8,6", ",9,z"]
-    reader = open_blocks(io.BytesIO("\n".join(rows).encode()), "csv", bits=BITS, on_error="skip")
+    reader = read(io.BytesIO("\n".join(rows).encode()), "csv", bits=BITS, on_error="skip")
     found = examples(reader)
     assert len(found) == 300_001
     assert found[-1][3] == {slot("n", bits=BITS): 2.5, slot("7", "c", BITS): 1, slot("late", bits=BITS): 5}
@@ -243,27 +243,27 @@ def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time(
 
 
 def test_a_column_that_begins_with_a_word_is_of_categories():
-    found = examples(open_blocks(io.BytesIO(b"c,d\nx,\n7,8\n"), "csv", bits=BITS))
+    found = examples(read(io.BytesIO(b"c,d\nx,\n7,8\n"), "csv", bits=BITS))
     assert found[1][3] == {slot("7", "c", BITS): 1, slot("d", bits=BITS): 8}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_empty_lines_are_counted_and_left_out(end):
     text = end.join(["a,b", "", "1,2", "", "", "3", "4,x", "5,6", ""]).encode()
-    reader = open_blocks(io.BytesIO(text), "csv", on_error="skip")
+    reader = read(io.BytesIO(text), "csv", on_error="skip")
     assert concatenate(reader).lines.tolist() == [3, 8]
     assert [message.split(":")[0] for message in reader.problems.messages] == [
         "stream, line 6",
         "stream, line 7, column 'b'",
     ]
     with pytest.raises(Malformed, match="line 6: got 1 columns in '3', expected 2"):
-        list(open_blocks(io.BytesIO(text), "csv"))
-    assert list(open_blocks(io.BytesIO(f"a,b{end}".encode()), "csv")) == []
+        list(read(io.BytesIO(text), "csv"))
+    assert list(read(io.BytesIO(f"a,b{end}".encode()), "csv")) == []
 
 
 def test_cells_that_mean_nothing():
     text = b"a,b,c\n1,NA,x\nNA,2,NA\nnan,3, \n 4 ,+5,\n"
-    assert [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", bits=BITS))] == [
+    assert [row for *_, row in examples(read(io.BytesIO(text), "csv", bits=BITS))] == [
         {slot("a", bits=BITS): 1, slot("x", "c", BITS): 1},
         {slot("b", bits=BITS): 2, slot("NA", "c", BITS): 1},
         {slot("b", bits=BITS): 3, slot(" ", "c", BITS): 1},
@@ -273,7 +273,7 @@ def test_cells_that_mean_nothing():
 
 def test_quoted_cells_may_hold_line_ends_and_bytes_that_are_no_text():
     text = b'"a b","c"\n1,"x\ny"\n2,caf\xe9\n'
-    found = examples(open_blocks(io.BytesIO(text), "csv", bits=BITS))
+    found = examples(read(io.BytesIO(text), "csv", bits=BITS))
     assert [set(row) - {slot("a b", bits=BITS)} for *_, row in found] == [
         {slot("x\ny", "c", BITS)},
         {slot("caf\\xe9", "c", BITS)},
@@ -311,11 +311,11 @@ def test_an_error_names_file_line_column_and_expectation(form, text, sentence, r
     path = tmp_path / "data"
     path.write_bytes(text)
     with pytest.raises(Malformed) as caught:
-        list(open_blocks(path, form, label="y" if form == "jsonl" else None))
+        list(read(path, form, label="y" if form == "jsonl" else None))
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     assert str(caught.value).startswith(f"{path}, {sentence}")
     assert ", expected " in str(caught.value)
-    reader = open_blocks(path, form, label="y" if form == "jsonl" else None, on_error="skip")
+    reader = read(path, form, label="y" if form == "jsonl" else None, on_error="skip")
     assert sum(map(len, reader)) == rest
     assert reader.problems.count == 1
 
@@ -324,7 +324,7 @@ def test_a_negative_importance_and_an_infinite_label_are_problems():
     for form in ("csv", "table", "dicts", "jsonl"):
         rows = [{"a": 1, "y": 1.0, "w": 1.0}, {"a": 1, "y": 1.0, "w": -1.0}, {"a": 1, "y": 1e39, "w": 1.0}]
         table = pa.Table.from_pylist(rows)
-        reader = open_blocks(FORMS[form](rows, table), label="y", importance="w", on_error="skip", names=True)
+        reader = read(FORMS[form](rows, table), label="y", importance="w", on_error="skip", names=True)
         assert concatenate(reader).labels.tolist() == [1.0]
         assert reader.problems.count == 2
         messages = " ".join(reader.problems.messages)
@@ -335,7 +335,7 @@ def test_a_negative_importance_and_an_infinite_label_are_problems():
 def test_sums_beyond_float32_are_problems():
     rows = [{"a": 1.0, "c": 1.0}, {"a": 3e38, "c": 3e38}, {"a": 2.0, "c": 2.0}]
     for form in ("dicts", "table"):
-        reader = open_blocks(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
+        reader = read(FORMS[form](rows, pa.Table.from_pylist(rows)), bits=1, on_error="skip")
         assert slot("a", bits=1) == slot("c", bits=1)
         assert concatenate(reader).values.tolist() == [2.0, 4.0]
         assert "line 2: got values of one slot that are too large together" in reader.problems.messages[0]
@@ -345,10 +345,10 @@ def test_sums_beyond_float32_are_problems():
 @pytest.mark.parametrize("packed", [False, True])
 def test_every_truncation_is_read_or_refused(form, packed):
     text = as_csv(ROWS) if form == "csv" else b"\n".join(json.dumps(row).encode() for row in ROWS)
-    whole = examples(open_blocks(io.BytesIO(text), form, label="y" if form == "jsonl" else None, bits=BITS))
+    whole = examples(read(io.BytesIO(text), form, label="y" if form == "jsonl" else None, bits=BITS))
     raw = gzip.compress(text) if packed else text
     for end in range(5 if packed else 0, len(raw)):
-        reader = open_blocks(
+        reader = read(
             io.BytesIO(raw[:end]), form, label="y" if form == "jsonl" else None, bits=BITS, on_error="skip"
         )  # fmt: skip
         found = examples(reader)
@@ -364,7 +364,7 @@ def test_every_truncation_of_a_binary_file_is_read_or_refused(how):
     whole = twin(ROWS * 3)
     form = "parquet" if how == "parquet" else "arrow"
     for end in range(0, len(raw), 7):
-        reader = open_blocks(io.BytesIO(raw[:end]), form, bits=BITS, label="y", importance="w", on_error="skip")
+        reader = read(io.BytesIO(raw[:end]), form, bits=BITS, label="y", importance="w", on_error="skip")
         found = examples(reader)
         assert reader.problems.count or len(found) in (0, len(whole)) or how == "stream"
         same(found, whole[: len(found)])
@@ -375,7 +375,7 @@ def test_offsets_that_point_elsewhere_are_not_followed(offsets):
     buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"hello")]
     batch = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.string(), 2, buffers)], names=["a"])
     with pytest.raises(Malformed, match=r"table, line 1: got .*, expected a whole table"):
-        list(open_blocks(pa.Table.from_batches([batch])))
+        list(read(pa.Table.from_batches([batch])))
 
 
 @pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream", "csv", "csv, CRLF, gzip", "jsonl"])
@@ -389,7 +389,7 @@ def test_flipped_bits_never_crash(how):
         data = bytearray(raw)
         for k in rng.integers(0, len(raw), rng.integers(1, 4)):
             data[k] ^= 1 << rng.integers(0, 8)
-        reader = open_blocks(io.BytesIO(bytes(data)), form, bits=BITS, on_error="skip")
+        reader = read(io.BytesIO(bytes(data)), form, bits=BITS, on_error="skip")
         try:
             block = concatenate(reader)
         except ValueError:
@@ -408,11 +408,11 @@ def test_names_of_columns_and_keys():
     table = pa.Table.from_pylist(ROWS, SCHEMA)
     wanted = {"n", "k", "b", *(f"city^{row['city']}" for row in ROWS if row["city"])}
     for form in ("dicts", "csv", "table"):
-        reader = open_blocks(FORMS[form](ROWS, table), label="y", importance="w", names=True)
+        reader = read(FORMS[form](ROWS, table), label="y", importance="w", names=True)
         list(reader)
         assert {reader.names[k] for k in reader.names} == wanted
         assert reader.names.met == 0
-        few = open_blocks(FORMS[form](ROWS, table), label="y", importance="w", names=True, bits=2)
+        few = read(FORMS[form](ROWS, table), label="y", importance="w", names=True, bits=2)
         list(few)
         assert len(few.names) == len({slot(*reversed(w.split("^")), bits=2) for w in wanted})
         assert 0 < few.names.met <= len(few.names)
@@ -422,7 +422,7 @@ def test_examples_that_are_left_out_leave_no_names():
     rows = [{"city": "Rome", "a": 1.0}, {"city": "Oslo", "a": 1e39}, {"city": "Bern", "a": 2.0}]
     for form in ("dicts", "csv", "table", "jsonl"):
         source = FORMS[form](rows, pa.Table.from_pylist(rows))
-        reader = open_blocks(source, names=True, on_error="skip")
+        reader = read(source, names=True, on_error="skip")
         assert sum(map(len, reader)) == 2
         assert {reader.names[k] for k in reader.names} == {"a", "city^Rome", "city^Bern"}
 
@@ -432,7 +432,7 @@ def test_real_columns_are_those_pandas_reads():
     if not path.is_file():
         pytest.skip("needs bike_sharing.csv.gz, in shared/data next to the checkout")
     frame = pd.read_csv(path)
-    mine = concatenate(open_blocks(path, label="cnt", ignore=["casual", "registered", "instant"]))
+    mine = concatenate(read(path, label="cnt", ignore=["casual", "registered", "instant"]))
     assert np.array_equal(mine.labels, frame["cnt"])
     matrix = mine.matrix(1 << 22)
     for name in ("hr", "temp", "windspeed"):
@@ -456,11 +456,11 @@ def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, 
 
 def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
     text = b"y,a,b,c\n1,,,\n0, ,NA,\n1,5,6,Rome\n0,6,7,8\n"
-    rows = [row for *_, row in examples(open_blocks(io.BytesIO(text), "csv", label="y"))]
+    rows = [row for *_, row in examples(read(io.BytesIO(text), "csv", label="y"))]
     a, b, rome, eight = slot("a"), slot("b"), slot("Rome", "c"), slot("8", "c")
     assert rows == [{}, {}, {a: 5, b: 6, rome: 1}, {a: 6, b: 7, eight: 1}]
     with pytest.raises(ValueError, match=r"line 6, column 'a': got 'x', expected a number"):
-        list(open_blocks(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))
+        list(read(io.BytesIO(text + b"1,x,2,\n"), "csv", label="y"))
 
 
 @given(
@@ -485,8 +485,8 @@ def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_pat
     pq.write_table(pa.table({"y": [1, 0], "n": [0.5, None], "city": ["Rome", "Oslo"]}), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("y,n,city\n1,0.5,Rome\n0,,Oslo\n")
     code = (
-        "import sys; from forel.data import open_blocks;"
-        "print([len(b.indices) for f in sys.argv[1:] for b in open_blocks(f, label='y')],"
+        "import sys; from forel.data import read;"
+        "print([len(b.indices) for f in sys.argv[1:] for b in read(f, label='y')],"
         "sorted({'pandas', 'pyarrow.compute'} & set(sys.modules)))"
     )
     line = [sys.executable, "-c", code, str(tmp_path / "t.parquet"), str(tmp_path / "t.csv")]
@@ -510,8 +510,8 @@ def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest
     grown = largest == 1 << 10 and groups > 4096
     assert all(("dictionary" in kind) != grown for kind in kinds)
     for more in ({}, {"interactions": ["few*id"]}):
-        wanted = open_blocks(table, bits=BITS, names=True, **more)
-        found = open_blocks(tmp_path / "t.parquet", bits=BITS, names=True, **more)
+        wanted = read(table, bits=BITS, names=True, **more)
+        found = read(tmp_path / "t.parquet", bits=BITS, names=True, **more)
         same(examples(found), examples(wanted))
         assert {k: found.names[k] for k in found.names} == {k: wanted.names[k] for k in wanted.names}
 
@@ -528,7 +528,7 @@ def test_dictionaries_may_change_from_batch_to_batch(kind):
                coded(["Oslo", "", "Rome"], [0, 1, 2], kind)]  # fmt: skip
     rows = [{"city": city} for batch in batches for city in batch["city"].to_pylist()]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
-    same(examples(open_blocks(reader, bits=BITS)), twin([{k: v for k, v in row.items() if v} for row in rows]))
+    same(examples(read(reader, bits=BITS)), twin([{k: v for k, v in row.items() if v} for row in rows]))
 
 
 @pytest.mark.parametrize("codes", [[0, 2], [-1, 0]])
@@ -536,7 +536,7 @@ def test_a_word_that_no_dictionary_has_is_refused_before_it_is_looked_up(codes):
     good, bad = coded(["Rome", "Oslo"], [0, 1]), coded(["Rome", "Oslo"], codes)
     reader = pa.RecordBatchReader.from_batches(good.schema, [good, bad])
     with pytest.raises(Malformed, match="does not have"):
-        list(open_blocks(reader, bits=BITS))
+        list(read(reader, bits=BITS))
 
 
 def test_columns_of_parquet_that_are_not_used_are_not_read(tmp_path):
@@ -545,13 +545,13 @@ def test_columns_of_parquet_that_are_not_used_are_not_read(tmp_path):
     some = {"label": "y", "ignore": ["a.b", "deep"], "log": ["n"], "bits": BITS}
     kept = {"label": "y", "keep": ["a", "n"], "log": ["n"], "bits": BITS}
     plain = table.select(["y", "a", "n"])
-    expected = examples(open_blocks(plain, label="y", log=["n"], bits=BITS))
+    expected = examples(read(plain, label="y", log=["n"], bits=BITS))
     for options in (some, kept):
-        same(examples(open_blocks(tmp_path / "t.parquet", **options)), expected)
+        same(examples(read(tmp_path / "t.parquet", **options)), expected)
     with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
-        list(open_blocks(tmp_path / "t.parquet", label="z"))
+        list(read(tmp_path / "t.parquet", label="z"))
     with pytest.raises(ValueError, match=r"one of the columns y, a, a\.b, deep, n"):
-        list(open_blocks(tmp_path / "t.parquet", label="y", ignore=["b"]))
+        list(read(tmp_path / "t.parquet", label="y", ignore=["b"]))
 
 
 def test_an_open_parquet_file_is_read_though_another_has_its_name_by_now(tmp_path):
@@ -559,4 +559,4 @@ def test_an_open_parquet_file_is_read_though_another_has_its_name_by_now(tmp_pat
         pq.write_table(pa.table({"city": [city] * 3}), tmp_path / f"{name}.parquet")
     with (tmp_path / "t.parquet").open("rb") as stream:
         (tmp_path / "other.parquet").replace(tmp_path / "t.parquet")
-        same(examples(open_blocks(stream, bits=BITS)), twin([{"city": "Rome"}] * 3))
+        same(examples(read(stream, bits=BITS)), twin([{"city": "Rome"}] * 3))

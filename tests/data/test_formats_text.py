@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import twins
-from forel.data import Malformed, concatenate, open_blocks
+from forel.data import Malformed, concatenate, read
 from forel.data.decimals import nearest
 from forel.data.sources import count
 from twins import examples, same
@@ -27,7 +27,7 @@ BITS = 7  # few slots, so that names meet
 
 def check(form, text, block_bytes=1 << 20, bits=BITS):
     """Compare with the twin, and the places of problems too."""
-    reader = open_blocks(
+    reader = read(
         io.BytesIO(text), form, bits=bits, tags=form == "vw", on_error="skip", block_bytes=block_bytes
     )  # fmt: skip
     blocks = list(reader)
@@ -40,7 +40,7 @@ def check(form, text, block_bytes=1 << 20, bits=BITS):
         assert re.match(rf"stream, line {line}, column \d+: got .*, expected ", message), message
     if bad:
         with pytest.raises(Malformed) as caught:
-            list(open_blocks(io.BytesIO(text), form, bits=bits, block_bytes=block_bytes))
+            list(read(io.BytesIO(text), form, bits=bits, block_bytes=block_bytes))
         assert caught.value.line == bad[0]
         length = len(text.removeprefix(b"\xef\xbb\xbf").split(b"\n")[bad[0] - 1])
         assert 1 <= caught.value.column <= length + 1
@@ -213,10 +213,10 @@ def test_the_valid_files_are_valid(form):
 
 
 def test_ids_may_begin_with_one():
-    found = examples(open_blocks(io.BytesIO(VALID["svmlight"]), "svmlight", bits=BITS, zero_based=False))
+    found = examples(read(io.BytesIO(VALID["svmlight"]), "svmlight", bits=BITS, zero_based=False))
     same(found, twins.read(VALID["svmlight"], lambda line, bits: twins.svmlight_line(line, bits, 1), BITS)[0])
     for kept in (True, "auto"):
-        reader = open_blocks(io.BytesIO(b"1 0:3 7:2"), "svmlight", zero_based=kept)
+        reader = read(io.BytesIO(b"1 0:3 7:2"), "svmlight", zero_based=kept)
         assert concatenate(reader).indices.tolist() == [0, 7]
 
 
@@ -303,14 +303,14 @@ def test_an_error_names_file_line_column_and_expectation(form, text, line, colum
     path = tmp_path / f"data.{form}"
     path.write_bytes(text)
     with pytest.raises(Malformed) as caught:
-        list(open_blocks(path, zero_based=False))
+        list(read(path, zero_based=False))
     assert str(caught.value).startswith(f"{path}, line {line}, column {column}: ")
     assert sentence in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
 def test_only_the_first_messages_are_kept():
-    reader = open_blocks(io.BytesIO(b"x | a\n" * 100 + b"1 | a\n"), "vw", on_error="skip")
+    reader = read(io.BytesIO(b"x | a\n" * 100 + b"1 | a\n"), "vw", on_error="skip")
     assert len(concatenate(reader)) == 1
     assert reader.problems.count == 100
     assert len(reader.problems.messages) == 5
@@ -354,21 +354,21 @@ def test_a_line_of_many_features(form):
     line += b" ".join(b"%s%d:%d" % (b"f" if form == "vw" else b"", k, k % 7) for k in range(100_000))
     text = b"\n".join([VALID[form].splitlines()[0], line, line])
     check(form, text, bits=18)
-    whole, small = (concatenate(open_blocks(io.BytesIO(text), form, block_bytes=n)) for n in (1 << 20, 1000))
+    whole, small = (concatenate(read(io.BytesIO(text), form, block_bytes=n)) for n in (1 << 20, 1000))
     assert all(np.array_equal(a, b) for a, b in zip(whole.rows, small.rows, strict=True))
 
 
 @pytest.mark.parametrize("form", TWINS)
 def test_blocks_of_any_size_give_the_same_examples(form):
     text = (VALID[form] + b"\n") * 20
-    whole = examples(open_blocks(io.BytesIO(text), form, tags=True))
+    whole = examples(read(io.BytesIO(text), form, tags=True))
     for size in (1, 2, 3, 10, 64, 65, 1000):
-        same(examples(open_blocks(io.BytesIO(text), form, tags=True, block_bytes=size)), whole)
+        same(examples(read(io.BytesIO(text), form, tags=True, block_bytes=size)), whole)
 
 
 def test_blocks_know_where_they_begin():
     text = b"1 | a\n" * 10
-    blocks = list(open_blocks(io.BytesIO(text), "vw", block_bytes=13))
+    blocks = list(read(io.BytesIO(text), "vw", block_bytes=13))
     assert [b.line for b in blocks] == np.cumsum([1] + [len(b) for b in blocks])[:-1].tolist()
 
 
@@ -387,7 +387,7 @@ def test_compression_is_told_from_the_bytes(how, tmp_path):
     text = VALID["vw"] * 30
     path = tmp_path / "data"
     path.write_bytes(compressed(text, how))
-    same(examples(open_blocks(path)), examples(open_blocks(io.BytesIO(text))))
+    same(examples(read(path)), examples(read(io.BytesIO(text))))
 
 
 @pytest.mark.parametrize("how", ["gzip", "zstd"])
@@ -396,16 +396,16 @@ def test_a_compressed_file_cut_anywhere_is_an_error_and_never_less_data(how, tmp
     text = b"".join(b"1 |a f%d\n" % k for k in lines)
     raw = gzip.compress(text) if how == "gzip" else compressed(text, "zstd")
     path = tmp_path / "data.vw"
-    whole = examples(open_blocks(io.BytesIO(text)))
+    whole = examples(read(io.BytesIO(text)))
     for end in range(5, len(raw), 97):
         path.write_bytes(raw[:end])
-        reader = open_blocks(path, "vw", on_error="skip", block_bytes=500)
+        reader = read(path, "vw", on_error="skip", block_bytes=500)
         found = examples(reader)
         assert reader.problems.count == 1
         assert "expected a whole file" in reader.problems.messages[0]
         same(found, whole[: len(found)])
         with pytest.raises(Malformed, match="expected a whole file"):
-            list(open_blocks(path, "vw"))
+            list(read(path, "vw"))
 
 
 def test_files_globs_lists_and_objects(tmp_path):
@@ -413,16 +413,16 @@ def test_files_globs_lists_and_objects(tmp_path):
         (tmp_path / f"{k}.vw").write_bytes(b"%d |a b" % k)
     everything = [0.0, 1.0, 2.0]
     for source in (f"{tmp_path}/*.vw", [tmp_path / "0.vw", f"{tmp_path}/[12].vw"]):
-        blocks = list(open_blocks(source))
+        blocks = list(read(source))
         assert concatenate(blocks).labels.tolist() == everything
         assert [pathlib.Path(b.file).name for b in blocks] == ["0.vw", "1.vw", "2.vw"]
         assert [b.line for b in blocks] == [1, 1, 1]
     with (tmp_path / "1.vw").open("rb") as file:
-        assert concatenate(open_blocks(file)).labels.tolist() == [1.0]
+        assert concatenate(read(file)).labels.tolist() == [1.0]
     with pytest.raises(FileNotFoundError, match=r"expected a file that is there"):
-        list(open_blocks(f"{tmp_path}/*.svm"))
+        list(read(f"{tmp_path}/*.svm"))
     with pytest.raises(ValueError, match="for all files of a folder"):
-        list(open_blocks(tmp_path))
+        list(read(tmp_path))
 
 
 @pytest.mark.parametrize("how", ["plain", "gzip", "zstd"])
@@ -431,12 +431,12 @@ def test_the_callers_file_stays_open(how, tmp_path):
     path.write_bytes(compressed(VALID["vw"] * 3, how))
     with path.open("rb") as buffered, path.open("rb", buffering=0) as raw, io.BytesIO(path.read_bytes()) as memory:
         for file in (buffered, raw, memory):
-            assert len(concatenate(open_blocks(file, "vw"))) == 10
+            assert len(concatenate(read(file, "vw"))) == 10
             assert not file.closed
     with path.open("r", encoding="latin-1") as text:
-        assert len(concatenate(open_blocks(text, "vw"))) == 10
+        assert len(concatenate(read(text, "vw"))) == 10
     with pytest.raises(ValueError, match="expected a file object opened for reading bytes"):
-        list(open_blocks(io.StringIO("1 | a"), "vw"))
+        list(read(io.StringIO("1 | a"), "vw"))
 
 
 class Endless(io.RawIOBase):
@@ -460,7 +460,7 @@ def test_memory_does_not_grow_with_the_file():
     for lines in (200_000, 1_000_000):  # more than the few blocks whose memory is used in turns
         tracemalloc.start()
         source = Endless(b"1 |a f12345 f777:1.5\n", lines)
-        assert sum(len(block) for block in open_blocks(source, "vw", names=True, bits=10)) == lines
+        assert sum(len(block) for block in read(source, "vw", names=True, bits=10)) == lines
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
@@ -471,7 +471,7 @@ def test_a_block_is_what_the_learner_learns_from():
 
     text = b"1 |a x:2 y\n-1 2 |a y z:0.5 y\n" * 30
     one, two = (Linear(1 << BITS, Settings("squared", alpha=0.1)) for _ in range(2))
-    for block in open_blocks(io.BytesIO(text), bits=BITS, block_bytes=100):
+    for block in read(io.BytesIO(text), bits=BITS, block_bytes=100):
         one.learn(Rows(*block.rows), block.labels, block.importance)
         two.learn(block.matrix(1 << BITS), block.labels, block.importance)
     assert np.array_equal(one.weights, two.weights)
@@ -504,11 +504,11 @@ def test_parsers_run_without_the_interpreters_lock():
 
 def test_columns_are_refused_where_there_are_none():
     with pytest.raises(ValueError, match=r"label, .*: got 'y', expected none for vw"):
-        list(open_blocks(io.BytesIO(b"1 | a"), label="y"))
+        list(read(io.BytesIO(b"1 | a"), label="y"))
 
 
 def test_standard_input():
-    code = "from forel.data import *; b = concatenate(open_blocks('-')); print(b.labels.tolist(), b.file)"
+    code = "from forel.data import *; b = concatenate(read('-')); print(b.labels.tolist(), b.file)"
     done = subprocess.run(
         [sys.executable, "-c", code], input=gzip.compress(b"1 |a b\n-1 |a c"), capture_output=True, check=True
     )
@@ -517,10 +517,10 @@ def test_standard_input():
 
 def test_formats_are_recognised_from_their_first_bytes():
     for text, labels in ((b"1 |a b", [1.0]), (b"-1 3:1 4:1e5 # x|y", [-1.0]), (b"# c\n2 qid:1 1:2\n", [2.0])):
-        assert concatenate(open_blocks(io.BytesIO(text))).labels.tolist() == labels
+        assert concatenate(read(io.BytesIO(text))).labels.tolist() == labels
     with pytest.raises(ValueError, match=r"format: got .*, expected one of vw, svmlight"):
-        list(open_blocks(io.BytesIO(b"hello")))
-    assert list(open_blocks(io.BytesIO(b""), "vw")) == []
+        list(read(io.BytesIO(b"hello")))
+    assert list(read(io.BytesIO(b""), "vw")) == []
 
 
 @pytest.mark.parametrize(
@@ -537,7 +537,7 @@ def test_formats_are_recognised_from_their_first_bytes():
 )
 def test_wrong_options_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}: got"):
-        open_blocks("-", **wrong)
+        read("-", **wrong)
 
 
 # Names.
@@ -546,7 +546,7 @@ def test_wrong_options_are_refused(wrong):
 def test_names_are_the_first_of_their_slots_and_collisions_are_counted():
     lines = [b"1 |a f%d |b:2 g%d:3 | h%d %s\n" % (k, k % 5, k, b"long" * 9) for k in range(60)]
     for bits, size in ((5, 100), (5, 1 << 20), (20, 333)):
-        reader = open_blocks(io.BytesIO(b"".join([*lines, b"1 |bad x:\n"])), "vw", bits=bits, names=True,
+        reader = read(io.BytesIO(b"".join([*lines, b"1 |bad x:\n"])), "vw", bits=bits, names=True,
                              block_bytes=size, on_error="skip")  # fmt: skip
         blocks = concatenate(reader)
         first, met = {}, set()
@@ -565,14 +565,14 @@ def test_names_are_the_first_of_their_slots_and_collisions_are_counted():
 
 
 def test_names_survive_numbers_that_are_read_twice():
-    reader = open_blocks(io.BytesIO(b"1 |a b:1e-40 c\n1 |a d\n"), "vw", names=True)
+    reader = read(io.BytesIO(b"1 |a b:1e-40 c\n1 |a d\n"), "vw", names=True)
     list(reader)
     assert sorted(reader.names[k] for k in reader.names) == ["a^b", "a^c", "a^d"]
     assert reader.names.met == 0
 
 
 def test_ids_are_names_too():
-    reader = open_blocks(io.BytesIO(b"1 3:1 7:1\n1 3:1 1000:1\n"), "svmlight", bits=4, names=True)
+    reader = read(io.BytesIO(b"1 3:1 7:1\n1 3:1 1000:1\n"), "svmlight", bits=4, names=True)
     list(reader)
     assert reader.names[3] == "3"
     assert reader.names[7] == "7"
@@ -605,7 +605,7 @@ def test_ids_of_real_data_are_those_scikit_learn_reads():
 
     path = shared("a9a.svm.gz")
     X, y = load_svmlight_file(str(path), zero_based=False, n_features=123)
-    mine = concatenate(open_blocks(path, zero_based=False))
+    mine = concatenate(read(path, zero_based=False))
     assert np.array_equal(mine.labels, y)
     assert (mine.matrix(123) != X).nnz == 0
 
@@ -615,8 +615,8 @@ def test_ids_of_real_data_are_those_scikit_learn_reads():
 def test_real_lines_give_what_the_twin_gives(name):
     text = gzip.decompress(shared(f"{name}.vw.gz").read_bytes())
     check("vw", b"\n".join(text.split(b"\n")[:300]), bits=22)
-    assert len(concatenate(open_blocks(shared(f"{name}.vw.gz")))) == text.count(b"\n")
-    assert os.path.basename(next(iter(open_blocks(shared(f"{name}.vw.gz")))).file) == f"{name}.vw.gz"
+    assert len(concatenate(read(shared(f"{name}.vw.gz")))) == text.count(b"\n")
+    assert os.path.basename(next(iter(read(shared(f"{name}.vw.gz")))).file) == f"{name}.vw.gz"
 
 
 @given(st.binary(max_size=100), st.integers(0, 255), st.integers(0, 900))

@@ -10,7 +10,7 @@ import pyarrow.feather as feather
 import pytest
 
 import forel
-from forel.data import open_blocks
+from forel.data import read
 from forel.learner.settings import Settings
 from forel.training.scoring import predictions
 
@@ -27,7 +27,7 @@ INDICES = {
 
 
 def learned(source, **reading):
-    reader = open_blocks(source, label="click", bits=12, names=True, **reading)
+    reader = read(source, label="click", bits=12, names=True, **reading)
     list(reader)
     return {reader.names[slot] for slot in reader.names}
 
@@ -48,7 +48,7 @@ def test_an_index_that_is_named_as_a_column_is_one(tmp_path):
     for source in (frame, str(tmp_path / "frame.parquet")):
         assert learned(source, keep=["site", "user"]) == {"site^news", "site^shop", "user"}
         assert "user^1000" in learned(source, categories=["user"])
-        (block,) = open_blocks(source, label="user", bits=12)
+        (block,) = read(source, label="user", bits=12)
         assert block.labels[1] == 37000
         assert learned(source, ignore=["user"]) == {"site^news", "site^shop"}
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.data import buffers, open_blocks
+from forel.data import ReadOptions, buffers, read
 from forel.data.columns import Columns
 from forel.doors.cli.app import app
 from forel.learner.settings import Settings
@@ -53,12 +53,12 @@ CASES = {
 def test_text_without_an_end_is_refused_in_little_memory(case):
     form, start, sentence = CASES[case]
     small = {"csv": b'a,b\n1,"x"\n', "vw": b"1 |a b\n", "svmlight": b"1 2:1\n", "jsonl": b'{"a": 1}\n'}[form]
-    list(open_blocks(io.BytesIO(small), form))  # imports, and compiles, what is needed
+    list(read(io.BytesIO(small), form))  # imports, and compiles, what is needed
     stream = Endless(start=start)
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=sentence) as wrong:
-            list(open_blocks(stream, form, line_limit=LIMIT, block_bytes=1 << 16))
+            list(read(stream, form, line_limit=LIMIT, block_bytes=1 << 16))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -71,31 +71,31 @@ def test_text_without_an_end_is_refused_in_little_memory(case):
 def test_zeros_that_were_compressed_well_are_refused(tmp_path):
     (tmp_path / "zeros.csv.gz").write_bytes(gzip.compress(bytes(4 * LIMIT)))
     with pytest.raises(ValueError, match=r"zeros.csv.gz, line 1: got a header of more than 1,048,576 bytes"):
-        list(open_blocks(tmp_path / "zeros.csv.gz", line_limit=LIMIT))
+        list(read(tmp_path / "zeros.csv.gz", line_limit=LIMIT))
 
 
 def test_limits_unless_another_is_said():
     for form, most in (("vw", 1 << 26), ("jsonl", 1 << 22)):
-        assert open_blocks([], form).options.longest(form) == most
-        assert open_blocks([], form, line_limit=7).options.longest(form) == 7
+        assert read([], form).options.longest_line(form) == most
+        assert read([], form, line_limit=7).options.longest_line(form) == 7
     long = "x" * 5000
     text = (f"1 |a {long}\n" * 3).encode()
-    assert sum(map(len, open_blocks(io.BytesIO(text), "vw", line_limit=6000, block_bytes=100))) == 3
+    assert sum(map(len, read(io.BytesIO(text), "vw", line_limit=6000, block_bytes=100))) == 3
     for size in (1, 100, 1 << 20):
         with pytest.raises(ValueError, match="line 1: got text of more than 4,000 bytes"):
-            list(open_blocks(io.BytesIO(text), "vw", line_limit=4000, block_bytes=size))
+            list(read(io.BytesIO(text), "vw", line_limit=4000, block_bytes=size))
         with pytest.raises(ValueError, match="line 3: got text of more than 4,000 bytes"):
-            list(open_blocks(io.BytesIO(b"1 |a\n1 |b\n" + text), "vw", line_limit=4000, block_bytes=size))
+            list(read(io.BytesIO(b"1 |a\n1 |b\n" + text), "vw", line_limit=4000, block_bytes=size))
     with pytest.raises(ValueError, match="line_limit: got 0"):
-        open_blocks([], line_limit=0)
+        read([], line_limit=0)
 
 
 def test_a_long_object_of_json_is_refused():
     line = json.dumps({f"key{k}": k for k in range(400_000)}).encode() + b"\n"
     assert len(line) > 1 << 22
     with pytest.raises(ValueError, match="line 1: got text of more than 4,194,304 bytes"):
-        list(open_blocks(io.BytesIO(line), "jsonl"))
-    (block,) = open_blocks(io.BytesIO(line), "jsonl", line_limit=1 << 24, bits=26)
+        list(read(io.BytesIO(line), "jsonl"))
+    (block,) = read(io.BytesIO(line), "jsonl", line_limit=1 << 24, bits=26)
     assert block.indices.size > 390_000
 
 
@@ -139,7 +139,7 @@ def test_the_work_of_a_table_grows_as_its_width():
     for reading in ({}, {"label": "c1", "ignore": ["c3"]}, {"names": True}):
 
         def work(columns, reading=reading):
-            return list(open_blocks(io.BytesIO(wide(columns)), "csv", **reading))
+            return list(read(io.BytesIO(wide(columns)), "csv", **reading))
 
         work(50)
         narrow, broad = calls(lambda: work(400)), calls(lambda: work(1600))
@@ -147,7 +147,7 @@ def test_the_work_of_a_table_grows_as_its_width():
     for columns in (100, 400):
         Name.compared = 0
         names = [Name(f"c{k}") for k in range(columns)]
-        chosen = Columns("c1", keep=tuple(f"c{k}" for k in range(columns)), ignore=("c3", "c5"))
+        chosen = Columns(ReadOptions(label="c1", keep=[f"c{k}" for k in range(columns)], ignore=["c3", "c5"]))
         assert len(chosen.features(names)) == columns - 3
         assert Name.compared < 10 * columns
 
@@ -159,7 +159,7 @@ def test_blank_lines_of_a_wide_table_ask_for_no_memory(monkeypatch):
         buffers.Buffers, "empty", lambda self, shape, kind: asked.append(np.prod(shape)) or held(self, shape, kind)
     )
     text = wide(5001) + b"\n" * 200_000 + wide(5001).split(b"\n")[1] + b"\n"
-    blocks = list(open_blocks(io.BytesIO(text), "csv"))
+    blocks = list(read(io.BytesIO(text), "csv"))
     assert [line for block in blocks for line in block.lines] == [2, 3, 4, 200_005]
     assert max(asked) < 1 << 22
 
@@ -167,8 +167,8 @@ def test_blank_lines_of_a_wide_table_ask_for_no_memory(monkeypatch):
 # Quotes.
 
 
-def read(text, block_bytes=1 << 20, **reading):
-    reader = open_blocks(io.BytesIO(text), "csv", label="y", on_error="skip", block_bytes=block_bytes, **reading)
+def lines_read(text, block_bytes=1 << 20, **reading):
+    reader = read(io.BytesIO(text), "csv", label="y", on_error="skip", block_bytes=block_bytes, **reading)
     return [line for block in reader for line in block.lines], reader.problems
 
 
@@ -176,7 +176,7 @@ def read(text, block_bytes=1 << 20, **reading):
 def test_an_open_quote_costs_its_line(block_bytes):
     good = b"1,news\n0,shop\n" * 500
     for opened in (b'1,"open\n', b'"1,x\n', b'0,"open\r\n', b'0,"say ""so\n'):
-        lines, problems = read(b"y,site\n" + good + opened + good, block_bytes)
+        lines, problems = lines_read(b"y,site\n" + good + opened + good, block_bytes)
         assert lines == [k for k in range(2, 2003) if k != 1002]
         assert problems.count == 1
         assert "line 1002: got an open quote in '" in problems.messages[0]
@@ -186,7 +186,7 @@ def test_an_open_quote_costs_its_line(block_bytes):
 @pytest.mark.parametrize("block_bytes", [1, 50, 1 << 12])
 def test_a_quote_that_a_later_one_closes_costs_its_line(block_bytes):
     text = b'y,site\n1,"open\n0,shop\n1,"news"\n0,"two\nlines"\n1,x\n'
-    lines, problems = read(text, block_bytes)
+    lines, problems = lines_read(text, block_bytes)
     assert lines == [3, 4, 5, 6]
     assert problems.count == 1
     assert problems.messages[0].startswith("stream, line 2: got ")
@@ -196,8 +196,8 @@ def test_a_quote_reaches_a_megabyte_and_no_further():
     inside = b"x" * 999 + b"\n"
     whole = b'y,site\n1,"' + inside * 1000 + b'"\n0,a\n'
     for size in (1 << 16, 1 << 21):
-        assert read(whole, size)[0] == [2, 3]
-        lines, problems = read(b'y,site\n1,"' + inside * 1100 + b'"\n0,a\n', size)
+        assert lines_read(whole, size)[0] == [2, 3]
+        lines, problems = lines_read(b'y,site\n1,"' + inside * 1100 + b'"\n0,a\n', size)
         assert lines[-1] == 2 + 1101
         assert problems.count > 1000
         assert "line 2: got an open quote" in problems.messages[0]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from forel.data import Malformed, concatenate, open_blocks
+from forel.data import Malformed, concatenate, read
 from forel.data.pipeline import in_order, ordered_blocks
 from forel.learner.linear import Linear, Rows, Settings
 
@@ -33,8 +33,8 @@ def learned(reader, threads):
 @pytest.mark.parametrize("block_bytes", [1, 100, 4096, 1 << 20])
 def test_threads_and_blocks_do_not_change_a_bit(tmp_path, threads, block_bytes):
     path = write(tmp_path / "a.vw")
-    whole = learned(open_blocks(path, bits=10), 0)
-    assert learned(open_blocks(path, bits=10, block_bytes=block_bytes), threads) == whole
+    whole = learned(read(path, bits=10), 0)
+    assert learned(read(path, bits=10, block_bytes=block_bytes), threads) == whole
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
@@ -45,10 +45,10 @@ def test_problems_and_names_come_in_order(tmp_path, threads):
     table = tmp_path / "d.csv"
     table.write_text("x,y\n1,2\n3\n")
     options = {"bits": 12, "names": True, "on_error": "skip"}
-    twin = open_blocks([one, cut, two, table], **options)
+    twin = read([one, cut, two, table], **options)
     whole = concatenate(twin)
     for names in (True, False):
-        reader = open_blocks([one, cut, two, table], **options | {"names": names, "block_bytes": 500})
+        reader = read([one, cut, two, table], **options | {"names": names, "block_bytes": 500})
         found = concatenate(ordered_blocks(reader, threads))
         assert found.indices.tobytes() == whole.indices.tobytes()
         assert (reader.problems.count, reader.problems.messages) == (twin.problems.count, twin.problems.messages)
@@ -59,7 +59,7 @@ def test_problems_and_names_come_in_order(tmp_path, threads):
 def test_the_first_error_of_the_file_is_raised_after_the_blocks_before(tmp_path, threads):
     path = write(tmp_path / "a.vw", bad=(100, 101, 350))
     sizes = []
-    blocks = ordered_blocks(open_blocks(path, block_bytes=300), threads)
+    blocks = ordered_blocks(read(path, block_bytes=300), threads)
     with pytest.raises(Malformed, match="line 101, column 8"):
         sizes.extend(map(len, blocks))
     assert 90 < sum(sizes) <= 100

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from forel.data import Block, Malformed, Problems, concatenate, open_blocks
+from forel.data import Block, Malformed, Problems, concatenate, read
 from forel.data.cached import Writer, cache_in
 from forel.learner.linear import Settings
 from forel.training.passes import write_cache
@@ -24,8 +24,8 @@ def whole(tmp_path_factory):
     return (folder / "c").read_bytes()
 
 
-def read(path):
-    return concatenate(open_blocks(path, bits=BITS))
+def whole_block(path):
+    return concatenate(read(path, bits=BITS))
 
 
 def test_every_flipped_byte_is_a_sentence(whole, tmp_path):
@@ -33,7 +33,7 @@ def test_every_flipped_byte_is_a_sentence(whole, tmp_path):
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
         with pytest.raises(ValueError, match=r"c\.cache"):
-            read(path)
+            whole_block(path)
 
 
 def test_a_file_cut_or_extended_anywhere_is_a_sentence(whole, tmp_path):
@@ -42,14 +42,14 @@ def test_a_file_cut_or_extended_anywhere_is_a_sentence(whole, tmp_path):
     for other in others:
         path.write_bytes(other)
         with pytest.raises(ValueError, match=r"c\.cache"):
-            read(path)
+            whole_block(path)
 
 
 def test_a_file_cut_while_it_is_read_is_a_sentence(whole, tmp_path):
     path = tmp_path / "c.cache"
     for size in (0, 20, 200):
         path.write_bytes(whole)
-        blocks = iter(open_blocks(path, bits=BITS))
+        blocks = iter(read(path, bits=BITS))
         next(blocks)
         os.truncate(path, size)
         with pytest.raises(Malformed, match=r"c\.cache, line 1: got .* expected a whole cache; make it again"):
@@ -59,8 +59,8 @@ def test_a_file_cut_while_it_is_read_is_a_sentence(whole, tmp_path):
 def test_a_file_replaced_while_it_is_read_is_read_to_its_end(whole, tmp_path):
     path = tmp_path / "c.cache"
     path.write_bytes(whole)
-    expected = read(path)
-    blocks = iter(open_blocks(path, bits=BITS))
+    expected = whole_block(path)
+    blocks = iter(read(path, bits=BITS))
     first = next(blocks)
     (tmp_path / "other").write_bytes(b"something else")
     os.replace(tmp_path / "other", path)
@@ -101,7 +101,7 @@ def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, said)
     written(path)
     assert train(path, Settings(alpha=1.0)).rows == 2
     written(path, **parts)
-    for way in (lambda: read(path), lambda: train(path, Settings(alpha=1.0))):
+    for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
         with pytest.raises(Malformed, match=rf"c\.cache, line 1: got {re.escape(said)}.*, expected a whole cache"):
             way()
 
@@ -110,14 +110,14 @@ def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, said)
 def test_a_cache_that_does_not_say_how_it_was_made_is_a_sentence(tmp_path, told):
     path = tmp_path / "c.cache"
     written(path, told)
-    for way in (lambda: read(path), lambda: train(path, Settings(alpha=1.0))):
+    for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
         with pytest.raises(ValueError, match=r"c\.cache"):
             way()
 
 
 def test_a_label_may_be_missing(tmp_path):
     written(tmp_path / "c", labels=np.float32([np.nan, 1]))
-    assert np.isnan(read(tmp_path / "c").labels).tolist() == [True, False]
+    assert np.isnan(whole_block(tmp_path / "c").labels).tolist() == [True, False]
 
 
 def test_a_cache_of_another_version_or_in_a_stream_says_so(whole, tmp_path):
@@ -131,11 +131,11 @@ def test_a_cache_of_another_version_or_in_a_stream_says_so(whole, tmp_path):
     with pytest.raises(
         Malformed, match="got a cache of another version, expected one that this version of forel wrote"
     ):
-        read(path)
+        whole_block(path)
     path.write_bytes(gzip.compress(whole))
     for source in (path, io.BytesIO(whole)):
         with pytest.raises(Malformed, match="got a cache in a stream or compressed, expected it as a file"):
-            read(source)
+            whole_block(source)
 
 
 def test_a_cache_closes_its_file(whole, tmp_path):
@@ -147,5 +147,5 @@ def test_a_cache_closes_its_file(whole, tmp_path):
     for _ in range(5):
         with path.open("rb") as file:
             assert cache_in(file, "c").totals["rows"] == 30
-        read(path)
+        whole_block(path)
     assert len(os.listdir("/proc/self/fd")) == before

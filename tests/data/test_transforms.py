@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forel.data import open_blocks, slot
+from forel.data import read, slot
 from forel.data.transforms import buckets, logarithms
 from twins import examples, same
 
@@ -49,7 +49,7 @@ def test_every_form_has_the_same_features():
     lines = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
     words = ["2..4", "-4..-8", "0"]
     for source in (ROWS, io.BytesIO(text.encode()), io.BytesIO(lines), pa.Table.from_pylist(ROWS)):
-        reader = open_blocks(source, bits=18, bucket=["p"], log=["q"], names=True)
+        reader = read(source, bits=18, bucket=["p"], log=["q"], names=True)
         wanted = []
         for row, word in zip(ROWS, words, strict=True):
             found = {slot(word, "p", 18): 1.0, slot(row["c"], "c", 18): 1.0}
@@ -62,11 +62,11 @@ def test_every_form_has_the_same_features():
 
 def test_what_is_no_number_is_a_sentence():
     with pytest.raises(ValueError, match=r"log: got 'column c of type string', expected numbers"):
-        list(open_blocks(pa.Table.from_pylist(ROWS), log=["c"]))
-    reader = open_blocks(ROWS, bucket=["c"], on_error="skip")
+        list(read(pa.Table.from_pylist(ROWS), log=["c"]))
+    reader = read(ROWS, bucket=["c"], on_error="skip")
     assert list(reader) == []
     assert reader.problems.messages[0] == "dicts, line 1, column 'c': got str 'x', expected a number, or null"
-    reader = open_blocks(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", bucket=["c"], on_error="skip")
+    reader = read(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", bucket=["c"], on_error="skip")
     assert sum(map(len, reader)) == 1
     assert "line 2, column 'c': got 'x', expected a number" in reader.problems.messages[0]
     for wrong, said in [
@@ -76,13 +76,13 @@ def test_what_is_no_number_is_a_sentence():
         ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket: got 'p', expected one of these"),
     ]:
         with pytest.raises(ValueError, match=said):
-            list(open_blocks(pa.Table.from_pylist(ROWS), **wrong))
+            list(read(pa.Table.from_pylist(ROWS), **wrong))
     with pytest.raises(ValueError, match="none for vw, which has no columns"):
-        list(open_blocks(io.BytesIO(b"1 |a b"), log=["a"]))
+        list(read(io.BytesIO(b"1 |a b"), log=["a"]))
 
 
 def test_a_table_need_not_have_the_label_it_is_asked_for():
     table = pa.table({"a": [1.0]})
     for source in (table, io.BytesIO(b"a\n1\n")):
-        (block,) = open_blocks(source, "csv" if source is not table else "auto", label="y", unlabelled=True)
+        (block,) = read(source, "csv" if source is not table else "auto", label="y", unlabelled=True)
         assert np.isnan(block.labels).all()

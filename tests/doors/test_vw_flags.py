@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.data import Names, open_blocks, slot
+from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.constant import with_constant
 from forel.doors.cli.app import app
@@ -121,8 +121,6 @@ def test_a_row_has_the_constants_slot_once():
 
 def test_constants_are_read_where_they_are_asked_for():
     names = Names(10)
-    (block,) = open_blocks(
-        io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"]
-    )
+    (block,) = read(io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"])
     assert np.diff(block.indptr).tolist() == [6, 1]
     assert "Constant" in {names[k] for k in names}

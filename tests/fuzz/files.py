@@ -20,7 +20,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from forel.data import Block, Problems, concatenate, open_blocks
+from forel.data import Block, Problems, concatenate, read
 from forel.data.cached import Writer
 from forel.store import load
 from forel.store.files import text_of
@@ -42,7 +42,7 @@ PARTS = ("indptr", "indices", "values", "labels", "importance")
 def digest(path):
     """Return what a file says, as numbers to compare."""
     if path.suffix == ".cache":
-        block = concatenate(open_blocks(path, bits=BITS))
+        block = concatenate(read(path, bits=BITS))
         return [zlib.crc32(getattr(block, part).tobytes()) for part in PARTS]
     stored = load(path)
     if "reading" in stored.extra:
@@ -198,7 +198,7 @@ def change_array(rng, arrays, name):
 
 def forged_cache(rng, source, path):
     """Write a cache whose arrays say what no source says."""
-    block = concatenate(open_blocks(source, bits=BITS))
+    block = concatenate(read(source, bits=BITS))
     arrays = {part: getattr(block, part).copy() for part in PARTS}
     done = change_array(rng, arrays, rng.choice(PARTS))
     with path.open("wb") as file:

@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 
-from forel.data import open_blocks
+from forel.data import read
 from tests.fuzz.command import command
 
 BITS = 9
@@ -66,8 +66,8 @@ def json_lines(data, size, same):
             except (ValueError, RecursionError):
                 bad += 1
     options = {"bits": BITS, "label": "y", "importance": "w", "on_error": "skip"}
-    expected = open_blocks(list(dicts.values()), **options)
-    found = open_blocks(io.BytesIO(data), "jsonl", block_bytes=size, **options)
+    expected = read(list(dicts.values()), **options)
+    found = read(io.BytesIO(data), "jsonl", block_bytes=size, **options)
     blocks = list(found)
     same.same(same.examples(blocks), same.examples(expected))
     assert found.problems.count == expected.problems.count + bad

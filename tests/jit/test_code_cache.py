@@ -426,10 +426,10 @@ CODE = """
 import json, sys
 import numpy as np
 from forel.learner.linear import Linear, Settings
-from forel.data import open_blocks
+from forel.data import read
 import io
 text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 50
-block = next(iter(open_blocks(io.BytesIO(text), bits=10)))
+block = next(iter(read(io.BytesIO(text), bits=10)))
 model = Linear(1 << 10, Settings(l1=0.1))
 margins = model.progress(block.matrix(1 << 10), block.labels)
 told = [margins.tobytes().hex(), model.weights.tobytes().hex(), block.indices.tobytes().hex()]

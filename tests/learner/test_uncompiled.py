@@ -16,7 +16,7 @@ from forel.learner.kernels import plain
 EVERYTHING = """
 import io, json, sys
 import numpy as np
-from forel.data import open_blocks
+from forel.data import read
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.doors.river import LinearClassifier
@@ -30,10 +30,10 @@ for text, options in (
     (SVM * 3, {}),
     (CSV, {"label": "label", "categories": ("city",)}),
 ):
-    for block in open_blocks(io.BytesIO(text), bits=10, **options):
+    for block in read(io.BytesIO(text), bits=10, **options):
         told += [block.indptr.tolist(), block.indices.tolist(), block.values.tolist(), block.labels.tolist()]
 text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 5
-block = next(iter(open_blocks(io.BytesIO(text), bits=10)))
+block = next(iter(read(io.BytesIO(text), bits=10)))
 matrix = block.matrix(1 << 10)
 model = Linear(1 << 10, Settings(l1=0.1))
 told += [model.progress(matrix, block.labels).ravel().tolist(), model.margins(matrix).ravel().tolist()]

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from scipy import sparse
 
 import forel
-from forel.data import Names, open_blocks, slot
+from forel.data import Names, read, slot
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
@@ -214,19 +214,19 @@ def test_what_is_no_model_is_refused(tmp_path):
 # Names
 
 
-def read(block_bytes):
+def reader_of(block_bytes):
     lines = b"".join(b"1 |a x%d y\xff%d\n" % (k % 40, k) for k in range(100))
     import io
 
-    reader = open_blocks(io.BytesIO(lines), bits=12, names=True, block_bytes=block_bytes)
+    reader = read(io.BytesIO(lines), bits=12, names=True, block_bytes=block_bytes)
     list(reader)
     return reader.names
 
 
 def test_names_survive_in_whatever_blocks_they_were_read(tmp_path):
-    model, names = Linear(1 << 12, Settings()), read(1 << 20)
+    model, names = Linear(1 << 12, Settings()), reader_of(1 << 20)
     save(tmp_path / "a", model, names=names)
-    save(tmp_path / "b", model, names=read(100))
+    save(tmp_path / "b", model, names=reader_of(100))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     again = load(tmp_path / "a").names
     assert [(k, again[k]) for k in again] == [(k, names[k]) for k in names]
@@ -330,7 +330,7 @@ def test_weights_that_half_precision_cannot_hold_are_refused(interpreted):
 
 
 def test_serving_files_have_the_names_of_their_weights_only(interpreted, tmp_path):
-    names = read(1 << 20)
+    names = reader_of(1 << 20)
     model = Linear(1 << 12, Settings())
     at = slot("x3", "a", bits=12)
     model.learn(sparse.csr_array(([1.0], ([0], [at])), shape=(1, 1 << 12)), [1])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from forel.data import Block, Malformed, Place, Problems, concatenate, open_blocks
+from forel.data import Block, Malformed, Place, Problems, ReadOptions, concatenate, read
 from forel.data.cached import Writer, cache_in
 from forel.data.clicks import write_clicks
 from forel.doors.cli.app import app
@@ -141,7 +141,7 @@ def test_problems_of_reading_are_counted_once_and_kept(folder, tmp_path):
         assert (trained.problems.count, trained.model.rounds) == (2, 4)
     with pytest.raises(Malformed, match="line 2, column 8"):
         train(source, SETTINGS, bits=8, cache=tmp_path / "c")
-    reader = open_blocks(tmp_path / "c", bits=8)
+    reader = read(tmp_path / "c", bits=8)
     assert len(concatenate(reader)) == 3
     assert reader.problems.count == 1
 
@@ -169,13 +169,13 @@ def test_a_cache_cut_or_changed_anywhere_is_noticed(folder, tmp_path):
     source = tmp_path / "a.vw"
     source.write_bytes(b"".join((folder / "a.vw").read_bytes().splitlines(keepends=True)[:20]))
     write_cache(source, path, bits=10, block_bytes=2000)
-    expected = concatenate(open_blocks(path, bits=10))
+    expected = concatenate(read(path, bits=10))
     state = train(source, SETTINGS, bits=10).model.state.tobytes()
     whole = path.read_bytes()
     for size in (*range(0, len(whole), 97), len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"c\.cache"):  # too short to be known as a cache, or known not to be whole
-            list(open_blocks(path, bits=10))
+            list(read(path, bits=10))
     with pytest.warns(RuntimeWarning, match="expected a whole cache; make it again"):
         again = train(source, SETTINGS, bits=10, cache=path)
     assert again.model.state.tobytes() == state
@@ -184,7 +184,7 @@ def test_a_cache_cut_or_changed_anywhere_is_noticed(folder, tmp_path):
     for place in rng.integers(0, len(whole), 300):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
         try:
-            found = concatenate(open_blocks(path, bits=10))
+            found = concatenate(read(path, bits=10))
         except ValueError as wrong:
             assert "c.cache" in str(wrong)  # noqa: PT017
         else:  # a byte that says nothing
@@ -194,15 +194,15 @@ def test_a_cache_cut_or_changed_anywhere_is_noticed(folder, tmp_path):
 def test_a_cache_is_read_as_it_was_written_or_not_at_all(folder, tmp_path):
     path = tmp_path / "c.cache"
     write_cache(folder / "a.csv", path, bits=10, label="click")
-    assert len(concatenate(open_blocks(path, bits=10))) == 400
-    assert len(concatenate(open_blocks(path, bits=10, label="click"))) == 400
+    assert len(concatenate(read(path, bits=10))) == 400
+    assert len(concatenate(read(path, bits=10, label="click"))) == 400
     for options, said in [
         ({}, "bits: got 22, expected 10, as .*c.cache was made with"),
         ({"bits": 10, "label": "y"}, "label: got 'y', expected 'click'"),
         ({"bits": 10, "names": True}, "names: got True, expected False"),
     ]:
         with pytest.raises(ValueError, match=said):
-            list(open_blocks(path, **options))
+            list(read(path, **options))
 
 
 def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
@@ -252,7 +252,7 @@ def test_without_room_for_a_cache_every_pass_reads_the_source(folder, tmp_path, 
 
 
 def test_stopping_in_a_pass_leaves_no_file(folder, tmp_path):
-    with Passes(folder / "a.vw", {"block_bytes": 5000}, 2, tmp_path / "c") as passes:
+    with Passes(folder / "a.vw", ReadOptions(block_bytes=5000), 2, tmp_path / "c") as passes:
         next(passes.blocks(1, Problems()))
         assert len(list(tmp_path.iterdir())) == 1
     assert not list(tmp_path.iterdir())

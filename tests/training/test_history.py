@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forel.data import concatenate, open_blocks
+from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.learner.linear import Linear, Rows, Settings
 from forel.losses import Logistic
@@ -40,7 +40,7 @@ def followed(file, probes=None, **options):
 
 def test_losses_are_those_of_the_rows_before_each_point(file):
     trained, history, margins = followed(file, holdout=5)
-    labels = (concatenate(open_blocks(file, bits=14)).labels + 1) / 2
+    labels = (concatenate(read(file, bits=14)).labels + 1) / 2
     each, learned = Logistic()(margins.astype(float), labels), np.arange(1, 3001) % 5 != 0
     mine, held = each[learned], each[~learned]
     curves = history.curves["loss"]
@@ -68,7 +68,7 @@ def test_points_come_ever_more_rarely_and_only_of_the_first_pass(file):
 
 def test_proofs_are_those_of_a_model_of_so_many_rows(file):
     _, history, _ = followed(file, probes={"proof": proofs}, certified=True)
-    whole = concatenate(open_blocks(file, bits=14))
+    whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
     for k, rows in enumerate(curves["regret"].rows):
         twin = Linear(1 << 14, SETTINGS, certified=True)

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from forel.data import Malformed, concatenate, open_blocks
+from forel.data import Malformed, concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.place import Place
 from forel.learner.linear import Settings
@@ -96,9 +96,9 @@ def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
     monkeypatch.setattr("forel.data.dicts.ENTRIES", 1000)
     size = 20_000 if name == "b.csv" else 3000
     options = {"bits": 10, "block_bytes": size, "label": {"b.csv": "click", "d.jsonl": "y"}.get(name)}
-    blocks = list(open_blocks([folder / name, folder / name], **options))
+    blocks = list(read([folder / name, folder / name], **options))
     for k in (0, 1, len(blocks) // 2 - 1, len(blocks) // 2, len(blocks) - 1):
-        reader = open_blocks([folder / name, folder / name], **options)
+        reader = read([folder / name, folder / name], **options)
         rest = list(type(reader)(reader.source, reader.options, reader.problems, None, blocks[k].after))
         for part in ("indices", "values", "labels", "importance"):
             mine, theirs = getattr(concatenate(rest), part), getattr(concatenate(blocks[k + 1 :]), part)
@@ -332,7 +332,7 @@ def test_the_command_without_room_or_rights_says_so_and_the_older_model_stays(fo
 
 
 def test_names_of_blocks_ahead_are_kept_once(folder):
-    reader = open_blocks(folder / "a.vw", bits=8, names=True, block_bytes=5000)
+    reader = read(folder / "a.vw", bits=8, names=True, block_bytes=5000)
     blocks = list(reader)
     expected = [a.tobytes() for a in reader.names.packed()]
     again = type(reader)(reader.source, reader.options, reader.problems, reader.names, blocks[3].after)

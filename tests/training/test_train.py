@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import forel
-from forel.data import Malformed, concatenate, open_blocks
+from forel.data import Malformed, concatenate, read
 from forel.data.clicks import clicks, write_clicks
 from forel.doors.sklearn import FTRLClassifier
 from forel.learner.linear import Linear, Rows, Settings
@@ -66,7 +66,7 @@ def test_the_command_the_function_and_the_estimator_are_one_model(folder, tmp_pa
     assert done.returncode == 0, done.stderr
     mine = load(path).model
     assert mine.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16, passes=2).model.state.tobytes()
-    whole = concatenate(open_blocks(folder / "a.vw", bits=16))
+    whole = concatenate(read(folder / "a.vw", bits=16))
     estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2).fit(whole.matrix(1 << 16), whole.labels)
     assert mine.state.tobytes() == estimator._model.state.tobytes()
     assert mine.weights.tobytes() == estimator.coef_.tobytes()
@@ -163,7 +163,7 @@ def test_the_last_rows_may_be_held_out(folder, tmp_path):
 def test_holdout_is_the_model_of_the_rows_before(folder):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout=5)
     assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)
-    whole = concatenate(open_blocks(folder / "a.vw", bits=16))
+    whole = concatenate(read(folder / "a.vw", bits=16))
     kept = np.arange(1, 3001) % 5 != 0
     model = Linear(1 << 16, SETTINGS)
     model.learn(whole.matrix(1 << 16)[kept], (whole.labels[kept] + 1) / 2)
@@ -184,7 +184,7 @@ def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
     trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
     twin = Linear(1 << 8, Settings(loss))
-    for block, y in zip(open_blocks(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
+    for block, y in zip(read(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
         twin.learn(Rows(*block.rows), [y])
     assert trained.model.state.tobytes() == twin.state.tobytes()
 

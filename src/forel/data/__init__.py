@@ -22,7 +22,7 @@ is an error: a line without a bar, a third number before the bar, a feature with
 Bytes up to 32 separate words. NaN and infinity are errors everywhere, also where only float32 cannot hold a number.
 
 >>> import io
->>> reader = open_blocks(io.BytesIO(b"1 |city Rome | price:3\n1 |city Oslo | price:x\n"), on_error="skip", names=True)
+>>> reader = read(io.BytesIO(b"1 |city Rome | price:3\n1 |city Oslo | price:x\n"), on_error="skip", names=True)
 >>> [block.values.tolist() for block in reader]
 [[1.0, 3.0]]
 >>> reader.problems.messages
@@ -34,10 +34,21 @@ Bytes up to 32 separate words. NaN and infinity are errors everywhere, also wher
 from forel.data.block import Block, concatenate
 from forel.data.hashing import cross_slot, slot
 from forel.data.names import Names
+from forel.data.options import ReadOptions
 from forel.data.place import Place
 from forel.data.problems import Malformed, Problems
-from forel.data.reading import Reader, open_blocks
+from forel.data.reading import Reader, read
 
 __all__ = [
-    "Block", "Malformed", "Names", "Place", "Problems", "Reader", "concatenate", "cross_slot", "open_blocks", "slot",
+    "Block",
+    "Malformed",
+    "Names",
+    "Place",
+    "Problems",
+    "ReadOptions",
+    "Reader",
+    "concatenate",
+    "cross_slot",
+    "read",
+    "slot",
 ]  # fmt: skip

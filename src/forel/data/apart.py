@@ -18,8 +18,8 @@ __all__ = ["Apart"]
 class Apart:
     """The step that crosses nothing, and keeps the namespace and the name of every feature instead.
 
-    >>> from forel.data import open_blocks
-    >>> (block,) = open_blocks([{"city": "Rome", "price": 3.0}], words=True)
+    >>> from forel.data import read
+    >>> (block,) = read([{"city": "Rome", "price": 3.0}], words=True)
     >>> block.words
     ((b'city', b'Rome'), (b'', b'price'))
     """

@@ -5,15 +5,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from forel.data.columns import Columns
 from forel.data.delimited import delimited
+from forel.data.options import ReadOptions
 from forel.data.problems import Problems
-from forel.data.reading import open_blocks
+from forel.data.reading import read
 from forel.data.recognise import SUFFIXES, recognise
-from forel.data.sources import LONGEST, expand, opened
+from forel.data.sources import expand, opened
 from forel.data.tables import arrow_batches, numbered, parquet_batches
 from forel.data.writing import WRITERS
 from forel.validation import refuse
@@ -47,10 +48,10 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
 
     Parameters
     ----------
-    source : as :func:`forel.data.open_blocks` takes it; for Parquet and Arrow one file with columns
+    source : as :func:`forel.data.read` takes it; for Parquet and Arrow one file with columns
     path : of the file to write; compressed where it ends with .gz
     to : one of vw, svmlight, jsonl, parquet, arrow; "auto" looks at the name
-    reading : arguments of ``open_blocks``, such as ``label``, ``bits`` and ``on_error``
+    reading : arguments of ``read``, such as ``label``, ``bits`` and ``on_error``
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.vw"
@@ -62,12 +63,11 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     name = os.fspath(path)
     chosen = SUFFIXES.get(name.lower().removesuffix(".gz").rpartition(".")[2], "") if to == "auto" else to
     if chosen in COLUMNAR:
-        return _columns(source, name, chosen, reading)
+        return _columns(source, name, chosen, ReadOptions().updated(reading))
     if chosen not in WRITERS:
         raise refuse("to", chosen or name, f"one of {', '.join((*WRITERS, *COLUMNAR))}")
-    wanted = {"tags": True, "words": True, "bits": 31} if chosen != "svmlight" else {"tags": True}
-    reading = wanted | reading
-    reader = open_blocks(source, **reading)
+    options = ReadOptions(tags=True) if chosen == "svmlight" else ReadOptions(tags=True, words=True, bits=31)
+    reader = read(source, options=options.updated(reading))
     rows, lost = 0, Counter[str]()
     with _replacing(name) as part, (gzip.open if name.endswith(".gz") else open)(part, "wb") as file:
         for block in reader:
@@ -79,28 +79,25 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     return Converted(rows, {what: times for what, times in lost.items() if times}, reader.problems)
 
 
-def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Converted:
+def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if name.endswith(".gz"):
         raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
-    label, importance, keep = (reading.get(what) for what in ("label", "importance", "keep"))
-    columns = Columns(label, importance, keep, tuple(reading.get("ignore", ())))
+    columns = Columns(replace(options, categories=(), log=(), bucket=()))
     given = source if isinstance(source, list | tuple) else [source]
     files = [file for one in given for file in expand(one)]
     if len(files) != 1:
         raise refuse("source", f"{len(files)} files", f"one file with columns for {to}")
-    problems = Problems(reading.get("on_error", "raise"))
+    problems = Problems(options.on_error)
     rows = 0
     with _replacing(name) as part, ExitStack() as held, opened(files[0]) as stream:
-        form = reading.get("format", "auto")
-        form = recognise(files[0], stream.peek(1 << 12)) if form == "auto" else form
+        form = recognise(files[0], stream.peek(1 << 12)) if options.format == "auto" else options.format
         if form not in TABLES:
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
         writer, schema = None, None
-        limit = reading.get("line_limit") or LONGEST
-        for batch in _batches(stream, form, tuple(reading.get("categories", ())), problems, files[0], limit):
+        for batch in _batches(stream, form, options, problems, files[0]):
             used = columns.features(batch.schema.names)
             batch = batch.select([n for n in batch.schema.names if n in (*used, columns.label, columns.importance)])
             if writer is None:
@@ -116,14 +113,12 @@ def _columns(source: Any, name: str, to: str, reading: dict[str, Any]) -> Conver
     return Converted(rows, {}, problems)
 
 
-def _batches(
-    stream: Any, form: str, categories: tuple[str, ...], problems: Problems, file: str, limit: int
-) -> Iterator[Any]:
+def _batches(stream: Any, form: str, options: ReadOptions, problems: Problems, file: str) -> Iterator[Any]:
     if form in COLUMNAR:
         opener = parquet_batches if form == "parquet" else arrow_batches
         yield from (batch for batch, _ in numbered(opener(stream), f"{form} file", problems, file))
         return
-    kinds = dict.fromkeys(categories, "category")
+    kinds, limit = dict.fromkeys(options.categories, "category"), options.longest_line(form)
     for batch, _ in delimited(stream, "," if form == "csv" else "\t", kinds, 1 << 20, problems, file, limit):
         yield _as_text(batch)
 

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from typing import Any
 
-from forel.data.columns import repeated
+from forel.data.options import repeated
 from forel.data.problems import Malformed, shown
 from forel.data.sources import BROKEN, LONGEST, too_long
 from forel.validation import refuse

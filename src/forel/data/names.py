@@ -23,8 +23,8 @@ class Names:
     ----------
     bits : of the slots; four bytes are kept for each, and the bytes of each first name
 
-    >>> from forel.data import open_blocks, slot
-    >>> reader = open_blocks([{"colour": "red", "size": 2.0}], names=True)
+    >>> from forel.data import read, slot
+    >>> reader = read([{"colour": "red", "size": 2.0}], names=True)
     >>> blocks = list(reader)
     >>> reader.names[slot("red", "colour")], len(reader.names), reader.names.met
     ('colour^red', 2, 0)

@@ -32,12 +32,12 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
 
     Parameters
     ----------
-    reader : of :func:`forel.data.open_blocks`; names are kept in order of their first use, by one thread
+    reader : of :func:`forel.data.read`; names are kept in order of their first use, by one thread
     threads : how many parse; 0 for all work in the caller's thread, None for what suits the machine
 
     >>> import io
-    >>> from forel.data import open_blocks
-    >>> reader = open_blocks(io.BytesIO(b"1 |a x\n-1 |a y\n"), block_bytes=8)
+    >>> from forel.data import read
+    >>> reader = read(io.BytesIO(b"1 |a x\n-1 |a y\n"), block_bytes=8)
     >>> [block.labels.tolist() for block in ordered_blocks(reader, threads=2)]
     [[1.0], [-1.0]]
     """

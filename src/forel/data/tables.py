@@ -153,7 +153,7 @@ def _grows(before: Any, after: Any) -> bool:
 
 def features_of(schema: Any, columns: Columns) -> list[str]:
     """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
-    named = {*(columns.keep or ()), *columns.kinds}
+    named = {*(columns.options.keep or ()), *columns.kinds}
     try:
         index = (schema.pandas_metadata or {}).get("index_columns", ())
         hidden = {name for name in index if isinstance(name, str)} - named

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from forel.data import Block, Malformed, Names, Place, Problems, Reader, open_blocks
+from forel.data import Block, Malformed, Names, Place, Problems, Reader, ReadOptions, read
 from forel.data.cached import HEAD, Cache, Writer, begins_cache, cache_in
 from forel.data.constant import name_constant, with_constant
 from forel.data.kinds import Kinds
@@ -23,7 +23,7 @@ from forel.store.files import beside
 from forel.store.locks import lock
 from forel.validation import refuse
 
-__all__ = ["Passes", "Unwritten", "made_with", "once", "write_cache"]
+__all__ = ["Passes", "Unwritten", "cached_options", "once", "write_cache"]
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
@@ -35,13 +35,13 @@ class Passes:
 
     Parameters
     ----------
-    source : as :func:`forel.data.open_blocks` takes it
-    reading : arguments of ``open_blocks``; with ``tags``, which are not in a cache, every pass reads the source
+    source : as :func:`forel.data.read` takes it
+    options : of reading; with ``tags``, which are not in a cache, every pass reads the source
     number : of passes
     path : of a cache to be kept, and used where it is there already; None for one without a name, gone at the end
     threads : that parse
 
-    >>> with Passes(iter([{"x": 1.0}, {"x": 2.0}]), {}, number=2) as passes:
+    >>> with Passes(iter([{"x": 1.0}, {"x": 2.0}]), ReadOptions(), number=2) as passes:
     ...     for turn in (1, 2):
     ...         print([block.values.tolist() for block in passes.blocks(turn, Problems())])
     [[1.0, 2.0]]
@@ -49,7 +49,7 @@ class Passes:
     """
 
     source: Any
-    reading: Mapping[str, Any]
+    options: ReadOptions
     number: int
     path: Path | None = None
     threads: int | None = None
@@ -58,7 +58,7 @@ class Passes:
 
     def __post_init__(self) -> None:
         # Not in a cache, which is the same for models with and without; blocks get it when they come from there.
-        self._reader = open_blocks(self.source, **{**self.reading, "names": False, "constant": False})
+        self._reader = read(self.source, options=replace(self.options, names=False, constant=False))
         if self.number > 1 and self._reader.options.tags and once(self.source):
             raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
         if self.path is not None:
@@ -78,7 +78,7 @@ class Passes:
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
         blocks = self._blocks(turn, reader)
-        if not self.reading.get("constant"):
+        if not self.options.constant:
             yield from blocks
         else:
             if names is not None:
@@ -126,20 +126,20 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
 
     Parameters
     ----------
-    source : as :func:`forel.data.open_blocks` takes it
+    source : as :func:`forel.data.read` takes it
     path : of the cache; an older one is replaced by a whole one
     threads : that parse
-    reading : arguments of ``open_blocks``
+    reading : arguments of ``read``
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.cache"
     >>> cache = write_cache([{"x": 1.0}, {"x": 2.0}], path, bits=10)
-    >>> cache.totals["rows"], [block.values.tolist() for block in open_blocks(path, bits=10)]
+    >>> cache.totals["rows"], [block.values.tolist() for block in read(path, bits=10)]
     (2, [[1.0, 2.0]])
     """
     if os.path.exists(path) and not _begins(path):
         raise refuse("output", os.fspath(path), "a cache, or the name of a file that is not there")
-    reader = open_blocks(source, **{**reading, "constant": False})
+    reader = read(source, **{**reading, "constant": False})
     with ExitStack() as held:
         draft, none = _Draft(path, reader, held), Problems()
         for block in ordered_blocks(reader, threads):
@@ -207,18 +207,19 @@ class _Draft:
             raise Unwritten(error.errno, f"cache {where}: could not be written ({error.strerror or error})") from error
 
 
-def made_with(source: Any) -> dict[str, Any]:
-    """Return the arguments of ``open_blocks`` that a source of caches was made with; nothing for other sources.
+def cached_options(source: Any) -> ReadOptions | None:
+    """Return the options that a source of caches was written with; None for other sources.
 
-    A model learned from a cache has to be told how to read what the cache is of.
+    A model learned from a cache keeps them, to read in the same way what the cache was made from.
     """
     paths = [] if once(source) else single_sources(source)
     if not paths or not all(_begins(path) for path in paths):
-        return {}
+        return None
     with open(paths[0], "rb") as file:
         cache = cache_in(file, os.fspath(paths[0]))
-    made = {} if cache is None else {**cache.told["options"], "kinds": cache.kinds}
-    return {name: value for name, value in made.items() if name != "format" and value not in (None, [], {}, "auto")}
+    if cache is None:
+        return None
+    return ReadOptions.from_json({**cache.told["options"], "format": None, "kinds": cache.kinds}, owner=cache.file)
 
 
 def once(source: Any) -> bool:

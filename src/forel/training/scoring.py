@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block, Problems, open_blocks
+from forel.data import Block, Problems, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.rows import Merged
 from forel.learner.settings import LOSSES, Settings
@@ -16,16 +16,11 @@ from forel.store import Stored, load
 from forel.store.header import unpack_settings
 from forel.training.progressive import Report
 from forel.training.targets import Targets, measure_of
-from forel.validation import refuse
 
-__all__ = ["Evaluated", "evaluate", "link_of", "predict", "predictions", "reading_of", "settings_of", "stored_of"]
-
-# The options of reading that are stored with a model, and what they are in JSON.
-STORED: dict[str, Any] = {
-    "bits": int, "zero_based": (bool, str), "constant": bool, "kinds": dict,
-    **dict.fromkeys(("label", "importance"), str),
-    **dict.fromkeys(("keep", "ignore", "categories", "log", "bucket", "interactions"), list),
-}  # fmt: skip
+__all__ = [
+    "Evaluated", "evaluate", "link_of", "options_of", "predict", "predictions", "settings_of", "stored_of",
+    "updated_options",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +37,18 @@ def settings_of(stored: Stored) -> Settings:
     return unpack_settings(held) if isinstance(held, Mapping) else held
 
 
-def reading_of(stored: Stored, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how to read for a stored model: as it was trained, unless told otherwise."""
-    told = stored.extra.get("reading", {})
-    if not isinstance(told, dict):
-        raise refuse("model", f"one to be read for with {told!r}", "options of reading by name")
-    for name, value in told.items():
-        if not isinstance(value, STORED.get(name, ())):
-            expected = "what is known here" if name in STORED else "options that are known here; update forel"
-            raise refuse("model", f"one to be read for with {name}={value!r}", expected)
-    kept = {"bits": max(1, (stored.model.features - 1).bit_length()), **told}
-    given = {name: value for name, value in reading.items() if value is not None}
-    if given.get("bits", kept["bits"]) != kept["bits"]:
-        raise ValueError(f"bits: got {given['bits']}, expected {kept['bits']}, as the model was trained with")
-    return {**kept, **given}
+def options_of(stored: Stored) -> ReadOptions:
+    """Return the options of reading that a stored model was trained with."""
+    kept = stored.extra.get("reading", {})
+    bits = {"bits": max(1, (stored.model.features - 1).bit_length())}
+    return ReadOptions.from_json({**bits, **kept} if isinstance(kept, dict) else kept, owner="model")
+
+
+def updated_options(options: ReadOptions, keywords: Mapping[str, Any]) -> ReadOptions:
+    """Return a model's options with some changed, or refuse another number of bits."""
+    if keywords.get("bits") not in (None, options.bits):
+        raise ValueError(f"bits: got {keywords['bits']}, expected {options.bits}, as the model was trained with")
+    return options.updated(keywords)
 
 
 def stored_of(model: Any) -> Stored:
@@ -82,10 +75,10 @@ def predict(
     Parameters
     ----------
     model : a path, or what :func:`forel.load` or :func:`forel.train` return
-    source : as :func:`forel.data.open_blocks` takes it
+    source : as :func:`forel.data.read` takes it
     margins : whether to return margins w·x instead of predictions
     threads : number of threads that parse; None chooses it
-    reading : arguments of ``open_blocks`` that differ from those of training
+    reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
@@ -111,7 +104,7 @@ def predictions(
     >>> (margins > 0).tolist()
     [True, False]
     """
-    reader = open_blocks(source, **{"unlabelled": True, "strict": False, **reading_of(stored, reading)})
+    reader = read(source, options=updated_options(replace(options_of(stored), unlabelled=True, strict=False), reading))
     for block in ordered_blocks(reader, threads):
         yield block, stored.model.margins(Merged(*block.rows))[:, 0]
     if problems is not None:
@@ -124,9 +117,9 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     Parameters
     ----------
     model : a path, or what :func:`forel.load` or :func:`forel.train` return
-    source : as :func:`forel.data.open_blocks` takes it
+    source : as :func:`forel.data.read` takes it
     threads : number of threads that parse; None chooses it
-    reading : arguments of ``open_blocks`` that differ from those of training
+    reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block, Names, Problems, open_blocks
+from forel.data import Block, Names, Problems, ReadOptions
 from forel.data.assemble import without
 from forel.data.holdout import Holdout
 from forel.data.kinds import Kinds
 from forel.data.place import prints_of
+from forel.data.reading import names_for
 from forel.learner.certificate import Snapshot
 from forel.learner.grid import settle
 from forel.learner.linear import Linear
@@ -28,18 +29,14 @@ from forel.store.files import Path
 from forel.store.header import pack_settings
 from forel.store.locks import locked
 from forel.training.checkpoint import Saving, Standing, read_checkpoint, remove_checkpoint
-from forel.training.passes import Passes, made_with, once
+from forel.training.passes import Passes, cached_options, once
 from forel.training.progressive import Progressive, Report
+from forel.training.scoring import options_of, updated_options
 from forel.training.targets import Targets, measure_of
 from forel.validation import refuse, whole
 
 __all__ = ["Moment", "Trained", "train"]
 
-# What a model has to be told again when it predicts; all else is about one file or one run.
-KEPT = (
-    "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "zero_based",
-    "constant",
-)  # fmt: skip
 OWN = ("reading", "report", "holdout", "checkpoint")  # what training keeps with a model itself
 
 
@@ -156,7 +153,7 @@ def train(
 
     Parameters
     ----------
-    source : as :func:`forel.data.open_blocks` takes it: paths, patterns, "-", file objects, tables, dicts
+    source : as :func:`forel.data.read` takes it: paths, patterns, "-", file objects, tables, dicts
     settings : what is learned, and how; lanes of several settings are mixed; None mixes 16 that suit most data, as
         :func:`forel.learner.grid.settle` has them
     passes : over the source
@@ -175,7 +172,7 @@ def train(
     every : so many rows, at the end of a block, a checkpoint is written
     resume : whether to go on from the checkpoint, if there is one; options and files have to be the same, and the model
         becomes the same, to the bit, as if the run had never been stopped
-    reading : arguments of ``open_blocks`` such as ``bits``, ``format``, ``label``, ``names`` and ``on_error``
+    reading : options of :class:`forel.data.ReadOptions`: ``bits``, ``format``, ``label``, ``names``, ``on_error``, ...
 
     Labels of −1 and 1, or 0 and 1, suit both log-loss and hinges.
 
@@ -191,17 +188,15 @@ def train(
         raise refuse("holdout", holdout, "0 for none, or at least 2: of so many rows, one is held out")
     if holdout_after is not None and (out.every or whole("holdout_after", holdout_after, low=1) < 1):
         raise refuse("holdout", holdout, "0 where rows after holdout_after are held out")
-    model, reading = _begin(settings, certified, share, start, copy, {**made_with(source), **reading})
+    model, options, names = _begin(settings, certified, share, start, copy, source, reading)
     others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN}
-    kept = {name: _json(reading[name]) for name in KEPT if reading.get(name) is not None}
+    kept = options.stored
     measure = partial(measure_of, model.settings)
-    problems = Problems(reading.get("on_error", "raise"))
-    given = reading.get("names")
-    names = given if isinstance(given, Names) else Names(reading["bits"]) if given else None
-    standing = Standing(measure(), measure(), problems, names, kinds=Kinds(reading.get("kinds")))
+    problems = Problems(options.on_error)
+    standing = Standing(measure(), measure(), problems, names, kinds=Kinds(options.kinds))
     save, lock = None, ExitStack()
     if checkpoint is not None:
-        told, often = _told(source, reading, model, turns, out, start), whole("every", every, low=1)
+        told, often = _told(source, options, model, turns, out, start), whole("every", every, low=1)
         with ExitStack() as held_lock:
             held_lock.enter_context(locked(checkpoint))
             if resume and os.path.exists(checkpoint):
@@ -211,7 +206,7 @@ def train(
     # What is said of this run's rows needs the sums from before them.
     before = Snapshot() if start is None else start.model.snapshot()
     begun = time.perf_counter() - standing.seconds
-    with lock, Passes(source, reading, turns, cache, threads) as rows:
+    with lock, Passes(source, options, turns, cache, threads) as rows:
         while standing.turn <= turns:
             # Names are known, and problems counted, after the first pass.
             first = standing.turn == 1
@@ -248,21 +243,20 @@ def _begin(
     share: float | None,
     start: Stored | None,
     copy: bool,
+    source: Any,
     reading: dict[str, Any],
-) -> tuple[Linear | Mixture, dict[str, Any]]:
-    """Return the model to train, and how to read for it."""
+) -> tuple[Linear | Mixture, ReadOptions, Names | None]:
+    """Return the model to train, the options of reading, and what records names."""
     if start is None:
-        reading = {"bits": 22, **reading}
         chosen = settle() if settings is None else settings
         measure_of(chosen)  # refuses what cannot be learned so, before memory is asked for
-        open_blocks((), **reading)  # likewise
+        options = (cached_options(source) or ReadOptions()).updated(reading)
+        names = names_for(options, reading.get("names"))
         if chosen.lanes > 1:
-            return Mixture(1 << reading["bits"], chosen, certified=certified, share=share), reading
+            return Mixture(1 << options.bits, chosen, certified=certified, share=share), options, names
         if share is not None:
             raise refuse("share", share, "None for one model, which shares with no other")
-        return Linear(1 << reading["bits"], chosen, certified=certified), reading
-    from forel.training.scoring import reading_of
-
+        return Linear(1 << options.bits, chosen, certified=certified), options, names
     if not isinstance(start.model, Linear | Mixture):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
     if settings is not None and settings != start.model.settings:
@@ -275,11 +269,15 @@ def _begin(
     if certified and not start.model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
     # Names that were kept go on being kept: a model must not forget what its first rows were called.
+    cached = cached_options(source)
+    options = updated_options(options_of(start), {**({} if cached is None else cached.stored), **reading})
     model, names = start.model, start.names
     if copy:
         # Settings are shared, because kernels of a loss of one's own know it by identity.
         model, names = deepcopy(model, {id(model.settings): model.settings}), deepcopy(names)
-    return model, {**reading_of(start, reading), **({} if names is None else {"names": names})}
+    given = reading.get("names") if names is None else names
+    options = options.updated({"names": given})
+    return model, options, names_for(options, given)
 
 
 def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block: Block, holdout: Holdout) -> Moment:
@@ -306,18 +304,15 @@ def _learn(model: Linear | Mixture, standing: Standing, targets: Targets, block:
 
 
 def _told(
-    source: Any, reading: dict[str, Any], model: Linear | Mixture, passes: int, holdout: Holdout, start: Stored | None
+    source: Any, options: ReadOptions, model: Linear | Mixture, passes: int, holdout: Holdout, start: Stored | None
 ) -> dict[str, Any]:
     """Return what a run has to be told again to go on."""
     sources = None if once(source) else prints_of(source)
     if sources is None:
         raise refuse("checkpoint", "a source that is not files", "files: a stream cannot be read again from a place")
     begun = None if start is None else [model.rounds, *np.atleast_1d(model.loss).tolist()]
-    reader = open_blocks(source, **reading)
     return {
-        **reader.options.meaning, "block_bytes": reader.options.block_bytes, "names": reader.names is not None,
-        "constant": reader.options.constant,
-        "on_error": reader.problems.on_error, "sources": sources, "passes": passes, "holdout": holdout.every,
+        **options.resume_key, "sources": sources, "passes": passes, "holdout": holdout.every,
         "holdout_after": holdout.after, "start": begun, "certified": model.certified,
         "settings": pack_settings(model.settings), "share": getattr(model, "share", None),
     }  # fmt: skip
@@ -331,10 +326,6 @@ def _own(settings: Settings) -> Any:
 
 def _hint(problems: Problems) -> str:
     return f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
-
-
-def _json(value: Any) -> Any:
-    return [_json(one) for one in value] if isinstance(value, list | tuple | set | frozenset) else value
 
 
 def _plain(report: Report) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from forel.doors.cli.options import (
     Log,
     OnError,
     Threads,
-    reading_of,
+    reading_options,
     source_of,
 )
 from forel.doors.cli.sentences import sentences
@@ -55,9 +55,11 @@ def cache(
       forel train clicks.cache --model m.forel
       forel cache clicks.cache
     """
-    source, reading = source_of(files, None), reading_of(form, label, importance, ignore, categories, on_error)
-    columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
-    reading |= {name: tuple(value) for name, value in columns.items() if value}
+    source = source_of(files, None)
+    reading = reading_options(
+        format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
+        log=log, bucket=bucket, interactions=interactions, on_error=on_error,
+    )  # fmt: skip
     with sentences():
         from rich.console import Console
 
@@ -65,7 +67,7 @@ def cache(
         from forel.training.passes import write_cache
 
         if output is not None:
-            made = [write_cache(source, output, threads, bits=bits, **reading)]
+            made = [write_cache(source, output, threads, **reading)]
         else:
             made = [_opened(path) for path in source]
         shown = [_described(one) for one in made]

@@ -16,7 +16,7 @@ from forel.doors.cli.options import (
     Label,
     LineLimit,
     OnError,
-    reading_of,
+    reading_options,
     source_of,
 )
 from forel.doors.cli.sentences import sentences
@@ -63,7 +63,11 @@ def convert(
     What a format cannot hold is said. A model file is an estimator of scikit-learn as it is:
     forel.doors.sklearn.estimator_of(forel.load("m.forel")).
     """
-    source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
+    source = source_of(files, data)
+    reading = reading_options(
+        format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
+        on_error=on_error, line_limit=line_limit,
+    )  # fmt: skip
     with sentences():
         if serving or float16:
             _small(source, output, "float16" if float16 else "float32", measure, reading)
@@ -73,9 +77,6 @@ def convert(
         from forel.data.converting import convert
         from forel.doors.cli.show import print_problems
 
-        reading |= {"keep": keep} if keep else {}
-        reading |= {} if bits is None else {"bits": bits}
-        reading |= {} if line_limit is None else {"line_limit": line_limit}
         done = convert(source, output, to, **reading)
         typer.echo(f"{done.rows:,} examples written to {output}", err=True)
         for what, times in done.lost.items():

@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from forel.doors.cli.options import AsJson, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
+from forel.doors.cli.options import (
+    AsJson,
+    Data,
+    Files,
+    Form,
+    Label,
+    LineLimit,
+    OnError,
+    Threads,
+    reading_options,
+    source_of,
+)
 from forel.doors.cli.sentences import sentences
 
 
@@ -33,7 +44,7 @@ def evaluate(
         from forel.training.scoring import evaluate, settings_of
 
         stored = load(model)
-        reading = {**reading_of(form, label, None, None, None, on_error), "line_limit": line_limit}
+        reading = reading_options(format=form, label=label, on_error=on_error, line_limit=line_limit)
         found = evaluate(stored, source_of(files, data), threads=threads, **reading)
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))

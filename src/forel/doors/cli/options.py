@@ -77,9 +77,6 @@ def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
     return [*(files or ()), *(data or ())] or ["-"]
 
 
-def reading_of(
-    form: str, label: str | None, importance: str | None, ignore: Any, categories: Any, on_error: str
-) -> dict[str, Any]:
-    """Return what was said about reading, without what was not."""
-    said = {"label": label, "importance": importance, "ignore": ignore, "categories": categories}
-    return {"format": form, "on_error": on_error, **{name: value for name, value in said.items() if value}}
+def reading_options(**given: Any) -> dict[str, Any]:
+    """Return the options of reading that were given, by the names of ``forel.data.ReadOptions``."""
+    return {name: value for name, value in given.items() if value is not None and value != []}

@@ -2,12 +2,11 @@
 
 import shlex
 import sys
-from typing import Any
 
 import typer
 
 import forel
-from forel.data.reading import BLOCK_BYTES
+from forel.data.options import BLOCK_BYTES
 from forel.doors.cli.progress import size_of
 from forel.training.history import History, proofs, shares
 from forel.training.train import Trained
@@ -33,10 +32,10 @@ class Page:
         self.history = History(proof=proofs, shares=shares) if certified else History(shares=shares)
 
     @property
-    def reading(self) -> dict[str, Any]:
-        """How to read for it: small files in small blocks, which changes nothing else."""
+    def block_bytes(self) -> int | None:
+        """The size of blocks: small files are read in small blocks, which changes nothing else."""
         size = size_of(self.source)
-        return {} if size is None else {"block_bytes": min(max(size // MOMENTS, FINEST), BLOCK_BYTES)}
+        return None if size is None else min(max(size // MOMENTS, FINEST), BLOCK_BYTES)
 
     def write(self, trained: Trained, aside: bool) -> None:
         """Write the page and say where; on stderr if ``aside``."""

@@ -8,7 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from forel.doors.cli.options import VW, Data, Files, Form, Label, LineLimit, OnError, Threads, reading_of, source_of
+from forel.doors.cli.options import (
+    VW,
+    Data,
+    Files,
+    Form,
+    Label,
+    LineLimit,
+    OnError,
+    Threads,
+    reading_options,
+    source_of,
+)
 from forel.doors.cli.sentences import sentences
 
 LINKS = ("auto", "identity", "logistic", "glf1")
@@ -50,7 +61,7 @@ def predict(
         check_files({"--output": output}, [*source, model])
         stored = load(model)
         turn = link_named(link, settings_of(stored))
-        reading = {**reading_of(form, label, None, None, None, on_error), "tags": True, "line_limit": line_limit}
+        reading = reading_options(format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit)
         with writing(output) as write:
             problems = Problems()
             for block, margins in predictions(stored, source, threads, problems, **reading):

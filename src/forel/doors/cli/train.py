@@ -25,7 +25,7 @@ from forel.doors.cli.options import (
     Log,
     OnError,
     Threads,
-    reading_of,
+    reading_options,
     source_of,
 )
 from forel.doors.cli.sentences import sentences
@@ -211,7 +211,7 @@ def train(
     --noconstant and --holdout_off mean what they mean there, and so do --loss_function and its constant where there is
     an alpha; hashes differ, and so do defaults, which are shown. docs/guide/from_vw.md has more.
     """
-    source, reading = source_of(files, data), reading_of(form, label, importance, ignore, categories, on_error)
+    source = source_of(files, data)
     if test:
         if start is None:
             raise typer.BadParameter("needs the model to evaluate as -i", param_hint="-t")
@@ -252,13 +252,12 @@ def train(
             # What was said has to be what the model was begun with; what was not said is.
             chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
         page = None if report is None else Page(report, source, certificate)
-        if page is not None:
-            reading |= page.reading
-        columns = {"keep": keep, "log": log, "bucket": bucket, "interactions": interactions}
-        reading |= {name: tuple(value) for name, value in columns.items() if value}
-        reading |= {} if line_limit is None else {"line_limit": line_limit}
-        reading |= {"constant": True} if constant and stored is None else {}
-        reading |= {"names": names, "tags": predictions is not None, **({} if bits is None else {"bits": bits})}
+        reading = reading_options(
+            format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore,
+            categories=categories, log=log, bucket=bucket, interactions=interactions, names=names,
+            tags=predictions is not None, constant=(constant and stored is None) or None, on_error=on_error,
+            line_limit=line_limit, block_bytes=None if page is None else page.block_bytes,
+        )  # fmt: skip
         with ExitStack() as held:
             out = None
             if predictions is not None:

@@ -1,0 +1,246 @@
+"""Options of reading: one frozen dataclass for ``forel.read``, the command line, caches, checkpoints and models."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Flag, auto
+from functools import cached_property
+from typing import Any, Literal, TypedDict
+
+from forel.data.apart import Apart
+from forel.data.crosses import Step, crosses_of
+from forel.data.kinds import checked
+from forel.data.names import Names
+from forel.data.recognise import FORMATS
+from forel.data.sources import LONGEST
+from forel.data.transforms import bucket_of
+from forel.validation import refuse, whole
+
+__all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use", "repeated"]
+
+OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
+BLOCK_BYTES = 1 << 21  # large enough to amortise the work per block, small enough for several blocks to fit in cache
+
+
+class Use(Flag):
+    """What depends on an option."""
+
+    MEANING = auto()  # it decides what examples mean, so a cache of parsed rows has to be read with the same
+    STORED = auto()  # a model keeps it, to read in the same way for predictions
+    RESUME = auto()  # a resumed run has to repeat it, in addition to all of MEANING
+    COLUMNS = auto()  # it names columns, which VW and svmlight text do not have
+    LENIENT = auto()  # it decides what may be missing or odd
+
+
+def _option(default: Any, json_type: Any, *uses: Use) -> Any:
+    """Return a field with its default, its types in JSON, and what depends on it."""
+    metadata = {"json": json_type, "uses": uses}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a source is read; :func:`forel.read` takes the same names as keywords.
+
+    Parameters
+    ----------
+    format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" detects it from the name, then from the first
+        bytes; a cache of parsed rows is detected in the same way as an Arrow file
+    bits : names are hashed to 2**bits slots; svmlight ids below that are used unchanged
+    label, importance : columns or keys of labels and example weights
+    keep, ignore : columns or keys to use as features, or to leave out
+    categories : columns or keys whose numbers are codes: each number is a category, like a string
+    log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
+    bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
+        four buckets per doubling
+    interactions : crosses, as :func:`forel.data.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
+        namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
+    zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
+        does not show which convention it uses before its end
+    constant : whether each example gets the feature ``Constant``, which is penalised like others and not crossed
+    kinds : kinds of columns, as ``Reader.kinds.known`` returns them after reading: "number", "category", or "either",
+        which depends on the value. The first value of any other text column decides its kind
+    unlabelled : whether the columns of label and importance may be missing from a table
+    unweighted : whether the column of importance may be missing; weights are then 1
+    strict : whether text in a numeric column is malformed; if not, it is a category of that column
+    tags : whether to keep the tags of VW examples
+    names : whether to record the first name hashed to each slot
+    words : whether to keep every feature separate, with its namespace and name, in blocks that are not learned from;
+        names of svmlight features are their ids
+    on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
+    block_bytes : approximate number of bytes per block
+    line_limit : length in bytes above which a line or header is refused, because the file may not be text; None for
+        64 MB, and 4 MB for JSON lines, whose objects take more memory than their text
+
+    >>> options = ReadOptions(label="click", ignore=["id"])
+    >>> options.stored
+    {'bits': 22, 'label': 'click', 'ignore': ['id']}
+    >>> ReadOptions.from_json(options.stored) == options
+    True
+    """
+
+    format: str = _option("auto", str, Use.MEANING)
+    bits: int = _option(22, int, Use.MEANING, Use.STORED)
+    label: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
+    importance: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
+    keep: tuple[str, ...] | None = _option(None, list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    ignore: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    interactions: tuple[Any, ...] = _option((), list, Use.MEANING, Use.STORED)
+    zero_based: bool | Literal["auto"] = _option("auto", (bool, str), Use.MEANING, Use.STORED)
+    # Added after a cache is read, so that models with and without it share the cache.
+    constant: bool = _option(False, bool, Use.STORED, Use.RESUME)
+    kinds: Mapping[str, str] = _option({}, dict, Use.MEANING, Use.STORED)
+    unlabelled: bool = _option(False, bool, Use.LENIENT)
+    unweighted: bool = _option(False, bool, Use.LENIENT)
+    strict: bool = _option(True, bool, Use.LENIENT)
+    tags: bool = _option(False, bool)
+    names: bool = _option(False, bool, Use.RESUME)
+    words: bool = _option(False, bool)
+    on_error: Literal["raise", "skip"] = _option("raise", str, Use.RESUME)
+    block_bytes: int = _option(BLOCK_BYTES, int, Use.RESUME)
+    line_limit: int | None = _option(None, int)
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "ignore", "categories", "log", "bucket", "interactions"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else tuple(value))
+        object.__setattr__(self, "kinds", checked(self.kinds))
+        if self.on_error not in ("raise", "skip"):
+            raise refuse("on_error", self.on_error, "'raise' or 'skip'")
+        twice = repeated((*self.categories, *self.log, *self.buckets))
+        if twice is not None:
+            raise refuse("categories, log, bucket", twice, "one of these for a column")
+        crossed = self.step is not None and not isinstance(self.step, Apart)
+        if self.words and (crossed or self.names or self.constant):
+            raise refuse("words", self.words, "False with interactions, names or a constant")
+        if self.format != "auto" and self.format not in FORMATS:
+            raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
+        if not 1 <= whole("bits", self.bits, low=1) <= 31:
+            raise refuse("bits", self.bits, "1 to 31")
+        if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
+            raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
+        # Compiled code counts the entries of a chunk in 32 bits.
+        if self.line_limit is not None and whole("line_limit", self.line_limit, low=1) > 1 << 30:
+            raise refuse("line_limit", self.line_limit, "1 to 2**30")
+        if self.zero_based not in (True, False, "auto"):
+            raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+
+    @cached_property
+    def buckets(self) -> dict[str, int]:
+        """The columns whose numbers become categories, with their buckets per doubling."""
+        return dict(bucket_of(one) for one in self.bucket)
+
+    @cached_property
+    def step(self) -> Step | None:
+        """The transformation of features before those of a slot are summed: crosses, or none."""
+        crosses = crosses_of(self.interactions)
+        return Apart() if self.words and crosses is None else crosses
+
+    def longest_line(self, form: str) -> int:
+        """Return the maximum number of bytes of a line in a format."""
+        if self.line_limit is not None:
+            return self.line_limit
+        return LONGEST // OBJECTS if form == "jsonl" else LONGEST
+
+    def updated(self, keywords: Mapping[str, Any]) -> "ReadOptions":
+        """Return a copy with some options changed; None leaves an option unchanged."""
+        given = {name: value for name, value in keywords.items() if value is not None}
+        if "names" in given:
+            given["names"] = isinstance(given["names"], Names) or bool(given["names"])
+        return replace(self, **given) if given else self
+
+    def to_json(self, names: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return the named options, or all, as JSON values."""
+        chosen = [one.name for one in fields(self)] if names is None else names
+        values: dict[str, Any] = json.loads(json.dumps({name: getattr(self, name) for name in chosen}))
+        return values
+
+    @classmethod
+    def from_json(cls, values: Any, owner: str = "options") -> "ReadOptions":
+        """Return the options that JSON values describe, with defaults for missing ones.
+
+        Parameters
+        ----------
+        values : as :meth:`to_json` returns them, or some of them
+        owner : what stores them, for errors
+        """
+        if not isinstance(values, dict):
+            raise refuse(owner, values, "reading options by name")
+        known = {one.name: one.metadata["json"] for one in fields(cls)}
+        given = {name: value for name, value in values.items() if value is not None}
+        for name, value in given.items():
+            if name not in known:
+                raise ValueError(
+                    f"{owner}: got reading option {name}={value!r}, expected one that this version knows; update forel"
+                )
+            if not isinstance(value, known[name]):
+                raise ValueError(f"{owner}: got reading option {name}={value!r}, expected a value of its type")
+        return cls(**given)
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The options that a model keeps, as JSON: ``bits``, and those that differ from their defaults."""
+        usual = ReadOptions().to_json(STORED)
+        return {name: v for name, v in self.to_json(STORED).items() if name == "bits" or v != usual[name]}
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """The options that decide what examples mean, as JSON."""
+        return {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
+
+    @property
+    def resume_key(self) -> dict[str, Any]:
+        """The options that a resumed run has to repeat, as JSON."""
+        return {**self.meaning, **self.to_json(RESUME)}
+
+
+def _with(use: Use) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(ReadOptions) if use in one.metadata["uses"])
+
+
+MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The options as keywords, for type checkers: sequences may be any iterables, and names may be given."""
+
+    bits: int | None
+    label: str | None
+    importance: str | None
+    keep: Iterable[str] | None
+    ignore: Iterable[str] | None
+    categories: Iterable[str] | None
+    log: Iterable[str] | None
+    bucket: Iterable[str] | None
+    interactions: Iterable[Any] | None
+    zero_based: bool | Literal["auto"] | None
+    constant: bool | None
+    kinds: Mapping[str, str] | None
+    unlabelled: bool | None
+    unweighted: bool | None
+    strict: bool | None
+    tags: bool | None
+    names: bool | Names | None
+    words: bool | None
+    on_error: Literal["raise", "skip"] | None
+    block_bytes: int | None
+    line_limit: int | None
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs twice, if any.
+
+    >>> repeated(["a", "b", "a"])
+    'a'
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from test_convex import FUNCTIONS
 
 from catalogue import ALGORITHMS, N
 from forel import cvx
@@ -76,6 +75,7 @@ from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Box, Reals, Simplex, l2_ball
 from forel.theory.weights import EveryRound, Given, Once
 from forel.validation import Unbounded, Unsupported
+from tests.theory.cases import FUNCTIONS
 
 ROUNDS = 60
 every_algorithm = pytest.mark.parametrize("name", ALGORITHMS)

@@ -16,21 +16,10 @@ from forel.theory.penalties import NONE, ElasticNet, GroupL2, Indicator, Sum, l1
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Affine, Box, HalfSpace, Polyhedron, Reals, Simplex, intersect, l1_ball, l2_ball
 from forel.validation import Infeasible, Unbounded, Unsupported
+from tests.theory.cases import strengths
 
 N = 5
 NAMES = [pytest.param(g, p, s, id=f"{g}, {p}, {s}") for g in GEOMETRIES for p in penalties(N) for s in sets(N)]
-
-
-def strengths(shape, n, rng, spread=1.0):
-    """A strength of the given shape, its entries or eigenvalues up to 10^±spread apart from 1."""
-    if shape == "scalar":
-        return float(10 ** rng.uniform(-spread, spread))
-    diagonal = 10 ** rng.uniform(-spread, spread, n)
-    if shape == "diagonal":
-        return diagonal
-    basis, _ = np.linalg.qr(rng.normal(size=(n, n)))
-    matrix = basis @ np.diag(diagonal) @ basis.T
-    return (matrix + matrix.T) / 2
 
 
 def cases(shape, n):

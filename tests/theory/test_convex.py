@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_argmin import strengths
 
 from forel import cvx
 from forel.losses import (
@@ -25,27 +24,20 @@ from forel.losses import (
     Squared,
     SquaredHinge,
 )
-from forel.theory.argmin import SOLVER, Argmin
-from forel.theory.argmin.table import GEOMETRIES, REFUSED, method, penalties, sets
+from forel.theory.argmin import Argmin
+from forel.theory.argmin.table import GEOMETRIES, penalties, sets
 from forel.theory.convex import bregman, conjugate
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.norms import L1, L2, LINF, DiagonalNorm, MatrixNorm, PNorm, ScaledNorm
 from forel.theory.penalties import NONE, Indicator
 from forel.theory.regularizers import Regularizer
+from tests.theory.cases import FUNCTIONS, strengths
 
 N = 4
 MATRIX = [[2.0, 0.5, 0, 0], [0.5, 1.0, 0, 0], [0, 0, 3.0, 1.0], [0, 0, 1.0, 1.0]]
 NORMS = [L1, L2, LINF, PNorm(3), PNorm(1.2), ScaledNorm(L1, 3.0), DiagonalNorm([1, 2, 0.5, 9]), MatrixNorm(MATRIX)]
 vectors = st.lists(st.floats(-5, 5).map(lambda v: round(v, 3)), min_size=N, max_size=N).map(np.array)
 
-# Every combination with a closed form: geometry, penalty and set as one extended convex function.
-FUNCTIONS = [
-    (g, p, s)
-    for g in GEOMETRIES
-    for p in penalties(N)
-    for s in sets(N)
-    if method(GEOMETRIES[g], penalties(N)[p], sets(N)[s]) not in (SOLVER, REFUSED)
-]
 every_function = pytest.mark.parametrize("parts", FUNCTIONS, ids=", ".join)
 
 

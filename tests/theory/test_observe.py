@@ -242,7 +242,7 @@ FAST = [
 @pytest.mark.parametrize("units", [1.0, np.array([1e-3, 1.0, 1e3])], ids=["one scale", "badly scaled"])
 @pytest.mark.parametrize("settings", FAST, ids=str)
 def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, monkeypatch):
-    from test_linear import LOSSES, reference
+    from tests.learner.test_linear import LOSSES, reference
 
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
     rows = np.array([loss.features for loss in random_rows(units)])

@@ -32,7 +32,7 @@ from forel.theory.analysis.adversaries import alternating, orthogonal, spikes, w
 from forel.theory.analysis.streams import experts, quadratics, random_linear, switching
 from forel.theory.argmin import project
 from forel.theory.norms import L1
-from forel.theory.plot.canvas import COLORS, FAINT, drawing, figure_of, legend_below
+from forel.theory.plot.style import COLORS, GREY, figure_of, legend_below, styled_axes
 from forel.theory.sets import Box, FeasibleSet, Simplex, l2_ball
 from forel.validation import Vector
 from reproduce.claim import Claim
@@ -168,9 +168,9 @@ def bounds(rounds: int = 400) -> Claim:
 
 def draw(rows: list[Row]) -> Any:
     """Draw regret and formula as multiples of the theorem's bound, a line an algorithm."""
-    with drawing(None, (7.2, 3.8)) as axes:
+    with styled_axes(None, (7.2, 3.8)) as axes:
         places = np.arange(len(rows))[::-1]
-        axes.axvline(1, color=FAINT, linewidth=1.2, label="theorem, on this game")
+        axes.axvline(1, color=GREY, linewidth=1.2, label="theorem, on this game")
         axes.plot([r.regret / r.theorem for r in rows], places, "o", color=COLORS[0], markersize=7, label="regret")
         formulas = [(r.formula / r.theorem, y) for r, y in zip(rows, places, strict=True) if r.formula]
         axes.plot(

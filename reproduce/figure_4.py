@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from forel.theory import plot
 from forel.theory.algorithms import FTRL, MirrorDescent
 from forel.theory.analysis import play
 from forel.theory.analysis.adversaries import l1_example_alternating
 from forel.theory.geometries import Euclidean
 from forel.theory.penalties import l1
-from forel.theory.plot import l1_figure
 from forel.theory.rates import Constant
 from forel.theory.sets import Box
 from forel.theory.weights import EveryRound
@@ -39,6 +39,6 @@ def figure_4() -> Claim:
         "point, as section 6.2 words it, FTRL leaves 0 again in round 15: one of the survey's errata.",
         holds,
         table,
-        l1_figure,
+        plot.figure_4,
         "points of Mirror Descent and FTRL over 16 rounds, for gradients that alternate and for gradients that answer",
     )

@@ -8,7 +8,7 @@ import numpy as np
 from forel.learner.grid import settle
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
-from forel.theory.plot.canvas import COLORS
+from forel.theory.plot.style import COLORS
 from reproduce.claim import Claim
 from reproduce.panels import panels
 from reproduce.rates import sets

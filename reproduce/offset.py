@@ -7,7 +7,7 @@ import numpy as np
 from forel.losses import Linear
 from forel.theory.algorithms import adagrad_dual_averaging, adagrad_ftrl_proximal
 from forel.theory.analysis import bound, play
-from forel.theory.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.theory.plot.style import COLORS, figure_of, legend_below, styled_axes
 from forel.theory.sets import Box
 from reproduce.claim import Claim
 
@@ -52,7 +52,7 @@ def offset(rounds: int = 4000) -> Claim:
 
 def draw(regrets: np.ndarray, bounds: np.ndarray, proximal: tuple[float, float]) -> Any:
     """Draw regret and bound over the promise."""
-    with drawing(None, (6.4, 4.2)) as axes:
+    with styled_axes(None, (6.4, 4.2)) as axes:
         for values, level, dashes, what in (
             (regrets, proximal[0], "-", "regret"),
             (bounds, proximal[1], "--", "bound"),

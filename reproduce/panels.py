@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from forel.theory.plot.canvas import drawing, figure_of, legend_below
+from forel.theory.plot.style import figure_of, legend_below, styled_axes
 
 T = TypeVar("T")
 
 
 def panels(measured: Mapping[str, T], plot: Callable[[Any, T], None], top: float, base: int = 10) -> Any:
     """Draw what ``plot`` does of each set on its axes, with losses up to ``top``."""
-    with drawing(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
+    with styled_axes(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
         for axes, (name, found) in zip(first.figure.axes, measured.items(), strict=True):
             plot(axes, found)
             axes.set_xscale("log", base=base)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from forel.learner.linear import Linear, Settings
-from forel.theory.plot.canvas import COLORS, drawing, figure_of
+from forel.theory.plot.style import COLORS, figure_of, styled_axes
 from reproduce.claim import Claim
 from reproduce.sources import BITS, clicks
 
@@ -74,7 +74,7 @@ def _losses(margins: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def draw(seen: list[int], windows: np.ndarray, judges: np.ndarray) -> Any:
     """Draw both losses over the rows learned from."""
-    with drawing(None) as axes:
+    with styled_axes(None) as axes:
         middles = (np.array(seen[1:]) + seen[:-1]) / 2
         axes.plot(middles, windows, "o", color=COLORS[0], label="progressive, each window")
         axes.plot(seen, judges, color=COLORS[1], label="held out, the model at that moment")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from forel.learner.linear import Linear, Settings
-from forel.theory.plot.canvas import COLORS
+from forel.theory.plot.style import COLORS
 from reproduce.claim import Claim, wanted
 from reproduce.panels import panels
 from reproduce.sources import BITS, Table, clicks, load_table

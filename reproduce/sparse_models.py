@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks import sparsity
 from forel.learner.linear import Linear, Settings
-from forel.theory.plot.canvas import COLORS, drawing, figure_of, legend_below
+from forel.theory.plot.style import COLORS, figure_of, legend_below, styled_axes
 from reproduce.claim import Claim, wanted
 
 ALGORITHMS = {"FTRL-Proximal": "proximal", "RDA": "centered", "FOBOS": "mirror"}
@@ -72,7 +72,7 @@ def compare(curves: Mapping[str, Curve]) -> Claim:
 
 def draw(curves: Mapping[str, Curve]) -> Any:
     """Draw AUC over the number of weights, a panel a set."""
-    with drawing(None, (4.0 * len(curves) + 0.8, 4.0), columns=len(curves)) as first:
+    with styled_axes(None, (4.0 * len(curves) + 0.8, 4.0), columns=len(curves)) as first:
         for axes, (name, lines) in zip(first.figure.axes, curves.items(), strict=True):
             for color, marker, algorithm in zip(COLORS, "os^", ALGORITHMS, strict=False):
                 models = [line.best[algorithm][1] for line in lines]

@@ -8,9 +8,9 @@ import numpy as np
 
 from forel import experts, losses
 from forel.theory import algorithms, analysis, geometries, norms, penalties, rates, regularizers, sets, weights
-from forel.theory.argmin.table import GEOMETRIES
-from forel.theory.argmin.table import penalties as penalty_table
-from forel.theory.argmin.table import sets as set_table
+from forel.theory.argmin.methods import GEOMETRIES
+from forel.theory.argmin.methods import penalties as penalty_table
+from forel.theory.argmin.methods import sets as set_table
 
 N = 4
 MARGIN_LOSSES = [
@@ -55,7 +55,7 @@ ALGORITHMS = {
     "AdaGrad FTRL-Proximal, L1": algorithms.adagrad_ftrl_proximal(1.0, penalties.l1(0.02), weights.EveryRound()),
     "matrix FTRL-Proximal": algorithms.matrix_ftrl_proximal(1.0),
     "ad click": algorithms.ad_click(0.5, 1.0, 0.3, 0.1),
-    "as needed": algorithms.as_needed(2.0),
+    "curvature adaptive": algorithms.curvature_adaptive(2.0),
     "hedge": algorithms.hedge(N, 1.0),
     "exponentiated gradient": algorithms.exponentiated_gradient(0.3),
     "strongly convex descent": algorithms.strongly_convex_descent(),
@@ -79,10 +79,10 @@ CATALOGUE = {
     "trace": [TRACE],
     "analysis": [
         analysis.bound(TRACE, np.zeros(N)),
-        analysis.strong(TRACE, np.zeros(N)),
+        analysis.strong_ftrl_lemma(TRACE, np.zeros(N)),
         analysis.online_to_batch(TRACE, np.zeros(N)),
     ],
-    "treatment": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
+    "surrogate": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
     "round": [MIRROR.added(MIRROR.init(N), ONES, MIRROR.update(MIRROR.init(N), ONES))],
     "norm": [
         norms.L1,
@@ -108,7 +108,7 @@ CATALOGUE = {
     ],
     "labels": [losses.Interval(), losses.Choice((-1, 1)), losses.Classes(3)],
     "constants": [losses.Constants(1.0)],
-    "parts": [penalties.parts(penalties.NONE)],
+    "penalty parts": [penalties.split_penalty(penalties.NONE)],
     "rate": [
         rates.Unregularized(),
         rates.Constant(0.5),
@@ -118,7 +118,7 @@ CATALOGUE = {
         rates.DiagonalAdaGrad(1.0, beta=1.0),
         rates.MatrixAdaGrad(1.0, 1.0),
         rates.ScaleFree(1.0),
-        rates.AsNeeded(2.0),
+        rates.CurvatureAdaptive(2.0),
     ],
     "doubling": [rates.Doubling(1.0, 1.0)],
     "pool": [
@@ -126,7 +126,7 @@ CATALOGUE = {
         experts.LogOdds(),
         experts.Likelihoods(),
         experts.Likelihoods(log=True),
-        experts.Means(losses.Absolute()),
+        experts.WeightedMean(losses.Absolute()),
         experts.squared(0.0, 1.0),
         experts.Aggregated(0.0, 1.0),
         experts.Costs(),
@@ -139,6 +139,11 @@ CATALOGUE = {
         experts.Hedge(1.0),
         experts.AdaHedge(),
     ],
-    "experts": [MIXED, MIXED.guarantee(), experts.Panel(), experts.Panel(experts.Costs(), experts.Hedge())],
+    "experts": [
+        MIXED,
+        MIXED.guarantee(),
+        experts.ExpertMixture(),
+        experts.ExpertMixture(experts.Costs(), experts.Hedge()),
+    ],
 }
 MODULES = [algorithms, analysis, experts, geometries, losses, norms, penalties, rates, regularizers, sets, weights]

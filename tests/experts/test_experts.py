@@ -18,15 +18,15 @@ from forel.experts import (
     AdaHedge,
     Aggregated,
     Costs,
+    ExpertMixture,
     ExponentialWeights,
     FixedShare,
     Guarantee,
     Hedge,
     Likelihoods,
     LogOdds,
-    Means,
-    Panel,
     Probabilities,
+    WeightedMean,
     best_switching,
     mix,
     squared,
@@ -72,12 +72,12 @@ POOLS = {
     "aggregated": (Aggregated(0, 1), "unit", lambda rng, k: rng.random(k)),
     "aggregated, ends": (Aggregated(0, 1), "binary", lambda rng, k: rng.integers(0, 2, k) * 1.0),
     "logistic margins": (
-        Means(losses.Logistic(), losses.Logistic().constants(2.0).exp_concavity),
+        WeightedMean(losses.Logistic(), losses.Logistic().constants(2.0).exp_concavity),
         "binary",
         lambda rng, k: rng.uniform(-2, 2, k),
     ),
-    "absolute": (Means(losses.Absolute()), "unit", lambda rng, k: rng.normal(size=k)),
-    "own": (Means(lambda p, y: (p - y) ** 4), "unit", lambda rng, k: rng.normal(size=k)),
+    "absolute": (WeightedMean(losses.Absolute()), "unit", lambda rng, k: rng.normal(size=k)),
+    "own": (WeightedMean(lambda p, y: (p - y) ** 4), "unit", lambda rng, k: rng.normal(size=k)),
     "costs": (Costs(), "none", lambda rng, k: rng.normal(size=k)),
 }
 every_pool = pytest.mark.parametrize("name", POOLS)
@@ -271,7 +271,7 @@ def test_aggregation_gets_near_its_bound_where_averaging_cannot():
 @given(SEEDS, st.integers(1, 30), st.integers(1, 6))
 def test_an_adversary_who_sees_the_prediction_gets_no_further_than_the_bound(pool, shared, seed, rounds, n):
     rng = np.random.default_rng(seed)
-    panel = Panel(pool, FixedShare(pool.eta) if shared else None)
+    panel = ExpertMixture(pool, FixedShare(pool.eta) if shared else None)
     state = panel.init(n)
     for _ in range(rounds):
         predictions = rng.beta(0.5, 0.5, n)
@@ -294,13 +294,13 @@ def test_any_exp_concave_loss_by_its_constant():
     rng = np.random.default_rng(5)
     margins, y = rng.uniform(-2, 2, (500, 6)), rng.integers(0, 2, 500)
     alpha = losses.Logistic().constants(2.0).exp_concavity
-    mixed = mix(margins, y, Means(losses.Logistic(), alpha))
+    mixed = mix(margins, y, WeightedMean(losses.Logistic(), alpha))
     measured, bound = mixed.guarantee().pair
     assert measured <= bound == pytest.approx(math.log(6) / alpha)
     with pytest.raises(Unsupported, match=r"eta: got 1, more than the 0.135335 .* use eta=0.135335, or AdaHedge\(\)"):
-        mix(margins, y, Means(losses.Logistic(), alpha), ExponentialWeights(1.0))
+        mix(margins, y, WeightedMean(losses.Logistic(), alpha), ExponentialWeights(1.0))
     with pytest.raises(Unsupported, match=r"more than the 0 that this way of pooling allows; use AdaHedge\(\)"):
-        mix(margins, y, Means(losses.Absolute()), FixedShare(0.1))
+        mix(margins, y, WeightedMean(losses.Absolute()), FixedShare(0.1))
 
 
 # ---- fixed share ------------------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_hedge_is_entropic_ftrl_on_the_losses():
 def test_a_loss_larger_than_promised_voids_hedge():
     mixed, _ = follow(Hedge(1.0), [[1.0, 0.0], [0.0, -2.0], [0.0, 9.0]])
     with pytest.raises(
-        ValueError, match="void, because in round 2 a loss of 2 is larger than the promised 1; it has no"
+        ValueError, match="void, because in round 2 a loss of 2 is larger than the assumed 1; it has no"
     ):
         mixed.guarantee().pair  # noqa: B018
 
@@ -522,7 +522,7 @@ def test_convex_losses_of_means_stay_below_adahedges_bound(loss):
     rng = np.random.default_rng(7)
     y = rng.choice([-1.0, 1.0], 300)
     p = 0.5 * y[:, None] * rng.random(8) + rng.normal(size=(300, 8))
-    mixed = mix(p, y, Means(loss))
+    mixed = mix(p, y, WeightedMean(loss))
     assert isinstance(mixed.rule, AdaHedge)
     measured, bound = mixed.guarantee().pair
     assert measured <= bound
@@ -569,7 +569,7 @@ def test_a_panel_does_round_by_round_what_mix_does_at_once(name):
     y = [LABELS[labels](rng) for _ in range(20)]
     for rule in (None, Hedge(1e9)) if name != "certain" else (None, FixedShare()):
         mixed = mix(table, None if labels == "none" else y, pool, rule)
-        panel = Panel(pool, rule)
+        panel = ExpertMixture(pool, rule)
         state = panel.init(3)
         for t in range(20):
             assert panel.weights(state) == pytest.approx(mixed.weights[t])
@@ -650,14 +650,17 @@ def test_words_are_true_and_name_the_best():
         (lambda: FixedShare(share=1.0), "share: got 1.0, expected a number above 0 and below 1"),
         (lambda: FixedShare(share=0.6).init(2), "share: got 0.6, expected at most 1/2, where 2 experts share all"),
         (lambda: Hedge(0.0), "lipschitz: got 0.0, expected a positive number"),
-        (lambda: Means(losses.Squared(), -1.0), "eta: got -1.0"),
+        (lambda: WeightedMean(losses.Squared(), -1.0), "eta: got -1.0"),
         (lambda: best_switching([[math.nan]], 1), "losses: got 'shape .*', expected a table of numbers"),
-        (lambda: Panel(names=("a",)).init(2), "n: got 2, expected 1, one for each name"),
+        (lambda: ExpertMixture(names=("a",)).init(2), "n: got 2, expected 1, one for each name"),
         (
-            lambda: Panel().predict(Panel().init(2), [0.5]),
+            lambda: ExpertMixture().predict(ExpertMixture().init(2), [0.5]),
             r"predictions: got shape \(1,\), expected \(2,\), one an expert",
         ),
-        (lambda: Panel().update(Panel().init(1), [0.5], [1, 0]), r"y: got shape \(2,\), expected one label; for many"),
+        (
+            lambda: ExpertMixture().update(ExpertMixture().init(1), [0.5], [1, 0]),
+            r"y: got shape \(2,\), expected one label; for many",
+        ),
     ],
 )
 def test_refusals(call, message):

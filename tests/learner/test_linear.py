@@ -407,7 +407,7 @@ CERTIFIED = [
 @pytest.mark.parametrize("settings", CERTIFIED, ids=str)
 def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
     """Regret, bound and worst case from running sums equal those of the reference trace."""
-    from forel.theory.analysis import play, strong, theorem_1, theorem_10, theorem_12
+    from forel.theory.analysis import play, strong_ftrl_lemma, theorem_1, theorem_10, theorem_12
     from forel.theory.sets import l1_ball, l2_ball
 
     dense, labels = stream(settings.loss)
@@ -427,7 +427,7 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
         else:
             # The lemma is what the theorems are proved from, and the same as these without a penalty or a box.
             # Theorem 1 may leave out the last round's regularizer, which the lemma keeps.
-            assert proof.bound(x) == pytest.approx(strong(trace, x, "losses").bound, rel=1e-9)
+            assert proof.bound(x) == pytest.approx(strong_ftrl_lemma(trace, x, "losses").bound, rel=1e-9)
             assert proof.bound(x) <= limit * (1.05 if theorem is theorem_1 else 1) + 1e-9
             if theorem is theorem_10 and settings.l1 == settings.l2 == 0 and settings.radius is None:
                 assert proof.bound(x) == pytest.approx(limit, rel=1e-9)

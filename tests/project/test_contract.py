@@ -89,8 +89,8 @@ def test_rates_start_from_init_and_their_strength_has_the_shape_they_say(thing):
     after = thing.update(state, np.ones(N))
     shape = {"scalar": (), "diagonal": (N,), "matrix": (N, N)}[thing.shape]
     assert np.shape(thing.strength(state)) == np.shape(thing.strength(after)) == shape
-    assert thing.promised > 0
-    assert thing.promised_norm(np.ones(N)) > 0
+    assert thing.gradient_bound > 0
+    assert thing.gradient_norm(np.ones(N)) > 0
 
 
 @of("weights")

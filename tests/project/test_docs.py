@@ -113,7 +113,7 @@ def test_figures_are_drawn_by_the_code_above_them(page):
 def test_figures_of_a_page_are_drawn_twice_with_what_the_code_above_knows():
     figures = pytest.importorskip("website.figures")
     text = (
-        ">>> from forel.theory import plot\n>>> def one():\n...     return plot.l1_figure()\n\n"
+        ">>> from forel.theory import plot\n>>> def one():\n...     return plot.figure_4()\n\n"
         "![x](figures/one.svg)\n\n"
         ">>> plot = None\n>>> raise ValueError\nTraceback (most recent call last):\nValueError\n"
     )
@@ -143,7 +143,7 @@ def test_docstrings_become_markdown():
     text = "Add.\n\nParameters\n----------\na, b : two\n    numbers\n\n>>> 1 + 1\n2\n\nSurvey: section 1"
     expected = "Add.\n\nSurvey: section 1\n\nParameters\n----------\na, b\n    two\n    numbers\n\n"
     assert markdown(text) == expected + "Examples\n--------\n>>> 1 + 1\n2"
-    assert markdown("See :class:`Panel`.\n\n>>> 1\n1") == "See `Panel`.\n\n```pycon\n>>> 1\n1\n```"
+    assert markdown("See :class:`ExpertMixture`.\n\n>>> 1\n1") == "See `ExpertMixture`.\n\n```pycon\n>>> 1\n1\n```"
     table = markdown("===== =====\n``a`` one\n``longer``  two\n===== =====")
     assert table == "|   |   |\n| --- | --- |\n| ``a`` | one |\n| ``longer`` | two |"
 

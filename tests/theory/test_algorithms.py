@@ -36,7 +36,7 @@ from forel.theory.algorithms import (
     adagrad_dual_averaging,
     adagrad_ftrl_proximal,
     as_ftrl_proximal,
-    as_needed,
+    curvature_adaptive,
     doubling_trick,
     dual_averaging,
     exponentiated_gradient,
@@ -54,11 +54,11 @@ from forel.theory.algorithms import (
 )
 from forel.theory.analysis import (
     bound,
-    conjugate,
-    measured,
+    conjugate_lemma,
     play,
-    standard,
-    strong,
+    standard_ftrl_lemma,
+    strong_ftrl_lemma,
+    surrogate_regret,
     theorem_1,
     theorem_2,
     theorem_10,
@@ -66,11 +66,19 @@ from forel.theory.analysis import (
     theorem_14,
 )
 from forel.theory.argmin import argmin, project
-from forel.theory.argmin.table import GEOMETRIES, penalties, sets
+from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix
 from forel.theory.norms import LINF
 from forel.theory.penalties import ElasticNet, l1, squared_l2
-from forel.theory.rates import AsNeeded, Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad, ScaleFree
+from forel.theory.rates import (
+    Constant,
+    CurvatureAdaptive,
+    DiagonalAdaGrad,
+    InverseSqrt,
+    MatrixAdaGrad,
+    ScalarAdaGrad,
+    ScaleFree,
+)
 from forel.theory.regularizers import Regularizer
 from forel.theory.sets import Box, Reals, Simplex, l2_ball
 from forel.theory.weights import EveryRound, Given, Once
@@ -117,7 +125,7 @@ every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a
 
 def game(name, adversary, rounds=ROUNDS):
     algorithm = ALGORITHMS[name]
-    exact = isinstance(getattr(algorithm, "treatment", None), Exact | QuadraticBound)
+    exact = isinstance(getattr(algorithm, "surrogate", None), Exact | QuadraticBound)
     if exact and adversary is not curved and not hasattr(algorithm.rate, "diameter"):
         adversary = curved  # the leader needs strongly convex losses
     return play(algorithm, adversary, rounds=rounds, n=N)
@@ -139,7 +147,7 @@ def test_the_lemmas_are_equalities_with_their_remainder(name, adversary):
     trace = game(name, adversary)
     for x in comparators(trace)[:6]:
         for against in ("composite", "losses"):
-            for lemma in (strong, standard):
+            for lemma in (strong_ftrl_lemma, standard_ftrl_lemma):
                 parts = lemma(trace, x, against)
                 assert parts.error <= 1e-9
                 assert parts.remainder <= 1e-9 * (1 + abs(parts.regret) + abs(parts.regularization))
@@ -185,7 +193,7 @@ def test_regret_is_below_the_bound_at_every_comparator(name, adversary):
                 assert "no strength" in limit.void, limit
                 continue
             slack = 1e-9 * (1 + abs(limit.total))
-            assert measured(trace, x, against) <= limit.total + slack, (against, x)
+            assert surrogate_regret(trace, x, against) <= limit.total + slack, (against, x)
             if against == "losses":
                 assert trace.regret(x) <= trace.regret(x, linearized=True) + slack
             if trace.algorithm.proximal and not any(trace.algorithm.penalty(p) for p in trace.points):
@@ -195,13 +203,13 @@ def test_regret_is_below_the_bound_at_every_comparator(name, adversary):
 @pytest.mark.parametrize("name", [n for n, a in ALGORITHMS.items() if isinstance(a, FTRL) and n != "leader"])
 @every_adversary
 def test_corollary_6_conjugates_give_the_same_stability(name, adversary):
-    if isinstance(ALGORITHMS[name].treatment, Exact | QuadraticBound):
+    if isinstance(ALGORITHMS[name].surrogate, Exact | QuadraticBound):
         with pytest.raises(Unsupported, match="linear losses"):
-            conjugate(play(ALGORITHMS[name], curved, rounds=3, n=N), np.full(N, 1 / N))
+            conjugate_lemma(play(ALGORITHMS[name], curved, rounds=3, n=N), np.full(N, 1 / N))
         return
     trace = game(name, adversary)
     x = comparators(trace)[0]
-    assert np.allclose(conjugate(trace, x).stability, strong(trace, x, "losses").stability, atol=1e-9)
+    assert np.allclose(conjugate_lemma(trace, x).stability, strong_ftrl_lemma(trace, x, "losses").stability, atol=1e-9)
 
 
 def combinations():
@@ -237,12 +245,12 @@ def test_every_geometry_penalty_and_set_keeps_its_bound(parts):
             for x in candidates:
                 if algorithm.penalty(x) == math.inf:
                     continue
-                parts_of = strong(trace, x)
+                parts_of = strong_ftrl_lemma(trace, x)
                 assert parts_of.error <= 1e-9
                 assert parts_of.remainder <= 1e-8 * (1 + abs(parts_of.regret) + abs(parts_of.regularization))
                 for against in ("composite", "losses"):
                     limit = bound(trace, x, against)
-                    assert measured(trace, x, against) <= limit.total + 1e-8 * (1 + abs(limit.total))
+                    assert surrogate_regret(trace, x, against) <= limit.total + 1e-8 * (1 + abs(limit.total))
 
 
 @pytest.mark.slow
@@ -288,7 +296,7 @@ def test_four_ways_to_write_gradient_descent_for_strongly_convex_losses():
     """Section 3.7: FTL on the quadratics below, FTRL-Proximal with σ_t = 1, Mirror Descent with η = 1/t, x − g/t."""
     losses = [curved(t, np.zeros(N)) for t in range(1, 200)]
     losses = [Convex(f, lambda x, f=f: f.subgradient(x) + 0.1 * np.tanh(x), 1.0) for f in losses]
-    below = play(follow_the_leader(treatment=QuadraticBound()), losses, n=N)
+    below = play(follow_the_leader(surrogate=QuadraticBound()), losses, n=N)
     mirror = play(strongly_convex_descent(), losses, n=N)
     assert np.allclose(below.points, mirror.points, atol=1e-10)
     x = np.zeros(N)
@@ -309,7 +317,7 @@ def test_follow_the_leader_is_the_mean_for_quadratics_and_the_solvers_answer_for
     with pytest.raises(Unbounded):
         play(follow_the_leader(), [Linear([1.0])])
     with pytest.raises(Unsupported, match="leader of linear losses does not exist"):
-        follow_the_leader(treatment=Linearized())
+        follow_the_leader(surrogate=Linearized())
 
 
 EXACT = {
@@ -345,8 +353,8 @@ def test_exact_ftrl_minimises_its_objective_in_every_geometry(name, proximal):
             for step in (1.0, 0.01):
                 assert best <= stage.objective(x + step * (corner - x)) + 1e-8
     for corner in corners:
-        assert strong(trace, corner).error <= 1e-9
-        assert strong(trace, corner).remainder <= 1e-7
+        assert strong_ftrl_lemma(trace, corner).error <= 1e-9
+        assert strong_ftrl_lemma(trace, corner).remainder <= 1e-7
 
 
 MARGIN_LOSSES = [
@@ -462,10 +470,10 @@ def test_doubling_trick_is_lazy_projection_anew_in_every_epoch():
         play(trick, [Convex(sum, lambda x: x * math.nan)], n=3)
 
 
-def test_as_needed_is_logarithmic_on_curved_losses_and_root_t_on_flat_ones():
+def test_curvature_adaptive_is_logarithmic_on_curved_losses_and_root_t_on_flat_ones():
     rounds = 400
-    flat = play(as_needed(2.0), random_gradients, rounds=rounds, n=2)
-    curvy = play(as_needed(2.0), curved, rounds=rounds, n=2)
+    flat = play(curvature_adaptive(2.0), random_gradients, rounds=rounds, n=2)
+    curvy = play(curvature_adaptive(2.0), curved, rounds=rounds, n=2)
     feasible = l2_ball(1.0)
     limit = {name: max(bound(t, project(u, feasible), "losses").total for u in 5 * np.eye(2)) for name, t in
              (("flat", flat), ("curved", curvy))}  # fmt: skip
@@ -569,7 +577,10 @@ NAMED = {
         matrix_ftrl_proximal(2.0, REGION),
         lambda t: root(t * np.outer([1, 0, -2], [1, 0, -2])) / (math.sqrt(2) * 2),
     ),
-    "as needed": (as_needed(2.0, REGION), lambda t: AsNeeded(2.0).strength(told(AsNeeded(2.0), t))),
+    "curvature adaptive": (
+        curvature_adaptive(2.0, REGION),
+        lambda t: CurvatureAdaptive(2.0).strength(told(CurvatureAdaptive(2.0), t)),
+    ),
 }
 
 
@@ -595,14 +606,14 @@ def test_named_algorithms_have_the_surveys_rates_and_the_parts_they_were_given(n
     penalized = name in ("RDA", "AdaGrad dual averaging", "AdaGrad FTRL-Proximal", "FOBOS")
     assert algorithm.penalty(np.ones(3)) == pytest.approx(PSI(np.ones(3)) if penalized else 0)
     assert (algorithm.weights is HALVING) == (penalized and name != "FOBOS")
-    proximal = isinstance(algorithm, MirrorDescent) or "Proximal" in name or name == "as needed"
+    proximal = isinstance(algorithm, MirrorDescent) or "Proximal" in name or name == "curvature adaptive"
     assert algorithm.proximal == proximal
 
 
 def test_named_algorithms_stay_where_their_bounds_need_them():
     assert ftrl_proximal(2.0, 3.0).feasible.largest_norm(3) == 2.0
     assert matrix_ftrl_proximal(2.0).feasible.largest_norm(3) == 2.0
-    assert as_needed(2.0).feasible.diameter(3) == 2.0
+    assert curvature_adaptive(2.0).feasible.diameter(3) == 2.0
     lower, upper = adagrad_ftrl_proximal([1.0, 3.0]).feasible.bounds
     assert (lower.tolist(), upper.tolist()) == ([-1.0, -3.0], [1.0, 3.0])
     with pytest.raises(ValueError, match="radius: got -1, expected a positive number"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forel import cvx
 from forel.theory.argmin import CLOSED_FORMS, SOLVER, Argmin, argmin, bregman_project, project
-from forel.theory.argmin.table import GEOMETRIES, REFUSED, markdown, method, penalties, sets
+from forel.theory.argmin.methods import GEOMETRIES, REFUSED, markdown, method, penalties, sets
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE, ElasticNet, GroupL2, Indicator, Sum, l1, l2, squared_l2
 from forel.theory.regularizers import Regularizer

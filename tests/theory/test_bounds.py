@@ -24,11 +24,11 @@ from forel.theory.algorithms import (
 )
 from forel.theory.analysis import (
     adagrad_proximal_formula,
+    average_loss,
     bound,
     dual_averaging_formula,
     entropic_formula,
-    mean,
-    nonadaptive,
+    nonadaptive_bound,
     online_to_batch,
     passes,
     play,
@@ -141,13 +141,15 @@ def test_the_tuned_rate_degrades_away_from_its_horizon():
 def test_the_nonadaptive_bound_is_both_theorems_at_once():
     trace = play(lazy_projection(0.3, BALL), random_linear(N, T))
     x = np.eye(N)[1]
-    assert nonadaptive(trace, x).total == pytest.approx(theorem_1(trace, x).total)
-    assert nonadaptive(trace, x).total == pytest.approx(0.5 / 0.3 + 0.5 * 0.3 * T)
-    assert "changes from round to round" in nonadaptive(play(dual_averaging(1.0, 1.0), random_linear(N, T)), x).void
-    curved = play(FTRL(Constant(0.3), Euclidean(), treatment=Exact()), [Quadratic(x), Linear(x)])
-    assert nonadaptive(curved, x).void == "the losses are not linear; use theorem_1"
+    assert nonadaptive_bound(trace, x).total == pytest.approx(theorem_1(trace, x).total)
+    assert nonadaptive_bound(trace, x).total == pytest.approx(0.5 / 0.3 + 0.5 * 0.3 * T)
+    assert (
+        "changes from round to round" in nonadaptive_bound(play(dual_averaging(1.0, 1.0), random_linear(N, T)), x).void
+    )
+    curved = play(FTRL(Constant(0.3), Euclidean(), surrogate=Exact()), [Quadratic(x), Linear(x)])
+    assert nonadaptive_bound(curved, x).void == "the losses are not linear; use theorem_1"
     penalized = play(FTRL(Constant(0.3), Euclidean(), penalty=l1(0.1)), random_linear(N, T))
-    assert "there is a penalty" in nonadaptive(penalized, x).void
+    assert "there is a penalty" in nonadaptive_bound(penalized, x).void
 
 
 def test_adaptive_bounds_are_smaller_than_their_worst_case_forms():
@@ -161,7 +163,7 @@ def test_adaptive_bounds_are_smaller_than_their_worst_case_forms():
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        (lambda t, x: tuned_formula(t, x, 1.0, 0.5, T), "has norm 1, more than the promised 0.5"),
+        (lambda t, x: tuned_formula(t, x, 1.0, 0.5, T), "has norm 1, more than the assumed 0.5"),
         (lambda t, x: tuned_formula(t, 3 * x, 1.0, 1.0, T), "the comparator has norm 3, more than R = 1"),
         (lambda t, x: tuned_formula(t, x, 1.0, 1.0, 2 * T), "the rate is not the one the formula is for"),
         (lambda t, x: dual_averaging_formula(t, x, 1.0, 1.0), "the rate is not the one"),
@@ -240,7 +242,7 @@ DIAGONAL_SCALE = math.sqrt(2) * 2.0
 HYPOTHESES = {
     "tuned, gradient": (
         lambda: tuned_formula(pulled(gradient_descent(2 / (3 * LENGTH)), 1.01), X, 2.0, 3.0, 8),
-        "the gradient of round 1 has norm 3.03, more than the promised 3",
+        "the gradient of round 1 has norm 3.03, more than the assumed 3",
     ),
     "tuned, comparator": (
         lambda: tuned_formula(pulled(gradient_descent(2 / (3 * LENGTH))), 1.01 * X, 2.0, 3.0, 8),
@@ -252,7 +254,7 @@ HYPOTHESES = {
     ),
     "dual averaging, gradient": (
         lambda: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0), 1.01), X, 2.0, 3.0),
-        "more than the promised 3",
+        "more than the assumed 3",
     ),
     "dual averaging, comparator": (
         lambda: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0, l2_ball(1.0))), X, 2.0, 3.0),
@@ -264,7 +266,7 @@ HYPOTHESES = {
     ),
     "FTRL-Proximal, gradient": (
         lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.0), 1.01), X, 2.0, 3.0),
-        "more than the promised 3",
+        "more than the assumed 3",
     ),
     "FTRL-Proximal, comparator": (
         lambda: proximal_formula(pulled(ftrl_proximal(2.0, 3.0, l2_ball(2.02))), 1.01 * X, 2.0, 3.0),
@@ -302,7 +304,7 @@ HYPOTHESES = {
     },
     "entropic, gradient": (
         lambda: entropic_formula(pulled(hedge(3, 3.0), 1.01), CORNER, 3.0),
-        "the gradient of round 1 has norm 3.03, more than the promised 3",
+        "the gradient of round 1 has norm 3.03, more than the assumed 3",
     ),
     "entropic, rate": (
         lambda: entropic_formula(pulled(hedge(3, 3.03)), CORNER, 3.0),
@@ -310,7 +312,7 @@ HYPOTHESES = {
     ),
     "strongly convex, gradient": (
         lambda: strongly_convex_formula(aimed(follow_the_leader(), factor=1.01), X, 3.0),
-        "more than the promised 3",
+        "more than the assumed 3",
     ),
     "strongly convex, comparator": (
         lambda: strongly_convex_formula(aimed(follow_the_leader(Box(-1, 1))), X, 3.0),
@@ -459,7 +461,7 @@ def test_a_comparator_that_an_indicator_excludes_voids_the_bound_whatever_the_we
         for rounds in (1, T):
             descent = FTRL(TUNED, Euclidean(), penalty=Indicator(Box(-0.1, 0.1)), weights=weights)
             trace = play(descent, [Linear([1.0])] * rounds)
-            for theorem in (theorem_1, nonadaptive, bound):
+            for theorem in (theorem_1, nonadaptive_bound, bound):
                 assert theorem(trace, np.array([-1.0])).void == "the comparator lies outside X"
                 assert theorem(trace, np.array([-0.1])).total >= trace.regret(np.array([-0.1]))
 
@@ -484,7 +486,7 @@ def test_gradients_are_measured_with_the_strength_before_and_after_and_the_curva
     rate = {"scalar": ScalarAdaGrad(1.0, 1.0), "diagonal": DiagonalAdaGrad(1.0, 1.0), "matrix": MatrixAdaGrad(1.0, 1.0)}
     region = SIMPLEX if geometry == Entropy() else CUBE if geometry != FullMatrix() else BALL
     losses = [Linear([1.0, -1.0]), Quadratic([3.0, 1.0], 0.5), Linear([0.0, 2.0]), Quadratic([-2.0, 1.0], 2.0)]
-    trace = play(FTRL(rate[geometry.shape], geometry, treatment=Exact(), feasible=region), losses)
+    trace = play(FTRL(rate[geometry.shape], geometry, surrogate=Exact(), feasible=region), losses)
     delayed, present = trace.squared_norms
     for t, curvature in enumerate([0.0, 0.5, 0.5, 2.5]):
         g = trace.gradients[t]
@@ -526,7 +528,7 @@ def test_a_sum_of_losses_is_the_sum_of_their_values_whatever_their_weights():
 def test_online_to_batch_converges_as_regret_over_rounds_says():
     """Deterministic when every round's loss is F itself; the average is below the statement, at F's minimiser."""
     losses = classification(3, 60, seed=1)
-    whole = mean(losses)
+    whole = average_loss(losses)
     radius = 3.0
     lipschitz = max(loss.lipschitz for loss in losses)
     algorithm = dual_averaging(radius, lipschitz, l2_ball(radius))
@@ -541,7 +543,7 @@ def test_online_to_batch_converges_as_regret_over_rounds_says():
 
 def test_online_to_batch_in_expectation_over_draws():
     losses = classification(3, 40, seed=2)
-    whole, region = mean(losses), l2_ball(2.0)
+    whole, region = average_loss(losses), l2_ball(2.0)
     best = play(gradient_descent(0.1), [whole], n=3).best(region)
     lipschitz = max(loss.lipschitz for loss in losses)
     excess, gaps = [], []
@@ -578,4 +580,4 @@ def test_passes_solve_the_batch_problem():
     with pytest.raises(ValueError, match="at least one loss"):
         sampled([], 3)
     with pytest.raises(ValueError, match="at least one loss"):
-        mean([])
+        average_loss([])

@@ -25,7 +25,7 @@ from forel.losses import (
     SquaredHinge,
 )
 from forel.theory.argmin import Argmin
-from forel.theory.argmin.table import GEOMETRIES, penalties, sets
+from forel.theory.argmin.methods import GEOMETRIES, penalties, sets
 from forel.theory.convex import bregman, conjugate
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.norms import L1, L2, LINF, DiagonalNorm, MatrixNorm, PNorm, ScaledNorm

@@ -8,7 +8,7 @@ import pytest
 
 from forel.losses import Linear
 from forel.theory.algorithms import MirrorDescent, ftrl_proximal, gradient_descent
-from forel.theory.analysis import measured, play, strong, theorem_12
+from forel.theory.analysis import play, strong_ftrl_lemma, surrogate_regret, theorem_12
 from forel.theory.analysis.adversaries import l1_example_alternating
 from forel.theory.analysis.streams import random_linear
 from forel.theory.geometries import Euclidean
@@ -20,15 +20,15 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "theory" / "errata.md").read_text()
 
 
-@pytest.mark.parametrize("erratum", ERRATA, ids=lambda e: e.where)
+@pytest.mark.parametrize("erratum", ERRATA, ids=lambda e: e.location)
 def test_every_erratum_is_on_the_page_and_on_the_map(erratum):
-    assert f"**{erratum.where}**" in PAGE
-    assert f"**{erratum.where}**" in (ROOT / "docs" / "survey_map.md").read_text()
+    assert f"**{erratum.location}**" in PAGE
+    assert f"**{erratum.location}**" in (ROOT / "docs" / "survey_map.md").read_text()
 
 
 def test_the_page_names_nothing_that_the_code_does_not_know():
     listed = set(re.findall(r"^- \*\*(.+?)\*\*", PAGE, re.MULTILINE))
-    assert listed < {erratum.where for erratum in ERRATA}
+    assert listed < {erratum.location for erratum in ERRATA}
 
 
 def test_the_page_is_in_the_navigation_and_linked():
@@ -66,7 +66,7 @@ def test_section_3_3_has_strength_after_round_1():
 
 def test_the_remark_after_lemma_5_needs_r_0():
     trace, x = play(gradient_descent(0.5), random_linear(2, 20)), np.array([2.0, -1.0])
-    parts, r_0 = strong(trace, x), trace.initial
+    parts, r_0 = strong_ftrl_lemma(trace, x), trace.initial
     difference = r_0(trace.points[-1]) - r_0(x)
     assert parts.regret == pytest.approx(parts.bound + parts.remainder, abs=1e-12)
     assert abs(difference) > 1
@@ -78,5 +78,5 @@ def test_section_6_3_needs_r_0_of_the_comparator():
     trace = play(MirrorDescent(Constant(0.1), Euclidean()), [Linear([1.0])] * 10)
     x = np.array([-5.0])
     limit = theorem_12(trace, x)
-    assert measured(trace, x) > limit.stability.sum()
+    assert surrogate_regret(trace, x) > limit.stability.sum()
     assert limit.regularization[-1] == pytest.approx(trace.initial(x)) == 125.0

@@ -11,8 +11,8 @@ from forel.theory.algorithms import FTRL, MirrorDescent, as_ftrl_proximal
 from forel.theory.algorithms.forms import GREEDY, LAZY, UNCONSTRAINED
 from forel.theory.analysis import play
 from forel.theory.argmin import SOLVER, argmin, bregman_project
-from forel.theory.argmin.table import GEOMETRIES, REFUSED, method
-from forel.theory.argmin.table import sets as table_of_sets
+from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method
+from forel.theory.argmin.methods import sets as table_of_sets
 from forel.theory.convex import bregman
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.penalties import NONE

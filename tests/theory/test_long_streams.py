@@ -9,7 +9,7 @@ import pytest
 from forel.losses import Linear
 from forel.theory.algorithms import FTRL, Implicit, MirrorDescent, as_ftrl_proximal, exponentiated_gradient, hedge
 from forel.theory.algorithms.forms import GREEDY, LAZY
-from forel.theory.analysis import bound, play, strong
+from forel.theory.analysis import bound, play, strong_ftrl_lemma
 from forel.theory.geometries import Entropy, SquaredPNorm
 from forel.theory.penalties import l1
 from forel.theory.rates import Constant, InverseSqrt, ScalarAdaGrad
@@ -119,7 +119,7 @@ def test_bounds_and_lemmas_hold_where_points_underflow(name):
     trace = play(ENTROPIC[name](1.0), [Linear(g) for g in gradients])
     assert (trace.points == 0).any()
     for x in (np.eye(3)[0], np.eye(3)[1], np.full(3, 1 / 3)):
-        parts = strong(trace, x)
+        parts = strong_ftrl_lemma(trace, x)
         assert parts.error <= 1e-9
         assert parts.remainder <= 1e-9 * abs(parts.regularization)
         assert trace.regret(x) <= bound(trace, x).total * (1 + 1e-12)
@@ -127,9 +127,9 @@ def test_bounds_and_lemmas_hold_where_points_underflow(name):
 
 def test_the_image_is_the_gradient_where_nothing_underflows():
     argmin = exponentiated_gradient(1.0).argmin
-    x, image = argmin.locate(np.array([1.0, 2.0, 0.5]), 2.0)
+    x, image = argmin.solve_with_image(np.array([1.0, 2.0, 0.5]), 2.0)
     assert np.allclose(image, Entropy().gradient(1.0, x), rtol=1e-14)
     geometry = SquaredPNorm(1.3)
-    x, image = MirrorDescent(Constant(1.0), geometry, l1(0.3)).argmin.locate(np.array([1.0, -2.0, 0.1]), 2.0)
+    x, image = MirrorDescent(Constant(1.0), geometry, l1(0.3)).argmin.solve_with_image(np.array([1.0, -2.0, 0.1]), 2.0)
     assert x[2] == 0
     assert np.allclose(image, geometry.gradient(1.0, x), rtol=1e-14)

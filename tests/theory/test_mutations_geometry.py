@@ -12,7 +12,7 @@ import pytest
 from forel import cvx
 from forel.losses import Linear, Quadratic
 from forel.theory.algorithms import FTRL, Exact, MirrorDescent
-from forel.theory.analysis import bound, measured, play, theorem_1
+from forel.theory.analysis import bound, play, surrogate_regret, theorem_1
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, SquaredPNorm
 from forel.theory.norms import PNorm
 from forel.theory.penalties import squared_l2
@@ -94,10 +94,10 @@ def test_l2_curvature_of_losses_and_penalties_adds_nothing_in_other_geometries(g
 def test_l2_curvature_counted_in_the_p_norm_would_be_exceeded_six_times():
     """Gradients along all coordinates, to and fro: small in L_11, and losses that are strongly convex in L2 only."""
     p, n, sigma = 1.1, 10, 1e-3
-    algorithm = FTRL(Constant(1 / sigma), SquaredPNorm(p), treatment=Exact())
+    algorithm = FTRL(Constant(1 / sigma), SquaredPNorm(p), surrogate=Exact())
     trace = play(algorithm, lambda t, x: Quadratic(x + (-1.0) ** t * np.ones(n)), rounds=4, n=n)
     x = trace.points[-1]
-    regret, limit = measured(trace, x), theorem_1(trace, x)
+    regret, limit = surrogate_regret(trace, x), theorem_1(trace, x)
     squares = [PNorm(p).dual(g) ** 2 for g in trace.gradients]
     mistaken = limit.regularization[-1] + 0.5 * sum(s / (sigma + t) for t, s in enumerate(squares, start=1))
     assert regret > 4 * mistaken

@@ -18,7 +18,17 @@ from forel.theory.algorithms import (
     dual_averaging,
     gradient_descent,
 )
-from forel.theory.analysis import bound, measured, play, standard, strong, theorem_1, theorem_2, theorem_10, theorem_12
+from forel.theory.analysis import (
+    bound,
+    play,
+    standard_ftrl_lemma,
+    strong_ftrl_lemma,
+    surrogate_regret,
+    theorem_1,
+    theorem_2,
+    theorem_10,
+    theorem_12,
+)
 from forel.theory.geometries import Diagonal
 from forel.theory.penalties import ElasticNet
 from forel.theory.rates import ScaleFree
@@ -107,13 +117,13 @@ def test_lemmas_are_equalities_and_regret_is_below_every_bound(name, stream):
     trace = game(OBSERVERS[name], stream)
     for x in comparators(trace):
         for against in ("composite", "losses"):
-            for lemma in (strong, standard):
+            for lemma in (strong_ftrl_lemma, standard_ftrl_lemma):
                 parts = lemma(trace, x, against)
                 assert parts.error <= 1e-9
                 assert parts.remainder <= 1e-9 * (1 + abs(parts.regret) + abs(parts.regularization))
             limit = bound(trace, x, against)
             if not limit.void:
-                assert measured(trace, x, against) <= limit.total * (1 + 1e-9)
+                assert surrogate_regret(trace, x, against) <= limit.total * (1 + 1e-9)
                 assert trace.regret(x) <= limit.total * (1 + 1e-9) or against == "composite"
     if "box without" not in name:
         assert not limit.void
@@ -261,6 +271,6 @@ def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, mon
         theorem = theorem_12 if settings.algorithm == "mirror" else theorem_10 if algorithm.proximal else theorem_1
         limit = theorem(trace, x, "losses").total
         if theorem is not theorem_12:
-            assert proof.bound(x) == pytest.approx(strong(trace, x, "losses").bound, rel=1e-9)
+            assert proof.bound(x) == pytest.approx(strong_ftrl_lemma(trace, x, "losses").bound, rel=1e-9)
             assert theorem is theorem_1 or proof.bound(x) <= limit * (1 + 1e-9)
         assert trace.regret(x) <= limit

@@ -17,7 +17,7 @@ from forel.losses import Linear, Quadratic
 from forel.theory.algorithms import FTRL, MirrorDescent, follow_the_leader
 from forel.theory.analysis import play
 from forel.theory.geometries import Euclidean
-from forel.theory.rates import Constant, dual_averaging_rate, tuned
+from forel.theory.rates import Constant, dual_averaging_rate, tuned_rate
 from forel.theory.sets import l2_ball
 
 RADIUS, LIPSCHITZ = 1.5, 2.0
@@ -86,7 +86,7 @@ def check_played(algorithm, case):
 @pytest.mark.parametrize("factor", FACTORS)
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_constant_rate_attains_its_bound(rounds, factor):
-    eta = factor * tuned(RADIUS, LIPSCHITZ, rounds).eta
+    eta = factor * tuned_rate(RADIUS, LIPSCHITZ, rounds).eta
     case, bound = worst_case([eta] * rounds), constant_bound(eta, rounds)
     # Regret against the worst x* is R‖g_{1:T}‖ − ½η‖g_{1:T}‖² + ½ηΣ‖g_t‖², largest where all ‖g_t‖ = G and ‖g_{1:T}‖ is
     # as near R/η as T such gradients allow: one can only be G long, more have any length from 0 to TG.
@@ -103,7 +103,7 @@ def test_constant_rate_attains_its_bound(rounds, factor):
 @needs_solver
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_tuned_rate_attains_the_root_of_the_horizon(rounds):
-    rate = tuned(RADIUS, LIPSCHITZ, rounds)
+    rate = tuned_rate(RADIUS, LIPSCHITZ, rounds)
     case = worst_case(etas(rate, rounds))
     assert case.regret == pytest.approx(RADIUS * LIPSCHITZ * math.sqrt(rounds), rel=TOLERANCE)
     check_played(FTRL(rate, Euclidean()), case)
@@ -159,7 +159,7 @@ def online(pepit, rates):
 @pytest.mark.parametrize("rounds", ROUNDS)
 @pytest.mark.parametrize("name", ["tuned", "dual averaging"])
 def test_pepit_finds_linear_losses_worst(pepit, name, rounds):
-    rate = tuned(RADIUS, LIPSCHITZ, rounds) if name == "tuned" else dual_averaging_rate(RADIUS, LIPSCHITZ)
+    rate = tuned_rate(RADIUS, LIPSCHITZ, rounds) if name == "tuned" else dual_averaging_rate(RADIUS, LIPSCHITZ)
     rates = etas(rate, rounds)
     assert solved(online(pepit, rates)) == pytest.approx(worst_case(rates).regret, rel=TOLERANCE)
 

@@ -21,7 +21,7 @@ from forel.theory.analysis.adversaries import alternating, worst_linear
 from forel.theory.analysis.game import play
 from forel.theory.analysis.streams import random_linear, switching
 from forel.theory.geometries import Euclidean
-from forel.theory.plot.canvas import FAINT
+from forel.theory.plot.style import GREY
 from forel.theory.rates import Constant, InverseSqrt
 from forel.theory.sets import Box, HalfSpace, Reals, Simplex, intersect, l1_ball, l2_ball
 from forel.validation import Unsupported
@@ -62,7 +62,7 @@ def pictures():
         "one term": lambda: plot.decomposition(1.0, [1.0], -1.0),
         "line": lambda: plot.path(line),
         "plane": lambda: plot.path(trace),
-        "figure 4": plot.l1_figure,
+        "figure 4": plot.figure_4,
         "posterior": lambda: posterior(advice()),
         "one expert": lambda: posterior(advice(1, 1)),
         "many experts": lambda: posterior(advice(n=12)),
@@ -153,7 +153,7 @@ def test_path_in_the_plane_outlines_the_set(name):
     assert [text.get_text() for text in axes.texts] == ["$x_{1}$", "$x_{31}$"]
     drawn = [np.column_stack(line.get_data()) for line in axes.lines]
     assert any(np.array_equal(points, trace.points) for points in drawn)
-    edges = [points for line, points in zip(axes.lines, drawn, strict=True) if line.get_color() == FAINT]
+    edges = [points for line, points in zip(axes.lines, drawn, strict=True) if line.get_color() == GREY]
     assert len(edges) == (name != "all")
     for point in (p for edge in edges for p in edge):
         assert feasible.contains(point)
@@ -167,7 +167,7 @@ def test_path_in_the_plane_outlines_the_set(name):
 def test_path_cuts_off_a_set_far_larger_than_the_path():
     (axes,) = plot.path(game(feasible=l2_ball(1000.0))).axes
     assert np.ptp(axes.get_xlim()) < 20
-    assert not [line for line in axes.lines if line.get_color() == FAINT]
+    assert not [line for line in axes.lines if line.get_color() == GREY]
 
 
 def test_path_of_a_point_that_never_moves():
@@ -208,7 +208,7 @@ def test_posterior_puts_the_least_of_many_experts_together():
 
 
 def test_figure_4_says_what_is_seen():
-    figure = plot.l1_figure()
+    figure = plot.figure_4()
     for axes, zeros in zip(figure.axes, ([13, 14, 15, 16], [13, 14]), strict=True):
         mirror, native = (line.get_ydata() for line in axes.lines[:2])
         assert [line.get_label() for line in axes.lines[:2]] == ["Mirror Descent", "Native FTRL"]
@@ -232,7 +232,7 @@ def test_pictures_go_where_they_are_told():
     assert plot.decomposition(1.0, [1.0, 1.0], 0.0, ax=axes[2]) is figure
     assert plot.path(trace, ax=axes[3]) is figure
     assert all(part.lines for part in axes)
-    assert plot.l1_figure(Figure().subplots(1, 2)).axes[1].lines
+    assert plot.figure_4(Figure().subplots(1, 2)).axes[1].lines
     part = figure.add_subfigure(axes[0].get_gridspec()[0, 0])
     assert plot.regret(trace, [0.0, 0.0], ax=part.subplots()) is figure
 
@@ -271,7 +271,7 @@ def test_saved_files_have_150_dots_an_inch_and_a_background(tmp_path):
         (lambda: plot.decomposition(1.0, [1.0, np.nan], 0.0), r"stability: got nan at index 1"),
         (lambda: plot.path(game(3, feasible=Reals())), r"trace: got points of dimension 3, expected 1 or 2"),
         (lambda: posterior(advice(), most=0), "most: got 0, expected a whole number of at least 1"),
-        (lambda: plot.l1_figure([Figure().subplots()]), r"ax: got '1 axes', expected two"),
+        (lambda: plot.figure_4([Figure().subplots()]), r"ax: got '1 axes', expected two"),
     ],
 )
 def test_refusals(call, message):
@@ -280,16 +280,16 @@ def test_refusals(call, message):
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    figure = plot.l1_figure()
+    figure = plot.figure_4()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for call in (plot.l1_figure, lambda: plot.regret(game(), [0.0, 0.0]), lambda: plot.save(figure, "a.png")):
+    for call in (plot.figure_4, lambda: plot.regret(game(), [0.0, 0.0]), lambda: plot.save(figure, "a.png")):
         with pytest.raises(Unsupported, match=r"this needs matplotlib; install the extra: pip install 'forel\[plot\]'"):
             call()
 
 
 def test_the_module_loads_without_matplotlib_and_never_touches_pyplot():
     code = (
-        "import sys; from forel.theory import plot; assert 'matplotlib' not in sys.modules; plot.l1_figure(); "
+        "import sys; from forel.theory import plot; assert 'matplotlib' not in sys.modules; plot.figure_4(); "
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -297,5 +297,5 @@ def test_the_module_loads_without_matplotlib_and_never_touches_pyplot():
 
 def test_the_style_ends_with_the_picture():
     before = dict(matplotlib.rcParams)
-    plot.l1_figure()
+    plot.figure_4()
     assert dict(matplotlib.rcParams) == before

@@ -16,12 +16,12 @@ from forel.theory.algorithms import (
     QuadraticBound,
     adagrad_ftrl_proximal,
     as_ftrl_proximal,
-    as_needed,
+    curvature_adaptive,
 )
 from forel.theory.analysis import bound, play, theorem_2
 from forel.theory.geometries import Diagonal, Euclidean, FullMatrix
 from forel.theory.norms import L2
-from forel.theory.rates import AsNeeded, MatrixAdaGrad, growth, increment
+from forel.theory.rates import CurvatureAdaptive, MatrixAdaGrad, increment, strength_increment
 from forel.theory.sets import Box, l2_ball
 from forel.validation import Unsupported
 
@@ -31,8 +31,8 @@ BALL = l2_ball(1.0)
 class Scripted:
     """A rate that goes through given strengths, and notes what it was told of curvature."""
 
-    promised: ClassVar[float] = math.inf
-    promised_norm: ClassVar = L2
+    gradient_bound: ClassVar[float] = math.inf
+    gradient_norm: ClassVar = L2
 
     def __init__(self, *strengths):
         self.strengths = [np.array(s, dtype=float) if np.ndim(s) else s for s in strengths]
@@ -85,17 +85,19 @@ def test_a_radius_a_coordinate_gives_a_box_of_those_radii():
     ids=["FTRL", "FTRL over a ball", "Mirror Descent", "as FTRL-Proximal", "implicit"],
 )
 def test_a_rate_that_needs_curvature_is_refused_where_losses_are_linearized(make):
-    with pytest.raises(Unsupported, match=r"AsNeeded\(diameter=2.0\) .* linearizes them; use as_needed\(diameter\)"):
-        make(AsNeeded(2.0))
+    with pytest.raises(
+        Unsupported, match=r"CurvatureAdaptive\(diameter=2.0\) .* linearizes them; use curvature_adaptive\(diameter\)"
+    ):
+        make(CurvatureAdaptive(2.0))
     rate = Scripted(1.0)  # one of the user's own is only told of the curvature that is kept, which is none
     algorithm = make(rate)
     algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0))
     assert rate.told == [0.0]
 
 
-@pytest.mark.parametrize("treatment", [QuadraticBound(), Exact()], ids=str)
-def test_curvature_that_is_kept_is_counted_and_regret_is_logarithmic(treatment):
-    algorithm = FTRL(AsNeeded(2.0), Euclidean(), True, treatment, feasible=BALL)
+@pytest.mark.parametrize("surrogate", [QuadraticBound(), Exact()], ids=str)
+def test_curvature_that_is_kept_is_counted_and_regret_is_logarithmic(surrogate):
+    algorithm = FTRL(CurvatureAdaptive(2.0), Euclidean(), True, surrogate, feasible=BALL)
     assert algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0)).rate.given == 3.0
     trace = play(algorithm, curved, rounds=500, n=2)
     largest = max(L2(g) for g in trace.gradients)
@@ -104,7 +106,7 @@ def test_curvature_that_is_kept_is_counted_and_regret_is_logarithmic(treatment):
 
 def test_the_named_algorithm_names_its_own_argument():
     with pytest.raises(ValueError, match="diameter: got -1, expected a positive number"):
-        as_needed(-1)
+        curvature_adaptive(-1)
 
 
 FALLING = {
@@ -127,9 +129,9 @@ def test_a_strength_that_falls_has_no_bound(name, make):
 
 
 def test_growth_is_the_difference_but_for_rounding():
-    assert growth(1.0, 3.0) == 2.0
-    assert growth(1.0, 1.0 - 1e-15) == 0.0
-    assert growth(np.array([1.0, 2.0]), np.array([1.5, 2.0])).tolist() == [0.5, 0.0]
+    assert strength_increment(1.0, 3.0) == 2.0
+    assert strength_increment(1.0, 1.0 - 1e-15) == 0.0
+    assert strength_increment(np.array([1.0, 2.0]), np.array([1.5, 2.0])).tolist() == [0.5, 0.0]
     rng = np.random.default_rng(1)
     for scale in (1e-8, 1.0, 1e8):
         rate = MatrixAdaGrad(1.0)

@@ -23,9 +23,9 @@ from forel.theory.algorithms import (
 from forel.theory.analysis import (
     bound,
     dual_averaging_formula,
-    measured,
     play,
-    strong,
+    strong_ftrl_lemma,
+    surrogate_regret,
     theorem_2,
     theorem_10,
     theorem_14,
@@ -68,9 +68,9 @@ def test_a_last_point_that_is_right_does_not_make_a_bound_for_those_before_it():
     garbage = Wrong(right, lambda t, x: x if t in (1, 51) else losses[t - 1].g if t <= 50 else x)
     trace = play(garbage, losses)
     x = trace.points[-1]
-    assert strong(trace, x).remainder <= 1e-12
+    assert strong_ftrl_lemma(trace, x).remainder <= 1e-12
     formula = 0.5 * float(trace.squared_norms[0].sum()) + trace.stages[-2].regularizer(x)
-    assert measured(trace, x) > 2 * formula
+    assert surrogate_regret(trace, x) > 2 * formula
     assert bound(trace, x).void.startswith("the point of round 2 is no argmin: its objective is ")
     assert play(right, losses).suboptimality.tolist() == [0.0] * 51
 
@@ -128,7 +128,7 @@ def test_suboptimality_is_the_objective_less_its_minimum_by_the_solver():
 
 
 def test_suboptimality_of_exact_losses_is_found_by_the_solver():
-    exact = FTRL(InverseSqrt(0.5, 1), Euclidean(), treatment=Exact(), feasible=Box(-2, 2))
+    exact = FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Exact(), feasible=Box(-2, 2))
     assert not play(exact, classification(2, 6)).suboptimality.any()
     assert not play(exact, quadratics(2, 6)).suboptimality.any()
     wrong = play(Wrong(exact, lambda t, x: x + (0.1 if t == 5 else 0.0)), classification(2, 6))
@@ -138,8 +138,8 @@ def test_suboptimality_of_exact_losses_is_found_by_the_solver():
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_plays_argmins(name):
     algorithm = ALGORITHMS[name]
-    treatment = getattr(algorithm, "treatment", Linearized())
-    losses = random_linear(N, 40) if isinstance(treatment, Linearized) else quadratics(N, 40)
+    surrogate = getattr(algorithm, "surrogate", Linearized())
+    losses = random_linear(N, 40) if isinstance(surrogate, Linearized) else quadratics(N, 40)
     try:
         trace = play(algorithm, losses)
         _ = trace.added
@@ -156,7 +156,7 @@ def test_before_anything_was_added_every_point_is_an_argmin(geometry):
         options = {"proximal": True} if make is FTRL else {}
         trace = play(make(ScalarAdaGrad(1.0), geometry, feasible=region, **options), random_linear(3, 5))
         assert not trace.suboptimality.any()
-        assert measured(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
+        assert surrogate_regret(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
 
 
 def test_closing_formulas_are_void_as_well():

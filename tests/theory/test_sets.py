@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forel import cvx
 from forel.theory.argmin import SOLVER, Argmin, project
-from forel.theory.argmin.table import sets
+from forel.theory.argmin.methods import sets
 from forel.theory.geometries import Euclidean
 from forel.theory.norms import LINF
 from forel.theory.sets import (

@@ -25,7 +25,7 @@ every_result = pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.key)
 def test_every_numbered_thing_is_there_once():
     keys = [r.key for r in RESULTS]
     assert sorted(keys) == sorted(NUMBERED)
-    homes = [r.home for r in RESULTS]
+    homes = [r.implementation for r in RESULTS]
     assert len(set(homes)) == len(homes)
 
 
@@ -41,15 +41,17 @@ def test_every_result_holds_and_bounds_are_no_larger_than_they_need_be(result):
 
 @every_result
 def test_every_home_exists_and_names_its_result(result):
-    thing, module = resolve(result.home)
+    thing, module = resolve(result.implementation)
     text = _reference(thing) if inspect.getdoc(thing) and not isinstance(thing, dict) else ""
-    assert result.key in mentions(text) | mentions(_reference(module)), f"{result.home} does not name {result.key}"
+    assert result.key in mentions(text) | mentions(_reference(module)), (
+        f"{result.implementation} does not name {result.key}"
+    )
 
 
-@pytest.mark.parametrize("erratum", ERRATA, ids=lambda e: e.where)
+@pytest.mark.parametrize("erratum", ERRATA, ids=lambda e: e.location)
 def test_every_erratum_is_complete_and_has_a_home(erratum):
     assert all(erratum)
-    resolve(erratum.home)
+    resolve(erratum.implementation)
 
 
 def test_the_map_is_current():

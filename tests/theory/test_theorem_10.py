@@ -11,7 +11,7 @@ import pytest
 
 from forel.losses import Linear
 from forel.theory.algorithms import FTRL, MirrorDescent
-from forel.theory.analysis import bound, measured, play, theorem_1, theorem_2, theorem_10, theorem_12
+from forel.theory.analysis import bound, play, surrogate_regret, theorem_1, theorem_2, theorem_10, theorem_12
 from forel.theory.analysis.gradient_norms import curvature_of
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix
 from forel.theory.penalties import ElasticNet, GroupL2, Indicator, l1, squared_l2
@@ -95,7 +95,7 @@ def test_theorem_10_as_printed_is_false_in_two_rounds():
         [Linear([1.0]), Linear([-1.0])],
     )
     assert trace.points.ravel().tolist() == game.points
-    assert measured(trace, np.zeros(1), "composite") == 1.5
+    assert surrogate_regret(trace, np.zeros(1), "composite") == 1.5
     assert (
         theorem_10(trace, np.zeros(1)).void == "in round 1 the gradient is not zero where the objective has no strength"
     )
@@ -126,7 +126,9 @@ def test_forel_has_the_oracles_points_and_bound(proximal):
         trace = play(algorithm, [Linear([g]) for g in gradients])
         assert np.allclose(trace.points.ravel(), game.points, rtol=1e-12, atol=1e-14)
         for x in (game.worst, 0.3):
-            assert measured(trace, np.array([x]), "composite") == pytest.approx(game.regret(x), rel=1e-10, abs=1e-12)
+            assert surrogate_regret(trace, np.array([x]), "composite") == pytest.approx(
+                game.regret(x), rel=1e-10, abs=1e-12
+            )
             assert bound(trace, np.array([x])).total == pytest.approx(game.bound(x, game.corrected), rel=1e-10)
 
 
@@ -165,7 +167,7 @@ def test_bounds_hold_with_curved_penalties_for_every_kind_of_algorithm(seed):
                     assert against == "composite"
                     assert limit.void.startswith("the weights α_t increase in round ")
                     continue
-                regret = measured(trace, x, against)
+                regret = surrogate_regret(trace, x, against)
                 assert regret <= limit.total + 1e-10 * (1 + abs(limit.total))
                 ratios.append(regret / limit.total)
     assert max(ratios) > 0.99
@@ -180,7 +182,7 @@ def test_curvature_makes_bounds_tighter():
     limit = theorem_10(trace, x)
     without = limit.regularization[-1] + 0.5 * sum(0.5 * float(g @ g) for g in trace.gradients)
     assert limit.total < without / 1.4
-    assert measured(trace, x, "composite") <= limit.total
+    assert surrogate_regret(trace, x, "composite") <= limit.total
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_theorem_12_would_be_false_with_the_penaltys_curvature():
     """Mirror Descent keeps tangents: with λ2 = 1, g = (1, −1) and hardly any r, regret is 1.5, and ½Σg²/λ2 only 1."""
     trace = play(MirrorDescent(Constant(1e6), Euclidean(), squared_l2(1.0)), [Linear([1.0]), Linear([-1.0])])
     x = np.zeros(1)
-    assert measured(trace, x, "composite") == pytest.approx(1.5, rel=1e-5)
+    assert surrogate_regret(trace, x, "composite") == pytest.approx(1.5, rel=1e-5)
     assert theorem_12(trace, x).total > 1e5
 
 
@@ -253,7 +255,7 @@ def test_a_penalty_on_the_simplex_is_bounded_whether_or_not_it_is_smallest_at_th
     trace = play(algorithm, [Linear(g) for g in rng.normal(size=(8, 3))])
     for x in (*trace.points, *np.eye(3), *rng.dirichlet(np.ones(3), size=60)):
         for against in ("composite", "losses"):
-            assert measured(trace, x, against) <= bound(trace, x, against).total + 1e-12
+            assert surrogate_regret(trace, x, against) <= bound(trace, x, against).total + 1e-12
 
 
 def test_a_first_point_that_is_zero_but_for_the_solvers_rounding_voids_nothing():
@@ -262,7 +264,7 @@ def test_a_first_point_that_is_zero_but_for_the_solvers_rounding_voids_nothing()
         FTRL(ScalarAdaGrad(1.0, 1.0), Euclidean(), True, penalty=l1(0.1), feasible=region), [Linear([1.0, -1.0])] * 4
     )
     assert 0 < l1(0.1)(trace.points[0]) < 1e-6
-    assert bound(trace, np.zeros(2)).total >= measured(trace, np.zeros(2), "composite")
+    assert bound(trace, np.zeros(2)).total >= surrogate_regret(trace, np.zeros(2), "composite")
 
 
 @pytest.mark.parametrize("make", [theorem_1, theorem_10, theorem_12], ids=lambda make: make.__name__)
@@ -275,7 +277,7 @@ def test_weights_may_increase_where_the_penalty_is_part_of_the_regularizer(make)
     for seed in range(30):
         trace = play(algorithm, [Linear(g) for g in 3 * np.random.default_rng(seed).normal(size=(6, 2))])
         for x in (*trace.points, np.ones(2)):
-            assert measured(trace, x, "losses") <= make(trace, x, "losses").total + 1e-9
+            assert surrogate_regret(trace, x, "losses") <= make(trace, x, "losses").total + 1e-9
             assert make(trace, x, "composite").void == "the weights α_t increase in round 2"
     early = play(FTRL(Constant(1.0), Euclidean(), penalty=penalty, weights=Given([1.0, 1.0, 5.0])), trace.losses[:2])
     assert not theorem_1(early, np.ones(2), "composite").void
@@ -287,7 +289,7 @@ def test_increasing_weights_in_the_objective_are_refused_for_a_reason():
         FTRL(Constant(1.0), Euclidean(), penalty=l1(5.0), weights=Given([0.0, 1.0])), [Linear([5.0]), Linear([0.0])]
     )
     x = np.zeros(1)
-    assert measured(trace, x, "composite") >= 25 > 0.5 * 5.0**2 + 0.5
+    assert surrogate_regret(trace, x, "composite") >= 25 > 0.5 * 5.0**2 + 0.5
     assert theorem_1(trace, x, "composite").void == "the weights α_t increase in round 2"
 
 

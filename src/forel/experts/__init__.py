@@ -9,8 +9,8 @@ pool                                         predictions                        
 ``Likelihoods()``                            what was given to the outcome, any kind      1
 ``squared(a, b)``                            in [a, b], mean of, with squared loss        1/(b − a)²
 ``Aggregated(a, b)``                         the same, with Vovk's substitution           4/(b − a)²
-``Means(loss, α)``                           any α-exp-concave loss, mean of              α
-``Means(loss)``, ``Costs()``                 any convex loss, mean of; losses themselves  0
+``WeightedMean(loss, α)``                           any α-exp-concave loss, mean of              α
+``WeightedMean(loss)``, ``Costs()``                 any convex loss, mean of; losses themselves  0
 ===========================================  ===========================================  ==========
 
 ===============================  ============================================================================
@@ -22,7 +22,7 @@ rule                             regret at most
 ``AdaHedge()``                   twice the mixability gap, at most √(Σs² log K) + S(4/3 log K + 2); any losses
 ===============================  ============================================================================
 
-:func:`mix` does it for a table of forecasts, :class:`Panel` round by round for predictors of any kind.
+:func:`mix` does it for a table of forecasts, :class:`ExpertMixture` round by round for predictors of any kind.
 
 >>> mixed = mix([[0.9, 0.2], [0.8, 0.3], [0.1, 0.5]], [1, 1, 0])
 >>> mixed.weights.round(2)
@@ -32,34 +32,34 @@ array([[0.5 , 0.5 ],
        [0.96, 0.04]])
 """
 
-from forel.experts.exponential import ExponentialWeights
+from forel.experts.expert_mixture import ExpertMixture
+from forel.experts.exponential_weights import ExponentialWeights
 from forel.experts.fixed_share import FixedShare
 from forel.experts.guarantee import Guarantee
 from forel.experts.hedge import AdaHedge, Hedge
 from forel.experts.log_loss import Likelihoods, LogOdds, Probabilities
-from forel.experts.means import Aggregated, Costs, Means, squared
-from forel.experts.mix import Mixed, mix
-from forel.experts.panel import Panel
+from forel.experts.mix import MixtureResult, mix
 from forel.experts.pool import Pool
 from forel.experts.rule import Rule
 from forel.experts.switching import best_switching
+from forel.experts.weighted_mean import Aggregated, Costs, WeightedMean, squared
 
 __all__ = [
     "AdaHedge",
     "Aggregated",
     "Costs",
+    "ExpertMixture",
     "ExponentialWeights",
     "FixedShare",
     "Guarantee",
     "Hedge",
     "Likelihoods",
     "LogOdds",
-    "Means",
-    "Mixed",
-    "Panel",
+    "MixtureResult",
     "Pool",
     "Probabilities",
     "Rule",
+    "WeightedMean",
     "best_switching",
     "mix",
     "squared",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.exponential import Posterior, condition, suit
-from forel.experts.rule import losses_of
+from forel.experts.exponential_weights import Posterior, check_rate, condition
+from forel.experts.rule import check_losses
 from forel.validation import Vector, number, positive, refuse, whole
 
 __all__ = ["FixedShare"]
@@ -53,9 +53,9 @@ class FixedShare:
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"fixed share with α = {'1/t' if self.share is None else f'{self.share:.6g}'}, log(1/π){over}"
 
-    def suit(self, eta: float) -> None:
+    def check_eta(self, eta: float) -> None:
         """Refuse a pool whose η is smaller."""
-        suit(self.eta, eta)
+        check_rate(self.eta, eta)
 
     def init(self, n: int) -> Posterior:
         """Return uniform weights over n experts."""
@@ -71,7 +71,7 @@ class FixedShare:
     def update(self, state: Posterior, losses: ArrayLike) -> Posterior:
         """Multiply each weight by e^{−ηℓ}, and share."""
         n = state.log_weights.size
-        after = condition(state, self.eta * losses_of(losses, n))
+        after = condition(state, self.eta * check_losses(losses, n))
         if n == 1:
             return after
         # Mixing with the uniform distribution takes no difference, in which small weights would lose their digits.

@@ -12,7 +12,7 @@ from forel.theory.rates import ScalarAdaGrad, entropic_rate
 from forel.theory.rates.adagrad import ScalarRoot
 from forel.validation import Vector, positive, vector, whole
 
-__all__ = ["AdaHedge", "Hedge", "HedgeState", "Ranges"]
+__all__ = ["AdaHedge", "AdaHedgeState", "Hedge", "HedgeState"]
 
 FINITE = "; an infinite loss needs exponential weights, or probabilities kept away from 0 and 1"
 
@@ -56,7 +56,7 @@ class Hedge:
         """The bound, in words."""
         return "Hedge, 2√((G² + Σ‖ℓ‖∞²) log K)"
 
-    def suit(self, eta: float) -> None:
+    def check_eta(self, eta: float) -> None:
         """Accept every pool."""
 
     def init(self, n: int) -> HedgeState:
@@ -76,7 +76,7 @@ class Hedge:
         largest = float(np.abs(losses).max())
         void = state.void
         if not void and largest > self.lipschitz * (1 + 1e-12):
-            void = f"in round {t} a loss of {largest:.6g} is larger than the promised {self.lipschitz:.6g}"
+            void = f"in round {t} a loss of {largest:.6g} is larger than the assumed {self.lipschitz:.6g}"
         rate = _rate(n, self.lipschitz)
         after = rate.update(state.rate, losses)
         return HedgeState(t, totals, state.rate, after, _softmax(-totals / rate.strength(after)), void)
@@ -91,7 +91,7 @@ class Hedge:
         return state.void
 
 
-class Ranges(NamedTuple):
+class AdaHedgeState(NamedTuple):
     """Rounds, ℓ_{1:t}, the mixability gap Δ_t so far, largest range S, √Σ of squared ranges, and log weights."""
 
     rounds: int
@@ -128,19 +128,19 @@ class AdaHedge:
         """The bound, in words."""
         return "AdaHedge, twice the mixability gap"
 
-    def suit(self, eta: float) -> None:
+    def check_eta(self, eta: float) -> None:
         """Accept every pool."""
 
-    def init(self, n: int) -> Ranges:
+    def init(self, n: int) -> AdaHedgeState:
         """Return uniform weights over n experts."""
         n = whole("n", n, low=1)
-        return Ranges(0, np.zeros(n), 0.0, 0.0, 0.0, np.full(n, -math.log(n)))
+        return AdaHedgeState(0, np.zeros(n), 0.0, 0.0, 0.0, np.full(n, -math.log(n)))
 
-    def play(self, state: Ranges) -> Vector:
+    def play(self, state: AdaHedgeState) -> Vector:
         """Return w_{t+1}."""
         return np.exp(state.log_weights)
 
-    def update(self, state: Ranges, losses: ArrayLike) -> Ranges:
+    def update(self, state: AdaHedgeState, losses: ArrayLike) -> AdaHedgeState:
         """Add the losses and what weighing them cost, and take the rate that gives."""
         losses = _finite(losses, state.totals.size)
         above = losses - losses.min()  # what all lose alike weighs nothing; without it, sums keep their digits
@@ -153,18 +153,18 @@ class AdaHedge:
         log_weights = _softmax(-log * (totals / gap)) if gap > 0 else state.log_weights
         span = float(above.max())
         largest, root = max(state.largest, span), math.hypot(state.root, span)
-        return Ranges(state.rounds + 1, totals, gap, largest, root, log_weights)
+        return AdaHedgeState(state.rounds + 1, totals, gap, largest, root, log_weights)
 
-    def bound(self, state: Ranges) -> Vector:
+    def bound(self, state: AdaHedgeState) -> Vector:
         """Return 2Δ_T, the same for all."""
         return np.full(state.totals.size, 2 * state.gap)
 
-    def worst(self, state: Ranges) -> float:
+    def worst(self, state: AdaHedgeState) -> float:
         """Return the bound in terms of the ranges of losses alone."""
         log = math.log(state.totals.size)
         return state.root * math.sqrt(log) + state.largest * (4 / 3 * log + 2)
 
-    def void(self, state: Ranges) -> str:
+    def void(self, state: AdaHedgeState) -> str:
         """Return nothing: the bound always holds."""
         return ""
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.pool import beside, mean, mix_loss, no_labels
+from forel.experts.pool import as_column, mean, mix_loss, reject_labels
 from forel.losses import Choice, Interval
 from forel.losses.margin import Array
 from forel.validation import floats
@@ -44,7 +44,7 @@ class Probabilities:
         """Return −log p or −log(1 − p)."""
         p = np.asarray(predictions, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            return 0.0 - np.where(beside(y) == 1, np.log(p), np.log1p(-p))
+            return 0.0 - np.where(as_column(y) == 1, np.log(p), np.log1p(-p))
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
         """Return the weighted mean."""
@@ -81,7 +81,7 @@ class LogOdds:
     def losses(self, predictions: ArrayLike, y: ArrayLike) -> Array:
         """Return log(1 + e^{−m}) or log(1 + e^m)."""
         m = np.asarray(predictions, dtype=np.float64)
-        return np.asarray(np.logaddexp(0.0, np.where(beside(y) == 1, -m, m)))
+        return np.asarray(np.logaddexp(0.0, np.where(as_column(y) == 1, -m, m)))
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
         """Return the margin of the weighted mean of probabilities."""
@@ -121,7 +121,7 @@ class Likelihoods:
 
     def check_labels(self, y: Any) -> None:
         """Refuse labels."""
-        no_labels(y)
+        reject_labels(y)
 
     def losses(self, predictions: Array, y: Any = None) -> Array:
         """Return −log p."""

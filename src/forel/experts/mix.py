@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forel.experts.expert_mixture import PROBABILITIES, guarantee, resolve_rule
 from forel.experts.fixed_share import FixedShare
 from forel.experts.guarantee import Guarantee
-from forel.experts.panel import PROBABILITIES, guarantee, rule_for
 from forel.experts.pool import Pool
 from forel.experts.rule import Rule
 from forel.experts.switching import best_switching
 from forel.validation import Matrix, Unsupported, Vector, whole
 
-__all__ = ["Mixed", "mix"]
+__all__ = ["MixtureResult", "mix"]
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class MixtureResult:
     """A mixture over a whole table: what it predicted, lost, and proved.
 
     Parameters
@@ -32,7 +32,7 @@ class Mixed:
     weights : a row a round, as used in it, and one more with the weights at the end
 
     >>> mix([[0.9, 0.5], [0.8, 0.5]], [1, 1])
-    Mixed of 2 experts in 2 rounds: loss 0.723606, the best of them 0.328504
+    MixtureResult of 2 experts in 2 rounds: loss 0.723606, the best of them 0.328504
 
     Survey: section 3.6
     """
@@ -49,7 +49,7 @@ class Mixed:
     def __repr__(self) -> str:
         T, K = self.expert_losses.shape
         best = self.totals[self.best]
-        return f"Mixed of {K} experts in {T} rounds: loss {self.loss:.6g}, the best of them {best:.6g}"
+        return f"MixtureResult of {K} experts in {T} rounds: loss {self.loss:.6g}, the best of them {best:.6g}"
 
     @property
     def loss(self) -> float:
@@ -98,7 +98,7 @@ def mix(
     pool: Pool = PROBABILITIES,
     rule: Rule | None = None,
     names: Sequence[str] | None = None,
-) -> Mixed:
+) -> MixtureResult:
     """Mix forecasts in a table, round by round, each before its label is used.
 
     Parameters
@@ -130,7 +130,7 @@ def mix(
     called = tuple(found if names is None else map(str, names)) or tuple(f"expert {k}" for k in range(K))
     if len(called) != K:
         raise ValueError(f"names: got {len(called)}, expected {K}, one for each column of predictions")
-    weigh, losses = rule_for(pool, rule), pool.losses(table, y)
+    weigh, losses = resolve_rule(pool, rule), pool.losses(table, y)
     state, log_weights = weigh.init(K), np.empty((T + 1, K))
     log_weights[0] = state.log_weights
     for t, row in enumerate(losses, start=1):
@@ -138,7 +138,7 @@ def mix(
         log_weights[t] = state.log_weights
     used = log_weights[:-1]
     mixture, lost = pool.predict(used, table), pool.loss(used, table, y)
-    return Mixed(called, pool, weigh, state, mixture, lost, losses, np.exp(log_weights))
+    return MixtureResult(called, pool, weigh, state, mixture, lost, losses, np.exp(log_weights))
 
 
 def _table(predictions: Any) -> tuple[Any, tuple[str, ...]]:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forel.experts import Mixed
-from forel.theory.plot.canvas import COLORS, FAINT, drawing, figure_of, label_ends, name_axes
+from forel.experts import MixtureResult
+from forel.theory.plot.style import COLORS, GREY, figure_of, label_axes, label_line_ends, styled_axes
 from forel.validation import whole
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["posterior"]
 POINTS = 400  # more do not show
 
 
-def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure":
+def posterior(mixed: MixtureResult, most: int = 5, ax: "Axes | None" = None) -> "Figure":
     r"""Draw the weights $w_{t,k}$ over rounds as areas that add up to 1, named with the weights at the end.
 
     Parameters
@@ -43,8 +43,8 @@ def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure"
     bands = [(mixed.names[k], np.array([k]), COLORS[i]) for i, k in enumerate(shown)]
     if shown.size < K:
         rest = np.setdiff1d(np.arange(K), shown)
-        bands.append((f"{rest.size} others", rest, FAINT))
-    with drawing(ax) as axes:
+        bands.append((f"{rest.size} others", rest, GREY))
+    with styled_axes(ax) as axes:
         base, ends = np.zeros(starts.size), []
         for name, members, color in bands:
             top = base + means[:, members].sum(axis=1)
@@ -54,6 +54,6 @@ def posterior(mixed: Mixed, most: int = 5, ax: "Axes | None" = None) -> "Figure"
             ends.append((f"{name}: {size}", T + 1, float(base[-1] + top[-1]) / 2, color))
             base = top
         axes.set(xlim=(1, T + 1), ylim=(0, 1))
-        name_axes(axes, "weight $w_{t,k}$")
-        label_ends(axes, ends)
+        label_axes(axes, "weight $w_{t,k}$")
+        label_line_ends(axes, ends)
         return figure_of(axes)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from forel.losses.margin import Array
 from forel.validation import refuse
 
-__all__ = ["Pool", "beside", "mean", "mix_loss", "no_labels"]
+__all__ = ["Pool", "as_column", "mean", "mix_loss", "reject_labels"]
 
 
 class Pool(Protocol):
@@ -58,12 +58,12 @@ def mix_loss(log_weights: Array, losses: Array) -> Array:
     return 0.0 - np.asarray(np.logaddexp.reduce(log_weights - losses, axis=-1))
 
 
-def beside(y: ArrayLike) -> Array:
+def as_column(y: ArrayLike) -> Array:
     """Return labels as a column, to stand beside the experts."""
     return np.asarray(y, dtype=np.float64)[..., None]
 
 
-def no_labels(y: Any) -> None:
+def reject_labels(y: Any) -> None:
     """Refuse labels."""
     if y is not None:
         raise refuse("labels", y, "none, because the table already says what the outcome cost")

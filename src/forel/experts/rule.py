@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from forel.validation import Vector, floats, vector
 
-__all__ = ["Rule", "losses_of", "prior_of"]
+__all__ = ["Rule", "check_losses", "log_prior"]
 
 
 class Rule(Protocol):
@@ -22,7 +22,7 @@ class Rule(Protocol):
         """The bound, in words."""
         ...
 
-    def suit(self, eta: float) -> None:
+    def check_eta(self, eta: float) -> None:
         """Refuse a way of pooling predictions whose η is too small for the bound to hold."""
         ...
 
@@ -47,7 +47,7 @@ class Rule(Protocol):
         ...
 
 
-def losses_of(losses: ArrayLike, n: int) -> Vector:
+def check_losses(losses: ArrayLike, n: int) -> Vector:
     """Return the losses of n experts, of which some may be infinite: what happened was impossible for them."""
     array = floats("losses", losses, "a vector of numbers")
     if array.shape != (n,) or not (array > -np.inf).all():
@@ -55,7 +55,7 @@ def losses_of(losses: ArrayLike, n: int) -> Vector:
     return array
 
 
-def prior_of(prior: Vector | None, n: int) -> Vector:
+def log_prior(prior: Vector | None, n: int) -> Vector:
     """Return the logarithms of weights before round 1, those of the uniform distribution if there are none."""
     if prior is None:
         return np.full(n, -np.log(n))

@@ -71,7 +71,7 @@ def _scaled(norm: Norm, strength: float) -> Norm:
     return ScaledNorm(norm, math.sqrt(strength)) if strength > 0 else DiagonalNorm(0.0)
 
 
-def over(numerator: Vector, strength: float | Vector) -> Vector:
+def safe_divide(numerator: Vector, strength: float | Vector) -> Vector:
     """Return numerator / strength in place, with 0/0 = 0: where nothing has been seen, the point nearest the origin."""
     if np.min(strength) > 0:
         numerator /= strength
@@ -112,7 +112,7 @@ class Euclidean:
 
     def conjugate_gradient(self, strength: float, g: Vector) -> Vector:
         """Return g/σ."""
-        return over(g.copy(), strength)
+        return safe_divide(g.copy(), strength)
 
     def norm(self, strength: float) -> Norm:
         """Return √σ‖·‖₂."""
@@ -160,7 +160,7 @@ class Diagonal:
 
     def conjugate_gradient(self, strength: Vector, g: Vector) -> Vector:
         """Return g_i/σ_i."""
-        return over(g.copy(), strength)
+        return safe_divide(g.copy(), strength)
 
     def norm(self, strength: Vector) -> Norm:
         """Return √(Σσ_i x_i²)."""
@@ -210,7 +210,7 @@ class FullMatrix:
     def conjugate_gradient(self, strength: Matrix, g: Vector) -> Vector:
         """Return Q⁻¹g, infinite when g has a part outside the range of Q."""
         eigenvalues, basis = eigen("strength", strength)
-        scaled = over(rotate(basis, g), eigenvalues)
+        scaled = safe_divide(rotate(basis, g), eigenvalues)
         return basis @ scaled if np.isfinite(scaled).all() else np.full_like(g, math.inf)
 
     def norm(self, strength: Matrix) -> Norm:

@@ -28,7 +28,7 @@ from forel.cvx import cvxpy
 from forel.theory.sets import FeasibleSet, Reals, intersect
 from forel.validation import Vector, constants, refuse
 
-__all__ = ["NONE", "ElasticNet", "GroupL2", "Indicator", "Penalty", "Sum", "l1", "l2", "parts", "squared_l2"]
+__all__ = ["NONE", "ElasticNet", "GroupL2", "Indicator", "Penalty", "Sum", "l1", "l2", "split_penalty", "squared_l2"]
 
 
 class Penalty(Protocol):
@@ -293,7 +293,7 @@ def _add(*penalties: Penalty) -> Penalty:
     return Sum((net, *rest) if nets else tuple(rest))
 
 
-class Parts(NamedTuple):
+class PenaltyParts(NamedTuple):
     """A penalty taken apart into what closed forms know how to treat, and the rest."""
 
     l1: float | Vector
@@ -303,19 +303,19 @@ class Parts(NamedTuple):
     others: tuple[Penalty, ...]
 
 
-def parts(penalty: Penalty) -> Parts:
+def split_penalty(penalty: Penalty) -> PenaltyParts:
     """Take a penalty apart.
 
     >>> from forel.theory.sets import Box
-    >>> parts(l1(1.0) + squared_l2(2.0) + Indicator(Box(0, 1)))
-    Parts(l1=1.0, l2=2.0, groups=(), feasible=Box(0.0, 1.0), others=())
+    >>> split_penalty(l1(1.0) + squared_l2(2.0) + Indicator(Box(0, 1)))
+    PenaltyParts(l1=1.0, l2=2.0, groups=(), feasible=Box(0.0, 1.0), others=())
 
     Survey: section 5
     """
     total = _add(NONE, penalty)
     terms = total.terms if isinstance(total, Sum) else (total,)
     net = next(t for t in terms if isinstance(t, ElasticNet))
-    return Parts(
+    return PenaltyParts(
         net.l1,
         net.l2,
         tuple(t for t in terms if isinstance(t, GroupL2)),

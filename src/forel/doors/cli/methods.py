@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from forel.theory.argmin import SOLVER
-from forel.theory.argmin.table import GEOMETRIES, REFUSED, method, penalties, sets
+from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
 
 _STYLES = {SOLVER: "yellow", REFUSED: "dim"}
 

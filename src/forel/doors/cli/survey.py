@@ -100,7 +100,7 @@ def _draw(folder: pathlib.Path) -> None:
     from forel.theory.sets import l2_ball
 
     folder.mkdir(parents=True, exist_ok=True)
-    plot.save(plot.l1_figure(), folder / "figure_4.png")
+    plot.save(plot.figure_4(), folder / "figure_4.png")
     trace = play(dual_averaging(1.0, 1.0, l2_ball(1.0)), random_linear(2, 200))
     total = trace.gradients.sum(axis=0)
     best = -total / np.linalg.norm(total)

@@ -13,7 +13,7 @@
 ``adagrad_dual_averaging``, ``matrix_…`` centered, adaptive to gradients                      section 3.5
 ``hedge``, ``exponentiated_gradient``    entropy on the simplex                               section 3.6
 ``strongly_convex_descent``              rate 1/(σt)                                          section 3.7
-``as_needed``                            adds the curvature that losses lack                  section 2.3
+``curvature_adaptive``                            adds the curvature that losses lack                  section 2.3
 ``MirrorDescent``, ``fobos``             the state is the point                               section 6
 ``Implicit``                             the loss is not linearized                           section 6
 ``as_ftrl_proximal``                     Mirror Descent as what it is                         section 6.1
@@ -21,6 +21,7 @@
 """
 
 from forel.theory.algorithms.algorithm import Algorithm, Observer, Round
+from forel.theory.algorithms.doubling_trick import DoublingTrick, doubling_trick
 from forel.theory.algorithms.dual_averaging import (
     adagrad_dual_averaging,
     dual_averaging,
@@ -31,7 +32,7 @@ from forel.theory.algorithms.ftrl import FTRL, follow_the_leader
 from forel.theory.algorithms.ftrl_proximal import (
     ad_click,
     adagrad_ftrl_proximal,
-    as_needed,
+    curvature_adaptive,
     ftrl_proximal,
     matrix_ftrl_proximal,
 )
@@ -42,11 +43,10 @@ from forel.theory.algorithms.gradient_descent import (
     strongly_convex_descent,
 )
 from forel.theory.algorithms.hedge import exponentiated_gradient, hedge
-from forel.theory.algorithms.implicit import Implicit, fobos
+from forel.theory.algorithms.implicit import Implicit
 from forel.theory.algorithms.mirror_as_ftrl import MirrorAsFTRL, as_ftrl_proximal
-from forel.theory.algorithms.mirror_descent import MirrorDescent
-from forel.theory.algorithms.restarts import DoublingTrick, doubling_trick
-from forel.theory.algorithms.treatments import Exact, Linearized, QuadraticBound
+from forel.theory.algorithms.mirror_descent import MirrorDescent, fobos
+from forel.theory.algorithms.surrogates import Exact, Linearized, QuadraticBound
 
 __all__ = [
     "FTRL",
@@ -64,7 +64,7 @@ __all__ = [
     "adagrad_dual_averaging",
     "adagrad_ftrl_proximal",
     "as_ftrl_proximal",
-    "as_needed",
+    "curvature_adaptive",
     "doubling_trick",
     "dual_averaging",
     "exponentiated_gradient",

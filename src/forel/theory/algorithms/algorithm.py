@@ -120,7 +120,7 @@ def check_curvature(rate: Rate[Any], keeps_curvature: bool, who: str) -> None:
     if getattr(rate, "needs_curvature", False) and not keeps_curvature:
         raise Unsupported(
             f"rate: {rate} adds only what the curvature of the losses lacks, and {who} linearizes them; use "
-            "as_needed(diameter), FTRL with treatment=QuadraticBound(), or a rate such as ScalarAdaGrad"
+            "curvature_adaptive(diameter), FTRL with surrogate=QuadraticBound(), or a rate such as ScalarAdaGrad"
         )
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from forel.cvx import minimize
 from forel.losses import Loss, Total
 from forel.theory.algorithms.algorithm import Round, check_curvature, check_shapes
-from forel.theory.algorithms.treatments import Exact, Linearized, Treatment
+from forel.theory.algorithms.surrogates import Exact, Linearized, Surrogate
 from forel.theory.argmin import Argmin, Minimizer
 from forel.theory.geometries import Euclidean, Geometry
 from forel.theory.penalties import NONE, Penalty
-from forel.theory.rates import Rate, Unregularized, growth
+from forel.theory.rates import Rate, Unregularized, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import Once, Weights
@@ -60,7 +60,7 @@ class FTRL:
     rate : η_t
     geometry : φ, which takes strengths of the rate's shape
     proximal : whether r_t is around x_t; around x_1 otherwise
-    treatment : what stands for f_t: its tangent, a quadratic below it, or itself
+    surrogate : what stands for f_t: its tangent, a quadratic below it, or itself
     penalty, weights : Ψ and α_t
     feasible : X
 
@@ -77,7 +77,7 @@ class FTRL:
     rate: Rate[Any]
     geometry: Geometry
     proximal: bool = False
-    treatment: Treatment = LINEARIZED
+    surrogate: Surrogate = LINEARIZED
     penalty: Penalty = NONE
     weights: Weights = ONCE
     feasible: FeasibleSet = EVERYWHERE
@@ -85,7 +85,7 @@ class FTRL:
 
     def __post_init__(self) -> None:
         check_shapes(self.rate, self.geometry)
-        check_curvature(self.rate, self.treatment.keeps_curvature, f"treatment={self.treatment}")
+        check_curvature(self.rate, self.surrogate.keeps_curvature, f"surrogate={self.surrogate}")
         object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
 
     def init(self, n: int) -> FTRLState:
@@ -121,8 +121,8 @@ class FTRL:
         """Observe f_t at x_t, add r_t, and find x_{t+1}."""
         x, t = state.x, state.t + 1
         g = loss.subgradient(x)
-        total = self.treatment.add(state.total, loss, x, g)
-        rate = self.rate.update(state.rate, g, loss.strong_convexity if self.treatment.keeps_curvature else 0.0)
+        total = self.surrogate.add(state.total, loss, x, g)
+        rate = self.rate.update(state.rate, g, loss.strong_convexity if self.surrogate.keeps_curvature else 0.0)
         strength = self.rate.strength(rate)
         added = strength - state.strength
         center = (x, state.image) if self.proximal else (state.first, None)
@@ -136,7 +136,7 @@ class FTRL:
             if total.curvature:
                 curved = np.eye(linear.size) if self.geometry.shape == "matrix" else 1.0
                 strength = strength + total.curvature * curved
-            return self.argmin.locate(total.g - linear, strength, weight)
+            return self.argmin.solve_with_image(total.g - linear, strength, weight)
         factor = self.geometry.factor(strength)
 
         def objective(x: Any) -> Any:
@@ -151,20 +151,20 @@ class FTRL:
 
     def added(self, before: FTRLState, loss: Loss, after: FTRLState) -> Round:
         """Return the round's g_t, its loss as treated, α_tΨ and r_t."""
-        x, strength = before.x, growth(before.strength, after.updated)
+        x, strength = before.x, strength_increment(before.strength, after.updated)
         center = (x, before.image) if self.proximal else (before.first, None)
         regularizer = Regularizer.around(self.geometry, strength, *center)
-        g, treated = loss.subgradient(x), self.treatment.bound(loss, x)
+        g, treated = loss.subgradient(x), self.surrogate.lower_bound(loss, x)
         if not self.observes:
             return Round(g, treated, self.weights(after.t), self.penalty, regularizer)
-        observed = Regularizer.around(self.geometry, growth(after.updated, after.strength), before.first)
+        observed = Regularizer.around(self.geometry, strength_increment(after.updated, after.strength), before.first)
         return Round(g, treated, self.weights(after.t), self.penalty, regularizer + observed, after.updated)
 
 
-def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, treatment: Treatment = EXACT) -> FTRL:
+def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, surrogate: Surrogate = EXACT) -> FTRL:
     r"""Return Follow-The-Leader, $x_{t+1} = \arg\min_{x \in X} f_{1:t}(x)$, for strongly convex losses.
 
-    In closed form for quadratic losses, by the solver for others. With ``treatment=QuadraticBound()`` it runs on the
+    In closed form for quadratic losses, by the solver for others. With ``surrogate=QuadraticBound()`` it runs on the
     quadratics below the losses, which is online gradient descent with rate 1/(σt).
 
     >>> from forel.losses import Quadratic
@@ -177,6 +177,6 @@ def follow_the_leader(feasible: FeasibleSet = EVERYWHERE, treatment: Treatment =
 
     Survey: section 3.7
     """
-    if isinstance(treatment, Linearized):
-        raise Unsupported("treatment: the leader of linear losses does not exist; use Exact() or QuadraticBound()")
-    return FTRL(Unregularized(), Euclidean(), True, treatment, feasible=feasible)
+    if isinstance(surrogate, Linearized):
+        raise Unsupported("surrogate: the leader of linear losses does not exist; use Exact() or QuadraticBound()")
+    return FTRL(Unregularized(), Euclidean(), True, surrogate, feasible=feasible)

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.algorithms.ftrl import FTRL
-from forel.theory.algorithms.treatments import QuadraticBound
+from forel.theory.algorithms.surrogates import QuadraticBound
 from forel.theory.geometries import Diagonal, Euclidean, FullMatrix
 from forel.theory.penalties import NONE, ElasticNet, Penalty
-from forel.theory.rates import AsNeeded, DiagonalAdaGrad, MatrixAdaGrad, adagrad_proximal_rate, proximal_rate
+from forel.theory.rates import CurvatureAdaptive, DiagonalAdaGrad, MatrixAdaGrad, adagrad_proximal_rate, proximal_rate
 from forel.theory.sets import Box, FeasibleSet, l2_ball
 from forel.theory.weights import Once, Weights
 from forel.validation import positive
 
-__all__ = ["ad_click", "adagrad_ftrl_proximal", "as_needed", "ftrl_proximal", "matrix_ftrl_proximal"]
+__all__ = ["ad_click", "adagrad_ftrl_proximal", "curvature_adaptive", "ftrl_proximal", "matrix_ftrl_proximal"]
 
 ONCE = Once()
 
@@ -88,7 +88,7 @@ def ad_click(alpha: float = 0.1, beta: float = 1.0, l1: ArrayLike = 0.0, l2: Arr
     return FTRL(DiagonalAdaGrad(alpha, beta=beta), Diagonal(), True, penalty=ElasticNet(l1, l2))
 
 
-def as_needed(diameter: float, feasible: FeasibleSet | None = None) -> FTRL:
+def curvature_adaptive(diameter: float, feasible: FeasibleSet | None = None) -> FTRL:
     """Return FTRL-Proximal on quadratic lower bounds that adds only as much strength as the losses lack.
 
     Parameters
@@ -96,10 +96,10 @@ def as_needed(diameter: float, feasible: FeasibleSet | None = None) -> FTRL:
     diameter : D, of the feasible set in the L2 norm
     feasible : X, the ball of that diameter if not given
 
-    >>> as_needed(diameter=2.0).feasible
+    >>> curvature_adaptive(diameter=2.0).feasible
     l2_ball(1.0)
 
     Survey: section 2.3, after Bartlett, Hazan and Rakhlin (2007)
     """
     inside = l2_ball(positive("diameter", diameter) / 2) if feasible is None else feasible
-    return FTRL(AsNeeded(diameter), Euclidean(), True, QuadraticBound(), feasible=inside)
+    return FTRL(CurvatureAdaptive(diameter), Euclidean(), True, QuadraticBound(), feasible=inside)

@@ -18,7 +18,7 @@ from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import EveryRound, Weights
 from forel.validation import Strength, Unsupported, Vector
 
-__all__ = ["Implicit", "fobos"]
+__all__ = ["Implicit"]
 
 EVERYWHERE = Reals()
 EVERY_ROUND = EveryRound()
@@ -99,7 +99,7 @@ class Implicit:
         slope = steepest
         if steepest * excess(steepest) > 0:  # otherwise there is no step, or one that rounding hides in a·x
             slope = float(brentq(excess, *sorted((0.0, steepest)), xtol=1e-300, rtol=1e-15, maxiter=500))
-        return self.mirror.argmin.locate(slope * loss.features - pull, strength, weight)
+        return self.mirror.argmin.solve_with_image(slope * loss.features - pull, strength, weight)
 
     def _program(self, loss: Loss, pull: Vector, strength: Strength, weight: float) -> Minimizer:
         factor = self.geometry.factor(strength)
@@ -117,17 +117,3 @@ class Implicit:
     def added(self, before: MirrorState, loss: Loss, after: MirrorState) -> Round:
         """Refuse: the survey's lemmas are about losses linearized at x_t."""
         raise Unsupported("the survey proves no bound for implicit updates; use MirrorDescent for one that has a proof")
-
-
-def fobos(rate: Rate[Any], geometry: Geometry, penalty: Penalty, feasible: FeasibleSet = EVERYWHERE) -> MirrorDescent:
-    r"""Return FOBOS, Mirror Descent with a penalty in every round, $\arg\min g_t \cdot x + \Psi(x) + \frac{1}{2\eta_t}\|x - x_t\|^2$.
-
-    >>> from forel.theory.geometries import Euclidean
-    >>> from forel.theory.penalties import l1
-    >>> from forel.theory.rates import Constant
-    >>> fobos(Constant(0.1), Euclidean(), l1(0.5)).weights
-    EveryRound()
-
-    Survey: section 6.2
-    """  # noqa: E501
-    return MirrorDescent(rate, geometry, penalty, EveryRound(), feasible)

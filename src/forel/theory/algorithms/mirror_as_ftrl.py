@@ -9,7 +9,7 @@ from forel.losses import Linear, Loss, linear_bound
 from forel.theory.algorithms.algorithm import Round
 from forel.theory.algorithms.mirror_descent import MirrorDescent
 from forel.theory.penalties import Penalty
-from forel.theory.rates import Rate, growth
+from forel.theory.rates import Rate, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet
 from forel.theory.weights import Weights
@@ -107,7 +107,7 @@ class MirrorAsFTRL:
         rate = self.rate.update(state.rate, gradient)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
         linear = state.linear + gradient_at(self.mirror.geometry, strength - state.strength, state.x, state.image)
-        x, image = self.mirror.argmin.locate(g + state.slopes - linear, strength, self.weights(t))
+        x, image = self.mirror.argmin.solve_with_image(g + state.slopes - linear, strength, self.weights(t))
         slopes = linear - gradient_at(self.mirror.geometry, strength, x, image) - g
         return MirrorAsFTRLState(t, g, slopes, rate, strength, linear, x, image, strength)
 
@@ -121,11 +121,11 @@ class MirrorAsFTRL:
         slope = after.slopes - before.slopes
         value = weight * self.penalty(after.x) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ after.x))
-        geometry, strength = self.mirror.geometry, growth(before.strength, after.updated)
+        geometry, strength = self.mirror.geometry, strength_increment(before.strength, after.updated)
         regularizer = Regularizer.around(geometry, strength, before.x, before.image)
         if not self.observes:
             return Round(bound.g, bound, 1.0, tangent, regularizer)
-        observed = Regularizer.around(geometry, growth(after.updated, after.strength), after.x, after.image)
+        observed = Regularizer.around(geometry, strength_increment(after.updated, after.strength), after.x, after.image)
         return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)
 
 

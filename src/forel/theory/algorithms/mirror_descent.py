@@ -10,13 +10,13 @@ from forel.theory.algorithms.algorithm import Round, check_curvature, check_shap
 from forel.theory.argmin import Argmin
 from forel.theory.geometries import Geometry
 from forel.theory.penalties import NONE, Penalty
-from forel.theory.rates import Rate, growth
+from forel.theory.rates import Rate, strength_increment
 from forel.theory.regularizers import Regularizer, gradient_at
 from forel.theory.sets import FeasibleSet, Reals
 from forel.theory.weights import EveryRound, Weights
 from forel.validation import Strength, Vector, whole
 
-__all__ = ["MirrorDescent", "MirrorState"]
+__all__ = ["MirrorDescent", "MirrorState", "fobos"]
 
 EVERYWHERE = Reals()
 EVERY_ROUND = EveryRound()
@@ -104,7 +104,7 @@ class MirrorDescent:
         rate = self.rate.update(state.rate, g)  # the curvature of f_t is not kept
         strength = self.rate.strength(rate)
         z = g - gradient_at(self.geometry, strength, state.x, state.image)
-        return MirrorState(t, rate, strength, *self.argmin.locate(z, strength, self.weights(t)), strength)
+        return MirrorState(t, rate, strength, *self.argmin.solve_with_image(z, strength, self.weights(t)), strength)
 
     def initial(self, state: MirrorState) -> Regularizer:
         """Return r_0, around x_1."""
@@ -118,9 +118,25 @@ class MirrorDescent:
         slope = ends[0] - ends[1] - bound.g  # g^(Ψ)_t, a subgradient of α_tΨ + I_X at x_{t+1}
         value = weight * self.penalty(following) if weight > 0 else 0.0
         tangent = Linear(slope, value - float(slope @ following))
-        strength = growth(before.strength, after.updated)
+        strength = strength_increment(before.strength, after.updated)
         regularizer = Regularizer.around(self.geometry, strength, x, before.image)
         if not self.observes:
             return Round(bound.g, bound, 1.0, tangent, regularizer)
-        observed = Regularizer.around(self.geometry, growth(after.updated, after.strength), following, after.image)
+        observed = Regularizer.around(
+            self.geometry, strength_increment(after.updated, after.strength), following, after.image
+        )
         return Round(bound.g, bound, 1.0, tangent, regularizer + observed, after.updated)
+
+
+def fobos(rate: Rate[Any], geometry: Geometry, penalty: Penalty, feasible: FeasibleSet = EVERYWHERE) -> MirrorDescent:
+    r"""Return FOBOS, Mirror Descent with a penalty in every round, $\arg\min g_t \cdot x + \Psi(x) + \frac{1}{2\eta_t}\|x - x_t\|^2$.
+
+    >>> from forel.theory.geometries import Euclidean
+    >>> from forel.theory.penalties import l1
+    >>> from forel.theory.rates import Constant
+    >>> fobos(Constant(0.1), Euclidean(), l1(0.5)).weights
+    EveryRound()
+
+    Survey: section 6.2
+    """  # noqa: E501
+    return MirrorDescent(rate, geometry, penalty, EveryRound(), feasible)

@@ -1,17 +1,24 @@
 """The analysis: play the game, measure regret, evaluate the theorems."""
 
-from forel.theory.analysis.batch import Batch, mean, online_to_batch, passes, sampled
+from forel.theory.analysis.batch import Batch, average_loss, online_to_batch, passes, sampled
 from forel.theory.analysis.bounds import (
     Bound,
     bound,
-    nonadaptive,
+    nonadaptive_bound,
     theorem_1,
     theorem_2,
     theorem_10,
     theorem_12,
     theorem_14,
 )
-from forel.theory.analysis.closing import (
+from forel.theory.analysis.decomposition import (
+    Decomposition,
+    conjugate_lemma,
+    standard_ftrl_lemma,
+    strong_ftrl_lemma,
+    surrogate_regret,
+)
+from forel.theory.analysis.formulas import (
     adagrad_proximal_formula,
     dual_averaging_formula,
     entropic_formula,
@@ -19,7 +26,6 @@ from forel.theory.analysis.closing import (
     strongly_convex_formula,
     tuned_formula,
 )
-from forel.theory.analysis.decompose import Decomposition, conjugate, measured, standard, strong
 from forel.theory.analysis.game import Adversary, Trace, play
 
 __all__ = [
@@ -29,21 +35,21 @@ __all__ = [
     "Decomposition",
     "Trace",
     "adagrad_proximal_formula",
+    "average_loss",
     "bound",
-    "conjugate",
+    "conjugate_lemma",
     "dual_averaging_formula",
     "entropic_formula",
-    "mean",
-    "measured",
-    "nonadaptive",
+    "nonadaptive_bound",
     "online_to_batch",
     "passes",
     "play",
     "proximal_formula",
     "sampled",
-    "standard",
-    "strong",
+    "standard_ftrl_lemma",
+    "strong_ftrl_lemma",
     "strongly_convex_formula",
+    "surrogate_regret",
     "theorem_1",
     "theorem_2",
     "theorem_10",

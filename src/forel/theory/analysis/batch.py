@@ -9,7 +9,7 @@ from forel.losses import Loss, Total
 from forel.theory.analysis.game import Trace, dimension
 from forel.validation import Vector, refuse, whole
 
-__all__ = ["Batch", "mean", "online_to_batch", "passes", "sampled"]
+__all__ = ["Batch", "average_loss", "online_to_batch", "passes", "sampled"]
 
 
 def passes(losses: Sequence[Loss], count: int, seed: int | None = None) -> Iterator[Loss]:
@@ -42,13 +42,13 @@ def sampled(losses: Sequence[Loss], rounds: int, seed: int = 0) -> Iterator[Loss
     return (losses[k] for k in picks)
 
 
-def mean(losses: Sequence[Loss]) -> Total:
+def average_loss(losses: Sequence[Loss]) -> Total:
     r"""Return $F = \frac1N\sum_k f_k$ as one loss.
 
     Played in every round, it makes the convergence statement of :func:`online_to_batch` hold without expectation.
 
     >>> from forel.losses import Linear
-    >>> mean([Linear([1.0]), Linear([2.0])])(np.array([2.0]))
+    >>> average_loss([Linear([1.0]), Linear([2.0])])(np.array([2.0]))
     3.0
 
     Survey: section 1, equation (batch)
@@ -85,7 +85,7 @@ def online_to_batch(trace: Trace, x: Vector) -> Batch:
 
     Parameters
     ----------
-    trace : a game against losses from ``sampled``, ``passes`` or ``[mean(losses)] * T``
+    trace : a game against losses from ``sampled``, ``passes`` or ``[average_loss(losses)] * T``
     x : the comparator, such as the minimiser of F
 
     >>> from forel.theory.algorithms import gradient_descent

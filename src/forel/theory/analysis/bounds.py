@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
-from forel.theory.analysis.decompose import Against
+from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.game import Trace
-from forel.theory.analysis.optimality import no_argmin
+from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.validation import Vector, vector
 
-__all__ = ["Bound", "bound", "nonadaptive", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
+__all__ = ["Bound", "bound", "nonadaptive_bound", "theorem_1", "theorem_2", "theorem_10", "theorem_12", "theorem_14"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: b
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     stability = factor * trace.squared_norms[0 if delayed else 1]
-    void = _no_strength(stability) or no_argmin(trace.suboptimality)
+    void = _no_strength(stability) or first_suboptimal_round(trace.suboptimality)
     if void:
         return Bound(result, np.zeros(0), np.zeros(0), void)
     regularizers = [trace.initial, *(stage.regularizer for stage in trace.stages)]
@@ -192,13 +192,13 @@ def theorem_14(trace: Trace, x: Vector) -> Bound:
     return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal(trace) or _bare(trace))
 
 
-def nonadaptive(trace: Trace, x: Vector) -> Bound:
+def nonadaptive_bound(trace: Trace, x: Vector) -> Bound:
     r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, what both theorems say of a regularizer that never changes.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
     >>> from forel.losses import Linear
-    >>> nonadaptive(play(gradient_descent(1.0), [Linear([1.0]), Linear([-1.0])]), np.array([1.0])).total
+    >>> nonadaptive_bound(play(gradient_descent(1.0), [Linear([1.0]), Linear([-1.0])]), np.array([1.0])).total
     1.5
 
     Survey: section 2.3, equation (nonadaptive)

@@ -13,7 +13,7 @@ import numpy as np
 from forel.losses import Linear, Loss
 from forel.theory.geometries import Geometry
 from forel.theory.norms import DiagonalNorm, Norm
-from forel.theory.penalties import Penalty, parts
+from forel.theory.penalties import Penalty, split_penalty
 from forel.theory.regularizers import Regularizer
 from forel.validation import Strength, Vector
 
@@ -32,7 +32,7 @@ def curvature_of(penalty: Penalty | Loss) -> float | Vector:
 
     Survey: section 5
     """
-    taken = parts(cast(Penalty, penalty))  # of a tangent, or of one's own, it only asks for the constant
+    taken = split_penalty(cast(Penalty, penalty))  # of a tangent, or of one's own, it only asks for the constant
     return taken.l2 + sum(other.strong_convexity for other in taken.others)
 
 

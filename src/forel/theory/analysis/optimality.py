@@ -20,7 +20,7 @@ from forel.validation import Matrix, Strength, Unbounded, Vector
 if TYPE_CHECKING:
     from forel.theory.analysis.game import Stage
 
-__all__ = ["no_argmin", "suboptimality"]
+__all__ = ["first_suboptimal_round", "suboptimality"]
 
 # Relative to the terms of the objective. Closed forms leave rounding; the solver stops where its own tolerance says.
 ROUNDING, SOLVED = 1e-12, 1e-8
@@ -114,10 +114,10 @@ def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
     return above if above > allowance else 0.0
 
 
-def no_argmin(found: Vector) -> str:
+def first_suboptimal_round(found: Vector) -> str:
     """Return the first round whose point is no argmin, as the reason why nothing is proved of the game.
 
-    >>> no_argmin(np.array([0.0, 0.0, 0.25]))
+    >>> first_suboptimal_round(np.array([0.0, 0.0, 0.25]))
     'the point of round 3 is no argmin: its objective is 0.25 above the minimum'
 
     Survey: Lemma 5

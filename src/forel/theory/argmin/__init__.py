@@ -4,6 +4,6 @@ Each method is one function of a ``Problem`` that returns a solving function or 
 order in which they are tried, and ``docs/argmin.md``, which is generated, says which combination is solved how.
 """
 
-from forel.theory.argmin.plan import CLOSED_FORMS, SOLVER, Argmin, Minimizer, argmin, bregman_project, project
+from forel.theory.argmin.dispatch import CLOSED_FORMS, SOLVER, Argmin, Minimizer, argmin, bregman_project, project
 
 __all__ = ["CLOSED_FORMS", "SOLVER", "Argmin", "Minimizer", "argmin", "bregman_project", "project"]

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-from forel.theory.argmin.table import markdown
+from forel.theory.argmin.methods import markdown
 
 if __name__ == "__main__":
     pathlib.Path(sys.argv[1]).write_text(markdown(), encoding="utf-8")

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from forel.theory.argmin.problem import Problem, Solve, shrink
-from forel.theory.geometries import over
+from forel.theory.geometries import safe_divide
 from forel.theory.norms import L2
 from forel.theory.sets import Ball
 from forel.validation import Vector
@@ -31,7 +31,7 @@ def ball(problem: Problem) -> Solve | None:
     def solve(z: Vector, strength: float | Vector, weight: float) -> Vector:
         threshold, curvature = weight * l1, strength + weight * l2
         center = np.broadcast_to(feasible.center, z.shape)
-        x = over(shrink(z, threshold), curvature)
+        x = safe_divide(shrink(z, threshold), curvature)
         if L2(x - center) <= radius:
             return x
         if around_origin and np.ndim(curvature) == 0:
@@ -80,7 +80,7 @@ def _on_sphere(z: Vector, threshold: Vector, curvature: Vector, center: Vector, 
     """Return x(μ) for the μ in (0, 1] with ‖x(μ) − c‖ = R, given that ‖x(μ) − c‖ > R for small μ."""
 
     def point(multiplier: float) -> Vector:
-        return over(shrink(z - multiplier * center, threshold), curvature + multiplier)
+        return safe_divide(shrink(z - multiplier * center, threshold), curvature + multiplier)
 
     def excess(multiplier: float) -> float:
         return L2(point(multiplier) - center) / radius - 1

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from forel.theory.argmin.problem import Problem, Solve, shrink
-from forel.theory.geometries import over
+from forel.theory.geometries import safe_divide
 from forel.theory.norms import L2
 from forel.theory.sets import Reals
 from forel.validation import Unbounded, Vector
@@ -42,7 +42,7 @@ def group(problem: Problem) -> Solve | None:
         else:
             share[kept] -= factors[kept] / norms[kept]
         slope *= penalty.spread(share, 1.0, z.size)
-        return over(slope, curvature)
+        return safe_divide(slope, curvature)
 
     return solve
 

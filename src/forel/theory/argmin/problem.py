@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.theory.geometries import Geometry
-from forel.theory.penalties import GroupL2, Penalty, parts
+from forel.theory.penalties import GroupL2, Penalty, split_penalty
 from forel.theory.sets import FeasibleSet, intersect
 from forel.validation import Unsupported, Vector
 
@@ -29,7 +29,7 @@ class Problem:
     @classmethod
     def of(cls, geometry: Geometry, penalty: Penalty, feasible: FeasibleSet) -> "Problem":
         """Take the penalty apart; an indicator joins the feasible set."""
-        l1, l2, groups, within, others = parts(penalty)
+        l1, l2, groups, within, others = split_penalty(penalty)
         problem = cls(geometry, l1, l2, groups, others, intersect(feasible, within))
         if geometry.on_simplex and not problem.feasible.on_simplex:
             raise Unsupported(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from forel.theory.argmin.ball import ball
-from forel.theory.argmin.coordinate import coordinate
+from forel.theory.argmin.coordinatewise import coordinate
 from forel.theory.argmin.linear import affine, half_space
 from forel.theory.argmin.problem import Problem, Solve
 from forel.theory.geometries import Diagonal

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from forel.theory.argmin.problem import Problem, Solve, shrink
-from forel.theory.geometries import over
+from forel.theory.geometries import safe_divide
 from forel.theory.norms import L1
 from forel.theory.sets import Ball, Simplex
 from forel.validation import Vector
@@ -48,7 +48,7 @@ def l1_ball(problem: Problem) -> Solve | None:
     def solve(z: Vector, strength: float | Vector, weight: float) -> Vector:
         curvature = strength + weight * l2
         slope = shrink(z + strength * center + weight * l2 * center if shifted else z, weight * l1)
-        x = over(slope.copy(), curvature)
+        x = safe_divide(slope.copy(), curvature)
         if not np.abs(x).sum() <= radius:
             x = np.copysign(fill(np.abs(slope), curvature, radius), slope)
         return x + center if shifted else x

@@ -5,9 +5,9 @@ Nothing global changes, and no window opens. Colours of text and background are 
 that a dark style gives a dark picture; those of lines are such that all eyes can tell them apart.
 """
 
-from forel.theory.plot.canvas import save, save_both
-from forel.theory.plot.example import l1_figure
-from forel.theory.plot.games import compare, decomposition, regret
+from forel.theory.plot.figure_4 import figure_4
 from forel.theory.plot.paths import path
+from forel.theory.plot.regret_curves import compare, decomposition, regret
+from forel.theory.plot.style import save, save_both
 
-__all__ = ["compare", "decomposition", "l1_figure", "path", "regret", "save", "save_both"]
+__all__ = ["compare", "decomposition", "figure_4", "path", "regret", "save", "save_both"]

@@ -8,7 +8,7 @@ import numpy as np
 from forel.theory.analysis.game import Trace
 from forel.theory.argmin import Argmin
 from forel.theory.geometries import Euclidean
-from forel.theory.plot.canvas import COLORS, FAINT, FEW, drawing, figure_of, label_ends, name_axes
+from forel.theory.plot.style import COLORS, GREY, MARKER_LIMIT, figure_of, label_axes, label_line_ends, styled_axes
 from forel.theory.sets import FeasibleSet
 from forel.validation import Matrix, Unsupported, Vector
 
@@ -45,7 +45,7 @@ def path(trace: Trace, feasible: FeasibleSet | None = None, ax: "Axes | None" = 
     n = points.shape[1]
     if n > 2:
         raise Unsupported(f"trace: got points of dimension {n}, expected 1 or 2; draw single columns of trace.points")
-    with drawing(ax, (6.4, 3.6) if n == 1 else (4.8, 4.8)) as axes:
+    with styled_axes(ax, (6.4, 3.6) if n == 1 else (4.8, 4.8)) as axes:
         if n == 1:
             _draw_over_rounds(axes, points[:, 0], around)
         else:
@@ -54,15 +54,15 @@ def path(trace: Trace, feasible: FeasibleSet | None = None, ax: "Axes | None" = 
 
 
 def _draw_over_rounds(axes: "Axes", x: Vector, feasible: FeasibleSet) -> None:
-    axes.plot(np.arange(1, x.size + 1), x, color=COLORS[0], marker="o" if x.size <= FEW else None)
+    axes.plot(np.arange(1, x.size + 1), x, color=COLORS[0], marker="o" if x.size <= MARKER_LIMIT else None)
     span = float(np.ptp(x)) or np.inf
     edges = (-feasible.support(np.array([-1.0])), feasible.support(np.array([1.0])))
     seen = [edge for edge in edges if np.isfinite(edge) and np.abs(x - edge).min() <= span]
     for edge in seen:
-        axes.axhline(edge, color=FAINT, linestyle="--", linewidth=1, zorder=0)
+        axes.axhline(edge, color=GREY, linestyle="--", linewidth=1, zorder=0)
     axes.margins(x=0.02)
-    name_axes(axes, "point $x_t$")
-    label_ends(axes, [("edge of X", x.size, edge, FAINT) for edge in seen])
+    label_axes(axes, "point $x_t$")
+    label_line_ends(axes, [("edge of X", x.size, edge, GREY) for edge in seen])
 
 
 def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> None:
@@ -76,9 +76,9 @@ def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> N
     middle, half = (low + high) / 2, 0.6 * (float((high - low).max()) or 1.0)
     if not all(feasible.contains(middle + half * np.array(corner)) for corner in product((-1, 1), repeat=2)):
         edge = _edge(feasible, middle, 3 * half)
-        axes.fill(*edge.T, facecolor=FAINT, alpha=0.15, zorder=0)
-        axes.plot(*edge.T, color=FAINT, linewidth=2.5, alpha=0.6, zorder=0)
-    axes.plot(*points.T, color=COLORS[0], marker="o" if len(points) <= FEW else None, linewidth=1.6)
+        axes.fill(*edge.T, facecolor=GREY, alpha=0.15, zorder=0)
+        axes.plot(*edge.T, color=GREY, linewidth=2.5, alpha=0.6, zorder=0)
+    axes.plot(*points.T, color=COLORS[0], marker="o" if len(points) <= MARKER_LIMIT else None, linewidth=1.6)
     for i, way, color in ((0, 1, COLORS[2]), (len(points) - 1, -1, COLORS[1])):
         axes.plot(*points[i], "o", color=color, markersize=7)
         # The name goes where the path does not.

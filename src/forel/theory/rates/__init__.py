@@ -6,7 +6,7 @@ r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t
 ``ScalarAdaGrad``, ``DiagonalAdaGrad``,   look at the gradients: one number, one a coordinate, a matrix
 ``MatrixAdaGrad``
 ``ScaleFree``                             looks at the features as well, and forgets their units
-``AsNeeded``                              looks at the curvature of the losses, and adds what they lack
+``CurvatureAdaptive``                              looks at the curvature of the losses, and adds what they lack
 ``Doubling``                              restarts a constant rate, tuned for 1, 2, 4, … rounds
 ========================================  ==============================================================
 
@@ -22,24 +22,24 @@ The survey's own choices are functions with its constants: ``tuned``, ``dual_ave
 """
 
 from forel.theory.rates.adagrad import DiagonalAdaGrad, MatrixAdaGrad, ScalarAdaGrad
-from forel.theory.rates.curvature import AsNeeded
+from forel.theory.rates.curvature_adaptive import CurvatureAdaptive
 from forel.theory.rates.doubling import Doubling
-from forel.theory.rates.lemma import sum_over_roots
-from forel.theory.rates.named import (
+from forel.theory.rates.lemma_4 import sum_over_roots
+from forel.theory.rates.presets import (
     adagrad_dual_averaging_rate,
     adagrad_proximal_rate,
     dual_averaging_rate,
     entropic_rate,
     proximal_rate,
-    tuned,
+    tuned_rate,
 )
-from forel.theory.rates.rate import Rate, growth, increment
+from forel.theory.rates.rate import Rate, increment, strength_increment
 from forel.theory.rates.scale_free import ScaleFree
 from forel.theory.rates.schedule import Constant, InverseSqrt, InverseTime, Unregularized
 
 __all__ = [
-    "AsNeeded",
     "Constant",
+    "CurvatureAdaptive",
     "DiagonalAdaGrad",
     "Doubling",
     "InverseSqrt",
@@ -53,9 +53,9 @@ __all__ = [
     "adagrad_proximal_rate",
     "dual_averaging_rate",
     "entropic_rate",
-    "growth",
     "increment",
     "proximal_rate",
+    "strength_increment",
     "sum_over_roots",
-    "tuned",
+    "tuned_rate",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.norms import L2, LINF, Norm
-from forel.theory.rates.rate import check_promise
+from forel.theory.rates.rate import check_gradient_bound
 from forel.validation import Matrix, Shape, Vector, constants, non_negative, positive, vector, whole
 
 __all__ = ["DiagonalAdaGrad", "DiagonalRoot", "MatrixAdaGrad", "MatrixRoot", "ScalarAdaGrad", "ScalarRoot"]
@@ -58,15 +58,15 @@ class ScalarAdaGrad:
     scale: float
     offset: float = 0.0
     norm: Norm = L2
-    promised: float = field(default=math.inf, kw_only=True)
+    gradient_bound: float = field(default=math.inf, kw_only=True)
 
     def __post_init__(self) -> None:
         positive("scale", self.scale)
         non_negative("offset", self.offset)
-        check_promise(self.promised)
+        check_gradient_bound(self.gradient_bound)
 
     @property
-    def promised_norm(self) -> Norm:
+    def gradient_norm(self) -> Norm:
         """The norm in which gradients are measured."""
         return self.norm
 
@@ -103,21 +103,21 @@ class DiagonalAdaGrad:
     """
 
     shape: ClassVar[Shape] = "diagonal"
-    promised_norm: ClassVar[Norm] = LINF
+    gradient_norm: ClassVar[Norm] = LINF
     scale: float | Vector
     offset: float | Vector
     beta: float | Vector
-    promised: float
+    gradient_bound: float
 
     def __init__(
-        self, scale: ArrayLike, offset: ArrayLike = 0.0, beta: ArrayLike = 0.0, *, promised: float = math.inf
+        self, scale: ArrayLike, offset: ArrayLike = 0.0, beta: ArrayLike = 0.0, *, gradient_bound: float = math.inf
     ) -> None:
-        check_promise(promised)
+        check_gradient_bound(gradient_bound)
         held = {
             "scale": constants("scale", scale, "positive numbers", low=math.ulp(0.0)),
             "offset": constants("offset", offset, "numbers of at least 0", low=0.0),
             "beta": constants("beta", beta, "numbers of at least 0", low=0.0),
-            "promised": promised,
+            "gradient_bound": gradient_bound,
         }
         for name, value in held.items():
             object.__setattr__(self, name, value)
@@ -158,8 +158,8 @@ class MatrixAdaGrad:
     """
 
     shape: ClassVar[Shape] = "matrix"
-    promised: ClassVar[float] = math.inf
-    promised_norm: ClassVar[Norm] = L2
+    gradient_bound: ClassVar[float] = math.inf
+    gradient_norm: ClassVar[Norm] = L2
     scale: float
     offset: float = 0.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from forel.theory.norms import L2, Norm
-from forel.theory.rates.named import tuned
+from forel.theory.rates.presets import tuned_rate
 from forel.theory.rates.schedule import Constant
 from forel.validation import positive, whole
 
@@ -41,7 +41,7 @@ class Doubling:
     Survey: section 3.1
     """
 
-    promised_norm: ClassVar[Norm] = L2
+    gradient_norm: ClassVar[Norm] = L2
     radius: float
     lipschitz: float
 
@@ -50,7 +50,7 @@ class Doubling:
         positive("lipschitz", self.lipschitz)
 
     @property
-    def promised(self) -> float:
+    def gradient_bound(self) -> float:
         """G, the bound on the gradients that the rates were tuned for."""
         return self.lipschitz
 
@@ -61,7 +61,7 @@ class Doubling:
 
     def rate(self, number: int) -> Constant:
         """Return the rate of an epoch."""
-        return tuned(self.radius, self.lipschitz, 2 ** whole("number", number))
+        return tuned_rate(self.radius, self.lipschitz, 2 ** whole("number", number))
 
     def bound(self, rounds: int) -> float:
         r"""Return the sum of the epochs' bounds on regret, at most $\frac{\sqrt2}{\sqrt2 - 1} RG\sqrt{T}$.

@@ -12,7 +12,7 @@ import numpy as np
 from forel.theory.norms import Norm
 from forel.validation import Matrix, Shape, Strength, Vector, constants
 
-__all__ = ["Rate", "check_promise", "growth", "increment"]
+__all__ = ["Rate", "check_gradient_bound", "increment", "strength_increment"]
 
 S = TypeVar("S")
 
@@ -23,19 +23,19 @@ class Rate(Protocol[S]):
     A rate may also have ``observe(state, features)``, which returns a state that knows the features of the example to
     come, before its label; algorithms call it before they play.
 
-    ``promised`` is the largest gradient, in ``promised_norm``, for which the closed-form bound that named the rate
+    ``promised`` is the largest gradient, in ``gradient_norm``, for which the closed-form bound that named the rate
     holds. A larger gradient is no error here: it voids that bound. Infinity promises nothing.
     """
 
     shape: ClassVar[Shape]
 
     @property
-    def promised(self) -> float:
+    def gradient_bound(self) -> float:
         """The bound on the gradients that the rate was chosen for."""
         ...
 
     @property
-    def promised_norm(self) -> Norm:
+    def gradient_norm(self) -> Norm:
         """The norm of that bound."""
         ...
 
@@ -63,16 +63,16 @@ def increment(rate: Rate[S], before: S, after: S) -> Strength:
 
     Survey: section 3
     """
-    return growth(rate.strength(before), rate.strength(after))
+    return strength_increment(rate.strength(before), rate.strength(after))
 
 
-def growth(before: Strength, after: Strength) -> Strength:
+def strength_increment(before: Strength, after: Strength) -> Strength:
     r"""Return the strength that was added between two strengths, or refuse one that falls.
 
     A regularizer of negative strength is not convex, and nothing is proved of an algorithm that adds one. What is less
     than 1e-12 of the strength is a rounding, and counts as 0.
 
-    >>> growth(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
+    >>> strength_increment(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
     array([0., 3.])
 
     Survey: section 2.3
@@ -107,6 +107,6 @@ def _fallen(change: float, at: str) -> ValueError:
     )
 
 
-def check_promise(promised: float) -> None:
+def check_gradient_bound(gradient_bound: float) -> None:
     """Refuse a bound on gradients that is not above 0; infinity promises nothing."""
-    constants("promised", promised, "a positive number or infinity", low=math.ulp(0.0), infinite=True)
+    constants("gradient_bound", gradient_bound, "a positive number or infinity", low=math.ulp(0.0), infinite=True)

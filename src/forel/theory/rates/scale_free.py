@@ -9,10 +9,10 @@ import numpy as np
 from forel.theory.norms import LINF, Norm
 from forel.validation import Shape, Vector, non_negative, positive, vector, whole
 
-__all__ = ["ScaleFree", "Seen"]
+__all__ = ["ScaleFree", "ScaleFreeState"]
 
 
-class Seen(NamedTuple):
+class ScaleFreeState(NamedTuple):
     """The largest |a| and √Σg² of each coordinate."""
 
     largest: Vector
@@ -46,8 +46,8 @@ class ScaleFree:
     """
 
     shape: ClassVar[Shape] = "diagonal"
-    promised: ClassVar[float] = inf
-    promised_norm: ClassVar[Norm] = LINF
+    gradient_bound: ClassVar[float] = inf
+    gradient_norm: ClassVar[Norm] = LINF
     alpha: float
     beta: float = 1.0
 
@@ -55,25 +55,25 @@ class ScaleFree:
         positive("alpha", self.alpha)
         non_negative("beta", self.beta)
 
-    def init(self, n: int) -> Seen:
+    def init(self, n: int) -> ScaleFreeState:
         """Return nothing seen, no strength."""
         nothing = np.zeros(whole("n", n, low=1))
-        return Seen(nothing, nothing)
+        return ScaleFreeState(nothing, nothing)
 
-    def observe(self, state: Seen, features: Vector) -> Seen:
+    def observe(self, state: ScaleFreeState, features: Vector) -> ScaleFreeState:
         """Return the state that knows the example's features, before its label."""
         features = vector("features", features, state.largest.size)
-        return Seen(np.maximum(state.largest, np.abs(features)), state.root)
+        return ScaleFreeState(np.maximum(state.largest, np.abs(features)), state.root)
 
-    def update(self, state: Seen, g: Vector, curvature: float = 0.0) -> Seen:
+    def update(self, state: ScaleFreeState, g: Vector, curvature: float = 0.0) -> ScaleFreeState:
         """Add g² to n."""
         g = vector("g", g, state.root.size)
         unseen = (g != 0) & (state.largest == 0)
         if unseen.any():
             i = int(np.argmax(unseen))
             raise ValueError(f"g: got {g[i]} at index {i}, expected 0 there: observe(state, features) never saw it")
-        return Seen(state.largest, np.hypot(state.root, g))
+        return ScaleFreeState(state.largest, np.hypot(state.root, g))
 
-    def strength(self, state: Seen) -> Vector:
+    def strength(self, state: ScaleFreeState) -> Vector:
         """Return s(βs + √n)/α."""
         return state.largest * (self.beta * state.largest + state.root) / self.alpha

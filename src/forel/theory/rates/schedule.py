@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from forel.theory.norms import L2, Norm
-from forel.theory.rates.rate import check_promise
+from forel.theory.rates.rate import check_gradient_bound
 from forel.validation import Shape, Vector, non_negative, positive, vector, whole
 
 __all__ = ["Constant", "InverseSqrt", "InverseTime", "Rounds", "Unregularized"]
@@ -39,8 +39,8 @@ class Unregularized:
     """
 
     shape: ClassVar[Shape] = "scalar"
-    promised: ClassVar[float] = math.inf
-    promised_norm: ClassVar[Norm] = L2
+    gradient_bound: ClassVar[float] = math.inf
+    gradient_norm: ClassVar[Norm] = L2
 
     def init(self, n: int) -> Rounds:
         """Return round 0."""
@@ -72,12 +72,12 @@ class Constant:
 
     shape: ClassVar[Shape] = "scalar"
     eta: float
-    promised: float = field(default=math.inf, kw_only=True)
-    promised_norm: Norm = field(default=L2, kw_only=True)
+    gradient_bound: float = field(default=math.inf, kw_only=True)
+    gradient_norm: Norm = field(default=L2, kw_only=True)
 
     def __post_init__(self) -> None:
         positive("eta", self.eta)
-        check_promise(self.promised)
+        check_gradient_bound(self.gradient_bound)
 
     def init(self, n: int) -> Rounds:
         """Return round 0."""
@@ -111,13 +111,13 @@ class InverseSqrt:
     shape: ClassVar[Shape] = "scalar"
     scale: float
     offset: float = 0.0
-    promised: float = field(default=math.inf, kw_only=True)
-    promised_norm: Norm = field(default=L2, kw_only=True)
+    gradient_bound: float = field(default=math.inf, kw_only=True)
+    gradient_norm: Norm = field(default=L2, kw_only=True)
 
     def __post_init__(self) -> None:
         positive("scale", self.scale)
         non_negative("offset", self.offset)
-        check_promise(self.promised)
+        check_gradient_bound(self.gradient_bound)
 
     def init(self, n: int) -> Rounds:
         """Return round 0."""
@@ -149,8 +149,8 @@ class InverseTime:
     """
 
     shape: ClassVar[Shape] = "scalar"
-    promised: ClassVar[float] = math.inf
-    promised_norm: ClassVar[Norm] = L2
+    gradient_bound: ClassVar[float] = math.inf
+    gradient_norm: ClassVar[Norm] = L2
     curvature: float
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """The survey, recomputed: every numbered result, both algorithms and all figures as (measured, bound)."""
 
 from forel.theory.survey.errata import ERRATA, Erratum
+from forel.theory.survey.figures import FIGURES
 from forel.theory.survey.lemmas import LEMMAS
-from forel.theory.survey.pictures import PICTURES
 from forel.theory.survey.result import Outcome, Result
 from forel.theory.survey.theorems import THEOREMS
 
@@ -15,4 +15,4 @@ def _number(result: Result) -> tuple[bool, str, int]:
     return picture, kind if picture else "", int(number)
 
 
-RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *PICTURES), key=_number))
+RESULTS: tuple[Result, ...] = tuple(sorted((*LEMMAS, *THEOREMS, *FIGURES), key=_number))

@@ -1,4 +1,4 @@
-"""Slips of the survey that an implementation meets, with what the derivation says."""
+"""Errors in the survey, each with the corrected statement and where forel implements it."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ __all__ = ["ERRATA", "Erratum"]
 
 
 class Erratum(NamedTuple):
-    """Where it stands, what it says, what is meant, why, and where forel follows the derivation."""
+    """An error in the survey: its location, the printed and the corrected statement, the reason, the implementation."""
 
-    where: str
-    says: str
-    meant: str
-    because: str
-    home: str
+    location: str
+    printed: str
+    corrected: str
+    reason: str
+    implementation: str
 
 
 ERRATA = (
@@ -56,7 +56,7 @@ ERRATA = (
         "½Σ ‖g_t‖²_(t),⋆ = ½Σ ‖g_t‖²/t, with ‖g_t‖ ≤ G",
         "½Σ ‖g_t‖²_⋆/t, with ‖g_t‖_⋆ ≤ G",
         "the losses are strongly convex in any norm, and gradients are measured in its dual",
-        "forel.theory.analysis.closing.strongly_convex_formula",
+        "forel.theory.analysis.formulas.strongly_convex_formula",
     ),
     Erratum(
         "section 4.1, remark after Lemma 5",
@@ -64,7 +64,7 @@ ERRATA = (
         "h_{0:T}(x_{T+1}) − h_{0:T}(x*)",
         "x_{T+1} minimises h_{0:T}, so only that difference is non-positive; without r_0 the two sides differ by "
         "r_0(x_{T+1}) − r_0(x*)",
-        "forel.theory.analysis.decompose.strong",
+        "forel.theory.analysis.decomposition.strong_ftrl_lemma",
     ),
     Erratum(
         "Corollary 8",
@@ -79,7 +79,7 @@ ERRATA = (
         "r⋆_{1:t−1} and r⋆_{1:t}",
         "r⋆_{0:t−1} and r⋆_{0:t}",
         "r_0 is part of the objective, and often all of its strength in round 1",
-        "forel.theory.analysis.decompose.conjugate",
+        "forel.theory.analysis.decomposition.conjugate_lemma",
     ),
     Erratum(
         "Theorem 10",
@@ -103,7 +103,7 @@ ERRATA = (
         "adversary as section 6.2 words it, it plays 0 in rounds 13 and 14, receives −G twice, and leaves 0 in round "
         "15 (x_15 = 4.875)",
         "an adversary that answers −G whenever x_t ≤ 0 does not alternate once x_t = 0",
-        "forel.theory.survey.pictures.figure_4",
+        "forel.theory.survey.figures.figure_4",
     ),
     Erratum(
         "section 6.3, before Theorem 12",

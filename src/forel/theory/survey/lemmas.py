@@ -6,7 +6,7 @@ import numpy as np
 
 from forel.losses import Quadratic
 from forel.theory.algorithms import FTRL, Algorithm, adagrad_ftrl_proximal, dual_averaging, ftrl_proximal, hedge
-from forel.theory.analysis import Decomposition, Trace, conjugate, standard, strong
+from forel.theory.analysis import Decomposition, Trace, conjugate_lemma, standard_ftrl_lemma, strong_ftrl_lemma
 from forel.theory.argmin import Argmin
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, Geometry, SquaredPNorm
 from forel.theory.norms import L2, ScaledNorm
@@ -88,7 +88,7 @@ def lemma_5() -> Outcome:
 
     Survey: Lemma 5
     """
-    return largest(_decompositions(strong))
+    return largest(_decompositions(strong_ftrl_lemma))
 
 
 def corollary_6() -> Outcome:
@@ -100,7 +100,7 @@ def corollary_6() -> Outcome:
     for algorithm in (dual_averaging(1.0, 1.0), adagrad_ftrl_proximal(1.0, l1(0.05)), hedge(N)):
         for _, trace in traces(algorithm, rounds=40):
             x = trace.points[-1]
-            gap = conjugate(trace, x).stability - strong(trace, x, "losses").stability
+            gap = conjugate_lemma(trace, x).stability - strong_ftrl_lemma(trace, x, "losses").stability
             worst = max(worst, float(np.abs(gap).max()))
     return Outcome(worst, 1e-9, "largest difference between the two sides of a round")
 
@@ -169,7 +169,7 @@ def lemma_13() -> Outcome:
 
     Survey: Lemma 13
     """
-    return largest(_decompositions(standard))
+    return largest(_decompositions(standard_ftrl_lemma))
 
 
 def lemma_15() -> Outcome:
@@ -193,16 +193,16 @@ def lemma_16() -> Outcome:
     return largest(outcome for pair in _changed(lambda change: (change, 0.0)) for outcome in pair)
 
 
-DECOMPOSE, CONVEX, HERE = "forel.theory.analysis.decompose", "forel.theory.convex", "forel.theory.survey.lemmas"
+DECOMPOSITION, CONVEX, HERE = "forel.theory.analysis.decomposition", "forel.theory.convex", "forel.theory.survey.lemmas"
 LEMMAS = (
     Result("Lemma 3", "strengths add up, norms scale by √σ", "=", "forel.theory.norms.ScaledNorm", lemma_3),
-    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.lemma.sum_over_roots", lemma_4),
-    Result("Lemma 5", "Strong FTRL Lemma", "≤", f"{DECOMPOSE}.strong", lemma_5),
-    Result("Corollary 6", "the same in conjugates", "≤", f"{DECOMPOSE}.conjugate", corollary_6),
+    Result("Lemma 4", "Σ a_i/√a_{1:i} ≤ 2√a_{1:n}", "≤", "forel.theory.rates.lemma_4.sum_over_roots", lemma_4),
+    Result("Lemma 5", "Strong FTRL Lemma", "≤", f"{DECOMPOSITION}.strong_ftrl_lemma", lemma_5),
+    Result("Corollary 6", "the same in conjugates", "≤", f"{DECOMPOSITION}.conjugate_lemma", corollary_6),
     Result("Lemma 7", "a convex change of a strongly convex sum", "≤", f"{HERE}.lemma_7", lemma_7),
     Result("Corollary 8", "the same with a penalty on the way", "≤", f"{HERE}.corollary_8", corollary_8),
     Result("Lemma 9", "strongly convex ⇔ strongly smooth conjugate", "≤", f"{HERE}.lemma_9", lemma_9),
-    Result("Lemma 13", "Standard FTRL Lemma", "≤", f"{DECOMPOSE}.standard", lemma_13),
+    Result("Lemma 13", "Standard FTRL Lemma", "≤", f"{DECOMPOSITION}.standard_ftrl_lemma", lemma_13),
     Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "≤", f"{CONVEX}.conjugate", lemma_15),
     Result("Lemma 16", "a linear change of a strongly convex function", "≤", f"{HERE}.lemma_16", lemma_16),
 )

@@ -54,14 +54,14 @@ class Result:
     key : as the survey numbers it, such as "Theorem 2"
     title : what it says, in a line
     relation : "≤" for a bound, "=" for an identity
-    home : the object that implements it, as a dotted name
+    implementation : the dotted name of the object that implements it
     run : recomputes it, and returns the case in which it is tightest
     """
 
     key: str
     title: str
     relation: Literal["≤", "="]
-    home: str
+    implementation: str
     run: Callable[[], Outcome]
 
     def holds(self, outcome: Outcome) -> bool:

@@ -24,8 +24,18 @@ from forel.theory.algorithms import (
     regularized_dual_averaging,
 )
 from forel.theory.algorithms.forms import GREEDY, LAZY, UNCONSTRAINED, Form
-from forel.theory.analysis import Bound, Trace, measured, play, theorem_1, theorem_2, theorem_10, theorem_12, theorem_14
-from forel.theory.analysis.decompose import Against
+from forel.theory.analysis import (
+    Bound,
+    Trace,
+    play,
+    surrogate_regret,
+    theorem_1,
+    theorem_2,
+    theorem_10,
+    theorem_12,
+    theorem_14,
+)
+from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.streams import random_linear
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, Geometry, SquaredPNorm
 from forel.theory.penalties import ElasticNet, l1, squared_l2
@@ -46,7 +56,7 @@ def _compare(name: str, trace: Trace, theorem: Theorem, against: Against) -> Ite
     for x in comparators(trace):
         limit = theorem(trace, x)
         # A theorem that says nothing of the games chosen for it is not one that holds.
-        yield Outcome(measured(trace, x, against), float("nan") if limit.void else limit.total, name)
+        yield Outcome(surrogate_regret(trace, x, against), float("nan") if limit.void else limit.total, name)
 
 
 def _bounded(algorithms: Mapping[str, Algorithm], theorem: Theorem, against: Against = "losses") -> Outcome:

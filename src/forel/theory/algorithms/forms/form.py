@@ -94,13 +94,13 @@ class Form:
         """Step with g_t, the subgradient of the loss at x_t."""
         return self.step(self, state, loss.subgradient(state.x))
 
-    def locate(self, z: Vector, r: Regularizer) -> Minimizer:
+    def solve_with_image(self, z: Vector, r: Regularizer) -> Minimizer:
         """Return argmin z·x + r(x) over X, and its mirror image."""
-        return self.argmin.locate(z - r.linear, r.strength)
+        return self.argmin.solve_with_image(z - r.linear, r.strength)
 
     def minimizer(self, z: Vector, r: Regularizer) -> Vector:
         """Return argmin z·x + r(x) over X."""
-        return self.locate(z, r).x
+        return self.solve_with_image(z, r).x
 
     def conjugate_gradient(self, theta: Vector, r: Regularizer) -> Vector:
         """Return ∇R⋆(θ): from the formula of r⋆ where X is everything, otherwise as the point that attains R⋆(θ)."""
@@ -112,7 +112,7 @@ class Form:
 
     def project_from(self, u: Minimizer) -> Minimizer:
         """Return the same for a u that may be beyond what floats hold, and is then known by its image."""
-        return self.argmin.locate(-gradient_at(self.geometry, self.strength, *u), self.strength)
+        return self.argmin.solve_with_image(-gradient_at(self.geometry, self.strength, *u), self.strength)
 
 
 def _positive(strength: ArrayLike) -> Strength:

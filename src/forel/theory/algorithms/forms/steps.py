@@ -64,7 +64,7 @@ def explicit_from_point(form: Form, state: FormState, g: Vector) -> FormState:
     """
     theta = slope(state) - g
     x = form.conjugate_gradient(theta, state.r)
-    return state._replace(theta=theta, x=x, image=form.locate(-theta, state.r).image)
+    return state._replace(theta=theta, x=x, image=form.solve_with_image(-theta, state.r).image)
 
 
 def implicit(form: Form, state: FormState, g: Vector) -> FormState:
@@ -73,7 +73,7 @@ def implicit(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 5, and the greedy column of Figure 6
     """
     near = Regularizer.around(form.geometry, form.strength, state.x, state.image)
-    x, image = form.locate(g, near)
+    x, image = form.solve_with_image(g, near)
     return state._replace(x=x, image=image)
 
 
@@ -96,7 +96,7 @@ def greedy_ftrl(form: Form, state: FormState, g: Vector) -> FormState:
     Survey: Figure 6, greedy
     """
     total = state.g + g
-    x, image = form.locate(total + state.slopes, state.r)
+    x, image = form.solve_with_image(total + state.slopes, state.r)
     after = state._replace(g=total, x=x, image=image)
     return after._replace(slopes=-total - slope(after))
 

@@ -16,11 +16,11 @@ __all__ = [
     "dual_averaging_rate",
     "entropic_rate",
     "proximal_rate",
-    "tuned",
+    "tuned_rate",
 ]
 
 
-def tuned(radius: float, lipschitz: float, horizon: int) -> Constant:
+def tuned_rate(radius: float, lipschitz: float, horizon: int) -> Constant:
     r"""Return the constant rate $\eta = R/(G\sqrt{T'})$, best when $T = T'$.
 
     Regret is then at most $\frac{RG}{2}\sqrt{T'} + \frac{RG}{2}\frac{T}{\sqrt{T'}}$, which is $RG\sqrt{T}$ at T = T'.
@@ -31,13 +31,13 @@ def tuned(radius: float, lipschitz: float, horizon: int) -> Constant:
     lipschitz : G, positive; no gradient's L2 norm is larger
     horizon : T', the round for which to tune
 
-    >>> tuned(radius=1.0, lipschitz=2.0, horizon=100).eta
+    >>> tuned_rate(radius=1.0, lipschitz=2.0, horizon=100).eta
     0.05
 
     Survey: section 3.1
     """
     scale = positive("radius", radius) / positive("lipschitz", lipschitz)
-    return Constant(scale / math.sqrt(whole("horizon", horizon, low=1)), promised=lipschitz)
+    return Constant(scale / math.sqrt(whole("horizon", horizon, low=1)), gradient_bound=lipschitz)
 
 
 def dual_averaging_rate(radius: float, lipschitz: float) -> InverseSqrt:
@@ -55,7 +55,7 @@ def dual_averaging_rate(radius: float, lipschitz: float) -> InverseSqrt:
     Survey: section 3.2
     """
     scale = positive("radius", radius) / (math.sqrt(2) * positive("lipschitz", lipschitz))
-    return InverseSqrt(scale, offset=1.0, promised=lipschitz)
+    return InverseSqrt(scale, offset=1.0, gradient_bound=lipschitz)
 
 
 def proximal_rate(radius: float, lipschitz: float) -> InverseSqrt:
@@ -73,7 +73,7 @@ def proximal_rate(radius: float, lipschitz: float) -> InverseSqrt:
     Survey: section 3.3
     """
     scale = math.sqrt(2) * positive("radius", radius) / positive("lipschitz", lipschitz)
-    return InverseSqrt(scale, promised=lipschitz)
+    return InverseSqrt(scale, gradient_bound=lipschitz)
 
 
 def adagrad_proximal_rate(radius: ArrayLike) -> DiagonalAdaGrad:
@@ -110,7 +110,7 @@ def adagrad_dual_averaging_rate(radius: ArrayLike, lipschitz: float) -> Diagonal
 
     Survey: section 3.5
     """
-    return DiagonalAdaGrad(_radius(radius), offset=positive("lipschitz", lipschitz), promised=lipschitz)
+    return DiagonalAdaGrad(_radius(radius), offset=positive("lipschitz", lipschitz), gradient_bound=lipschitz)
 
 
 def _radius(radius: ArrayLike) -> float | Vector:
@@ -134,4 +134,4 @@ def entropic_rate(n: int, lipschitz: float) -> ScalarAdaGrad:
     Survey: section 3.6
     """
     scale = math.sqrt(math.log(whole("n", n, low=2)))
-    return ScalarAdaGrad(scale, offset=positive("lipschitz", lipschitz), norm=LINF, promised=lipschitz)
+    return ScalarAdaGrad(scale, offset=positive("lipschitz", lipschitz), norm=LINF, gradient_bound=lipschitz)

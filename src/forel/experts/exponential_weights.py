@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.rule import losses_of, prior_of
+from forel.experts.rule import check_losses, log_prior
 from forel.validation import Unsupported, Vector, frozen, positive, refuse, vector, whole
 
-__all__ = ["ExponentialWeights", "Posterior", "condition", "suit"]
+__all__ = ["ExponentialWeights", "Posterior", "check_rate", "condition"]
 
 
 class Posterior(NamedTuple):
@@ -61,13 +61,13 @@ class ExponentialWeights:
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"exponential weights, {'log K' if self.prior is None else 'log(1/π)'}{over}"
 
-    def suit(self, eta: float) -> None:
+    def check_eta(self, eta: float) -> None:
         """Refuse a pool whose η is smaller."""
-        suit(self.eta, eta)
+        check_rate(self.eta, eta)
 
     def init(self, n: int) -> Posterior:
         """Return the prior as weights of n experts."""
-        return Posterior(0, prior_of(self.prior, whole("n", n, low=1)))
+        return Posterior(0, log_prior(self.prior, whole("n", n, low=1)))
 
     def play(self, state: Posterior) -> Vector:
         """Return w_{t+1}."""
@@ -75,11 +75,11 @@ class ExponentialWeights:
 
     def update(self, state: Posterior, losses: ArrayLike) -> Posterior:
         """Multiply each weight by e^{−ηℓ}."""
-        return condition(state, self.eta * losses_of(losses, state.log_weights.size))
+        return condition(state, self.eta * check_losses(losses, state.log_weights.size))
 
     def bound(self, state: Posterior) -> Vector:
         """Return log(1/π_k)/η."""
-        return -prior_of(self.prior, state.log_weights.size) / self.eta
+        return -log_prior(self.prior, state.log_weights.size) / self.eta
 
     def void(self, state: Posterior) -> str:
         """Return whether no expert is left."""
@@ -97,7 +97,7 @@ def condition(state: Posterior, losses: Vector) -> Posterior:
     return state._replace(rounds=t, log_weights=joint - total)
 
 
-def suit(eta: float, pool: float) -> None:
+def check_rate(eta: float, pool: float) -> None:
     """Refuse a rate above what the pool allows."""
     if eta > pool * (1 + 1e-12):
         remedy = "use AdaHedge()" if pool == 0 else f"use eta={pool:.6g}, or AdaHedge()"

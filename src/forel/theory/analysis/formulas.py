@@ -11,7 +11,7 @@ import numpy as np
 
 from forel.theory.analysis.bounds import Bound
 from forel.theory.analysis.game import Trace
-from forel.theory.analysis.optimality import no_argmin
+from forel.theory.analysis.optimality import first_suboptimal_round
 from forel.theory.geometries import Entropy, Euclidean, Geometry
 from forel.theory.norms import L1, L2, LINF, Norm
 from forel.theory.rates import DiagonalAdaGrad
@@ -30,7 +30,7 @@ __all__ = [
 def _formula(trace: Trace, result: str, over_rounds: Vector, *reasons: str) -> Bound:
     void = next((reason for reason in reasons if reason), "")
     try:
-        void = void or no_argmin(trace.suboptimality)
+        void = void or first_suboptimal_round(trace.suboptimality)
     except Unsupported as unproved:
         void = str(unproved)
     return Bound(result, over_rounds, np.zeros_like(over_rounds), void)
@@ -43,7 +43,7 @@ def _rounds(trace: Trace) -> Vector:
 def _gradients(trace: Trace, lipschitz: float, norm: Norm) -> str:
     for t, g in enumerate(trace.gradients, start=1):
         if norm(g) > lipschitz * (1 + 1e-12):
-            return f"the gradient of round {t} has norm {norm(g):.6g}, more than the promised {lipschitz:.6g}"
+            return f"the gradient of round {t} has norm {norm(g):.6g}, more than the assumed {lipschitz:.6g}"
     return ""
 
 

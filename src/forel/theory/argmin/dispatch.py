@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.argmin.ball import ball
-from forel.theory.argmin.coordinate import coordinate
+from forel.theory.argmin.coordinatewise import coordinate
 from forel.theory.argmin.group import group
 from forel.theory.argmin.linear import affine, half_space
-from forel.theory.argmin.mirror import IMAGES, dual_exponent, softmax
+from forel.theory.argmin.mirror_map import IMAGES, dual_exponent, softmax
 from forel.theory.argmin.problem import Problem, Solve
 from forel.theory.argmin.rotation import rotation
 from forel.theory.argmin.simplex import l1_ball, simplex
@@ -104,7 +104,7 @@ class Argmin:
             )
         return x
 
-    def locate(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
+    def solve_with_image(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
         """Return what ``solve`` returns, and its mirror image where that says more."""
         return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
 

@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple
 from forel.theory.norms import L2, Norm
 from forel.validation import Shape, Vector, non_negative, positive, vector, whole
 
-__all__ = ["AsNeeded", "Balance"]
+__all__ = ["CurvatureAdaptive", "CurvatureState"]
 
 
-class Balance(NamedTuple):
+class CurvatureState(NamedTuple):
     """The length of gradients, the strength added, and the curvature the losses brought."""
 
     n: int
@@ -19,7 +19,7 @@ class Balance(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AsNeeded:
+class CurvatureAdaptive:
     r"""The strength $\lambda_{1:t}$ that balances both terms of the proximal bound, round by round.
 
     $$D^2 \lambda_t = \frac{\|g_t\|_2^2}{\sigma_{1:t} + \lambda_{1:t}}, \qquad
@@ -30,14 +30,14 @@ class AsNeeded:
     without being told which. After Bartlett, Hazan and Rakhlin, "Adaptive online gradient descent" (2007).
 
     Only curvature that stays in the objective counts, so losses may not be linearized: FTRL has to run with
-    ``treatment=QuadraticBound()`` or ``Exact()``, and Mirror Descent refuses this rate.
+    ``surrogate=QuadraticBound()`` or ``Exact()``, and Mirror Descent refuses this rate.
 
     Parameters
     ----------
     diameter : D, positive; no two points of the feasible set are further apart, in the L2 norm
 
     >>> import numpy as np
-    >>> rate = AsNeeded(diameter=2.0)
+    >>> rate = CurvatureAdaptive(diameter=2.0)
     >>> state = rate.update(rate.init(1), np.array([3.0]), curvature=0.8)
     >>> round(rate.strength(state), 12), round(rate.total(state), 12)
     (1.152..., 1.952...)
@@ -46,32 +46,32 @@ class AsNeeded:
     """
 
     shape: ClassVar[Shape] = "scalar"
-    promised: ClassVar[float] = math.inf
-    promised_norm: ClassVar[Norm] = L2
+    gradient_bound: ClassVar[float] = math.inf
+    gradient_norm: ClassVar[Norm] = L2
     needs_curvature: ClassVar[bool] = True
     diameter: float
 
     def __post_init__(self) -> None:
         positive("diameter", self.diameter)
 
-    def init(self, n: int) -> Balance:
+    def init(self, n: int) -> CurvatureState:
         """Return no strength and no curvature."""
-        return Balance(whole("n", n, low=1), 0.0, 0.0)
+        return CurvatureState(whole("n", n, low=1), 0.0, 0.0)
 
-    def update(self, state: Balance, g: Vector, curvature: float = 0.0) -> Balance:
+    def update(self, state: CurvatureState, g: Vector, curvature: float = 0.0) -> CurvatureState:
         r"""Add $\lambda_t = \frac12(\sqrt{A^2 + b^2} - A)$: $A = \sigma_{1:t} + \lambda_{1:t-1}$, $b = 2\|g_t\|/D$."""
         given = state.given + non_negative("curvature", curvature)
         b = 2 * L2(vector("g", g, state.n)) / self.diameter
         if b == 0:
-            return Balance(state.n, state.added, given)
+            return CurvatureState(state.n, state.added, given)
         present = given + state.added
         # As ½b²/(√(A² + b²) + A): the difference has no digits left where A ≫ b, and b² none where b is tiny.
-        return Balance(state.n, state.added + b / 2 * (b / (math.hypot(present, b) + present)), given)
+        return CurvatureState(state.n, state.added + b / 2 * (b / (math.hypot(present, b) + present)), given)
 
-    def strength(self, state: Balance) -> float:
+    def strength(self, state: CurvatureState) -> float:
         """Return λ_{1:t}, what the regularizer adds."""
         return state.added
 
-    def total(self, state: Balance) -> float:
+    def total(self, state: CurvatureState) -> float:
         """Return λ_{1:t} + σ_{1:t}, the strength of the objective: regularizer and losses together."""
         return state.added + state.given

@@ -15,7 +15,14 @@ import numpy as np
 from forel.theory.analysis.game import Trace
 from forel.validation import Unsupported, Vector, vector
 
-__all__ = ["Against", "Decomposition", "conjugate", "measured", "standard", "strong"]
+__all__ = [
+    "Against",
+    "Decomposition",
+    "conjugate_lemma",
+    "standard_ftrl_lemma",
+    "strong_ftrl_lemma",
+    "surrogate_regret",
+]
 
 # Regret against f_t + α_tΨ (the penalty is part of the objective), or against f_t alone (part of the regularizer).
 Against = Literal["composite", "losses"]
@@ -51,13 +58,13 @@ class Decomposition:
         return abs(self.regret - self.bound - self.remainder) / max(scale, 1e-300)
 
 
-def measured(trace: Trace, x: Vector, against: Against = "losses") -> float:
+def surrogate_regret(trace: Trace, x: Vector, against: Against = "losses") -> float:
     """Return the regret of the losses as the algorithm treats them, with or without α_tΨ, term by term.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
     >>> from forel.losses import Linear
-    >>> measured(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0]))
+    >>> surrogate_regret(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0]))
     3.0
 
     Survey: section 5
@@ -74,13 +81,13 @@ def measured(trace: Trace, x: Vector, against: Against = "losses") -> float:
 def _treated(trace: Trace, x: Vector, against: Against) -> float:
     """Return the regret that the lemmas are about: of Ψ's tangents where the algorithm keeps only those."""
     if against == "losses":
-        return measured(trace, x)
+        return surrogate_regret(trace, x)
     pairs = zip(trace.added, trace.points, strict=False)
     charged = (added.weight * (added.penalty(point) - added.penalty(x)) for added, point in pairs if added.weight > 0)
-    return measured(trace, x) + sum(charged)
+    return surrogate_regret(trace, x) + sum(charged)
 
 
-def strong(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
+def strong_ftrl_lemma(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
     r"""Return the Strong FTRL Lemma's parts.
 
     $$\mathrm{Regret}(x^*) = r_{0:T}(x^*) + \sum_{t=1}^T \bigl(h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t)\bigr)
@@ -95,7 +102,7 @@ def strong(trace: Trace, x: Vector, against: Against = "composite") -> Decomposi
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
     >>> from forel.losses import Linear
-    >>> parts = strong(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0]))
+    >>> parts = strong_ftrl_lemma(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0]))
     >>> parts.regret, parts.regularization, parts.stability, parts.remainder
     (3.0, 0.5, array([0.5, 2. ]), 0.0)
 
@@ -114,7 +121,7 @@ def strong(trace: Trace, x: Vector, against: Against = "composite") -> Decomposi
     return Decomposition("Lemma 5", _treated(trace, x, against), regularization, np.array(stability), remainder)
 
 
-def conjugate(trace: Trace, x: Vector) -> Decomposition:
+def conjugate_lemma(trace: Trace, x: Vector) -> Decomposition:
     r"""Return the same in terms of conjugates, for linear losses and Ψ in the regularizer.
 
     $$h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t)
@@ -123,12 +130,12 @@ def conjugate(trace: Trace, x: Vector) -> Decomposition:
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
     >>> from forel.losses import Linear
-    >>> conjugate(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0])).stability
+    >>> conjugate_lemma(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0])).stability
     array([0.5, 2. ])
 
     Survey: Corollary 6
     """
-    primal = strong(trace, x, "losses")
+    primal = strong_ftrl_lemma(trace, x, "losses")
     argmin = getattr(trace.algorithm, "argmin", None)
     if argmin is None or any(not stage.losses.quadratic or stage.losses.curvature for stage in trace.stages):
         raise Unsupported("the conjugate form is for algorithms that keep linear losses and the penalty as it is")
@@ -145,18 +152,18 @@ def conjugate(trace: Trace, x: Vector) -> Decomposition:
     )
 
 
-def standard(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
+def standard_ftrl_lemma(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
     r"""Return the Standard FTRL Lemma's parts, whose stability is $f_t(x_t) - f_t(x_{t+1})$.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
     >>> from forel.losses import Linear
-    >>> standard(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0])).stability
+    >>> standard_ftrl_lemma(play(gradient_descent(1.0), [Linear([1.0]), Linear([-2.0])]), np.array([1.0])).stability
     array([1., 4.])
 
     Survey: Lemma 13
     """
-    primal = strong(trace, x, against)
+    primal = strong_ftrl_lemma(trace, x, against)
     stability = []
     for added, now, following in zip(trace.added, trace.points, trace.points[1:], strict=False):
         change = added.loss(now) - added.loss(following)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.exponential import ExponentialWeights
+from forel.experts.exponential_weights import ExponentialWeights
 from forel.experts.guarantee import Guarantee
 from forel.experts.hedge import AdaHedge
 from forel.experts.log_loss import Probabilities
@@ -14,12 +14,12 @@ from forel.experts.pool import Pool
 from forel.experts.rule import Rule
 from forel.validation import Vector, refuse, whole
 
-__all__ = ["Panel", "Tally", "guarantee", "rule_for"]
+__all__ = ["ExpertMixture", "ExpertMixtureState", "guarantee", "resolve_rule"]
 
 PROBABILITIES = Probabilities()
 
 
-class Tally(NamedTuple):
+class ExpertMixtureState(NamedTuple):
     """The rule's state, and what the mixture and each expert lost so far."""
 
     rule: Any
@@ -33,7 +33,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Panel:
+class ExpertMixture:
     """Experts whose predictions are mixed as they come; whatever makes them, the proof holds.
 
     Parameters
@@ -42,7 +42,7 @@ class Panel:
     rule : how they are weighed; exponential weights at the pool's η if not given, AdaHedge where that is 0
     names : of the experts, to be used in words
 
-    >>> panel = Panel(names=("rain as yesterday", "rain one day in three"))
+    >>> panel = ExpertMixture(names=("rain as yesterday", "rain one day in three"))
     >>> state, yesterday = panel.init(2), 1
     >>> for rained in (1, 1, 0, 0, 0, 1, 1, 1, 1, 1):
     ...     predictions = [0.8 if yesterday else 0.2, 1 / 3]
@@ -60,51 +60,53 @@ class Panel:
     pool: Pool = PROBABILITIES
     rule: Rule | None = None
     names: tuple[str, ...] | None = None
-    weigh: Rule = field(init=False, repr=False)
+    resolved_rule: Rule = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weigh", rule_for(self.pool, self.rule))
+        object.__setattr__(self, "resolved_rule", resolve_rule(self.pool, self.rule))
 
-    def init(self, n: int) -> Tally:
+    def init(self, n: int) -> ExpertMixtureState:
         """Return the state before round 1, for n experts."""
         n = whole("n", n, low=1)
         if self.names is not None and len(self.names) != n:
             raise refuse("n", n, f"{len(self.names)}, one for each name")
-        return Tally(self.weigh.init(n), 0.0, np.zeros(n))
+        return ExpertMixtureState(self.resolved_rule.init(n), 0.0, np.zeros(n))
 
-    def weights(self, state: Tally) -> Vector:
+    def weights(self, state: ExpertMixtureState) -> Vector:
         """Return the weights for the next round."""
-        return self.weigh.play(state.rule)
+        return self.resolved_rule.play(state.rule)
 
-    def predict(self, state: Tally, predictions: ArrayLike) -> float:
+    def predict(self, state: ExpertMixtureState, predictions: ArrayLike) -> float:
         """Return the mixture of predictions for the next round."""
         return float(self.pool.predict(state.rule.log_weights, self._checked(state, predictions)))
 
-    def update(self, state: Tally, predictions: ArrayLike, y: Any = None) -> Tally:
+    def update(self, state: ExpertMixtureState, predictions: ArrayLike, y: Any = None) -> ExpertMixtureState:
         """Observe what came, and weigh the experts by what they lost."""
         array, label = self._checked(state, predictions), self.pool.check_labels(y)
         if np.ndim(label):
             raise ValueError(f"y: got shape {np.shape(label)}, expected one label; for many rounds use mix")
         losses = self.pool.losses(array, label)
         lost = float(self.pool.loss(state.rule.log_weights, array, label))
-        return Tally(self.weigh.update(state.rule, losses), state.loss + lost, state.totals + losses)
+        return ExpertMixtureState(
+            self.resolved_rule.update(state.rule, losses), state.loss + lost, state.totals + losses
+        )
 
-    def guarantee(self, state: Tally, expert: int | None = None) -> Guarantee:
+    def guarantee(self, state: ExpertMixtureState, expert: int | None = None) -> Guarantee:
         """Return what is proved against an expert, the best so far if none is named."""
-        return guarantee(self.weigh, state.rule, state.loss, state.totals, self.names, expert)
+        return guarantee(self.resolved_rule, state.rule, state.loss, state.totals, self.names, expert)
 
-    def _checked(self, state: Tally, predictions: ArrayLike) -> Vector:
+    def _checked(self, state: ExpertMixtureState, predictions: ArrayLike) -> Vector:
         array = self.pool.check_predictions(predictions)
         if array.shape != state.totals.shape:
             raise ValueError(f"predictions: got shape {array.shape}, expected {state.totals.shape}, one an expert")
         return array
 
 
-def rule_for(pool: Pool, rule: Rule | None) -> Rule:
+def resolve_rule(pool: Pool, rule: Rule | None) -> Rule:
     """Return the rule, once the pool suits it, or the one the pool asks for."""
     if rule is None:
         return ExponentialWeights(pool.eta) if pool.eta > 0 else AdaHedge()
-    rule.suit(pool.eta)
+    rule.check_eta(pool.eta)
     return rule
 
 

@@ -37,7 +37,7 @@ from forel.theory.survey.result import Outcome, Result, largest
 from forel.theory.weights import EveryRound
 from forel.validation import Matrix, Vector
 
-__all__ = ["PICTURES"]
+__all__ = ["FIGURES"]
 
 N = 4
 
@@ -47,7 +47,7 @@ def algorithm_1() -> Outcome:
 
     Survey: Algorithm 1
     """
-    exact = FTRL(InverseSqrt(0.5, 1), Euclidean(), treatment=Exact(), feasible=Box(-2, 2))
+    exact = FTRL(InverseSqrt(0.5, 1), Euclidean(), surrogate=Exact(), feasible=Box(-2, 2))
     return Outcome(_suboptimality(play(exact, classification(N, 12))), 1e-7, "objective above the solver's minimum")
 
 
@@ -95,7 +95,7 @@ def figure_1() -> Outcome:
     expected: dict[str, tuple[Algorithm, Sequence[Loss], Matrix]] = {
         "unprojected gradient descent": (gradient_descent(0.3), losses, -0.3 * sums),
         "Follow-The-Leader": (follow_the_leader(), curved, mean),
-        "gradient descent for strongly convex losses": (follow_the_leader(treatment=QuadraticBound()), curved, mean),
+        "gradient descent for strongly convex losses": (follow_the_leader(surrogate=QuadraticBound()), curved, mean),
         "dual averaging": (dual_averaging(2.0, 1.0), losses, -2.0 / (np.sqrt(2) * np.sqrt(t + 1)) * sums),
         "entropic FTRL": (hedge(N), losses, weights / weights.sum(axis=1, keepdims=True)),
         "FTRL-Proximal": (ftrl_proximal(2.0, 1.0), losses, _proximal(g, np.sqrt(t) * np.ones(N) / scale, l2_ball(2.0))),
@@ -184,11 +184,11 @@ def figure_6() -> Outcome:
     return largest([theorems.check_18(), theorems.check_19()])
 
 
-HERE = "forel.theory.survey.pictures"
-PICTURES = (
+HERE = "forel.theory.survey.figures"
+FIGURES = (
     Result("Algorithm 1", "adaptive FTRL on exact losses", "≤", "forel.theory.algorithms.ftrl.FTRL", algorithm_1),
     Result(
-        "Algorithm 2", "adaptive linearized FTRL", "≤", "forel.theory.algorithms.treatments.Linearized", algorithm_2
+        "Algorithm 2", "adaptive linearized FTRL", "≤", "forel.theory.algorithms.surrogates.Linearized", algorithm_2
     ),
     Result("Figure 1", "updates in all branches of the family", "≤", f"{HERE}.figure_1", figure_1),
     Result("Figure 2", "Mirror Descent as FTRL-Proximal", "≤", f"{HERE}.figure_2", figure_2),

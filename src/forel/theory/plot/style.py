@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLORS",
-    "FAINT",
-    "FEW",
-    "drawing",
+    "GREY",
+    "MARKER_LIMIT",
     "figure_of",
-    "label_ends",
+    "format_number",
+    "label_axes",
+    "label_line_ends",
     "legend_below",
-    "name_axes",
     "save",
     "save_both",
-    "short",
+    "styled_axes",
 ]
 
 REMEDY = "install the extra: pip install 'forel[plot]'"
 # Okabe and Ito's colours, without black and yellow, each of which vanishes on some background.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-FAINT = "#888888"  # grey that shows on white and on black
+GREY = "#888888"  # grey that shows on white and on black
 STYLE: dict[str, Any] = {
     "font.size": 11,
     "axes.labelsize": 11,
@@ -45,16 +45,16 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "forel",  # the same picture gives the same file
 }
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-FEW = 40  # up to so many rounds, each gets a marker
+MARKER_LIMIT = 40  # up to so many rounds, each gets a marker
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
     """Write a figure to a file, cut to what is drawn: PNG (150 dpi), SVG or PDF, by the name's suffix.
 
     >>> import tempfile
-    >>> from forel.theory.plot import l1_figure
+    >>> from forel.theory.plot import figure_4
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(l1_figure(), folder + "/figure4.svg").name
+    ...     save(figure_4(), folder + "/figure4.svg").name
     'figure4.svg'
 
     Survey: figure 4
@@ -82,9 +82,9 @@ def save_both(draw: "Callable[[], Figure]", path: str | Path) -> tuple[Path, Pat
     path : of the light one
 
     >>> import tempfile
-    >>> from forel.theory.plot import l1_figure
+    >>> from forel.theory.plot import figure_4
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in save_both(l1_figure, folder + "/figure4.svg")]
+    ...     [file.name for file in save_both(figure_4, folder + "/figure4.svg")]
     ['figure4.svg', 'figure4_dark.svg']
 
     Survey: figure 4
@@ -100,7 +100,7 @@ def save_both(draw: "Callable[[], Figure]", path: str | Path) -> tuple[Path, Pat
 
 
 @contextmanager
-def drawing(ax: "Axes | None", size: tuple[float, float] = (6.4, 3.6), columns: int = 1) -> Iterator["Axes"]:
+def styled_axes(ax: "Axes | None", size: tuple[float, float] = (6.4, 3.6), columns: int = 1) -> Iterator["Axes"]:
     """Give the axes to draw on, in our style, which ends with the block."""
     with _matplotlib().rc_context(STYLE):
         if ax is None:
@@ -116,7 +116,7 @@ def figure_of(axes: "Axes") -> "Figure":
     return figure
 
 
-def name_axes(axes: "Axes", ylabel: str) -> None:
+def label_axes(axes: "Axes", ylabel: str) -> None:
     """Write what the axes show: rounds, at whole numbers, and ``ylabel``."""
     from matplotlib.ticker import MaxNLocator
 
@@ -124,7 +124,7 @@ def name_axes(axes: "Axes", ylabel: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
-def label_ends(axes: "Axes", ends: Sequence[tuple[str, float, float, Any]]) -> None:
+def label_line_ends(axes: "Axes", ends: Sequence[tuple[str, float, float, Any]]) -> None:
     """Write each line's name to the right of its end, moved up or down where names would touch."""
     axes.autoscale_view()
     to_fraction = axes.transData + axes.transAxes.inverted()
@@ -146,7 +146,7 @@ def legend_below(axes: "Axes", columns: int = 3) -> None:
     figure_of(axes).legend(handles, labels, frameon=False, loc="outside lower center", ncols=columns)
 
 
-def short(value: float, scale: float = 0.0) -> str:
+def format_number(value: float, scale: float = 0.0) -> str:
     """Return three digits; what is only rounding next to ``scale`` is 0."""
     value = 0.0 if abs(value) <= 1e-12 * abs(scale) else value
     digits = f"{value + 0.0:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -11,7 +11,7 @@ from forel.theory.analysis.adversaries import l1_example, l1_example_alternating
 from forel.theory.analysis.game import play
 from forel.theory.geometries import Euclidean
 from forel.theory.penalties import l1
-from forel.theory.plot.canvas import COLORS, FAINT, drawing, figure_of, label_ends, name_axes
+from forel.theory.plot.style import COLORS, GREY, figure_of, label_axes, label_line_ends, styled_axes
 from forel.theory.rates import Constant
 from forel.theory.sets import Box
 from forel.theory.weights import EveryRound
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["l1_figure"]
+__all__ = ["figure_4"]
 
 L1_PANELS = {
     "Alternating gradients": (
@@ -37,7 +37,7 @@ L1_PANELS = {
 }
 
 
-def l1_figure(ax: "Sequence[Axes] | None" = None) -> "Figure":
+def figure_4(ax: "Sequence[Axes] | None" = None) -> "Figure":
     r"""Draw figure 4: Mirror Descent and Native FTRL with the penalty $\frac12|x|$, G = 11 and T = 16.
 
     The gradients of the left panel alternate, as in appendix D; those of the right answer $x_t$, as in section 6.2.
@@ -46,7 +46,7 @@ def l1_figure(ax: "Sequence[Axes] | None" = None) -> "Figure":
     ----------
     ax : where to draw, two axes; a new figure if not given
 
-    >>> [axes.get_title(loc="left") for axes in l1_figure().axes]
+    >>> [axes.get_title(loc="left") for axes in figure_4().axes]
     ['Alternating gradients', 'Gradients that answer the point']
 
     Survey: section 6.2, figure 4 and appendix D
@@ -58,19 +58,21 @@ def l1_figure(ax: "Sequence[Axes] | None" = None) -> "Figure":
     }
     if ax is not None and len(ax) != 2:
         raise refuse("ax", f"{len(ax)} axes", "two")
-    with drawing(None if ax is None else ax[0], (11, 4.6), columns=2) as first:
+    with styled_axes(None if ax is None else ax[0], (11, 4.6), columns=2) as first:
         pair = first.figure.axes if ax is None else ax
         for axes, (title, (adversary, sentence)) in zip(pair, L1_PANELS.items(), strict=True):
             for color, marker, (name, player) in zip(COLORS, "os", players.items(), strict=False):
                 x = play(player, adversary(11.0, 0.5), rounds=16, n=1).points[:-1, 0]
                 axes.plot(np.arange(1, 17), x, color=color, marker=marker, label=name)
-            axes.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+            axes.axhline(0, color=GREY, linewidth=0.8, zorder=0)
             axes.set_title(title, loc="left")
-            name_axes(axes, "point $x_t$")
+            label_axes(axes, "point $x_t$")
             axes.set_xticks(range(1, 17, 2))
             below = textwrap.fill(sentence, 54)
             axes.annotate(below, (0, 0), (0, -42), "axes fraction", "offset points", va="top", annotation_clip=False)
         for axes in pair:  # now that both panels have their common scale
             lasts = [float(np.asarray(line.get_ydata())[-1]) for line in axes.lines[:2]]
-            label_ends(axes, [(name, 16, y, color) for name, y, color in zip(players, lasts, COLORS, strict=False)])
+            label_line_ends(
+                axes, [(name, 16, y, color) for name, y, color in zip(players, lasts, COLORS, strict=False)]
+            )
         return figure_of(first)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from forel.theory.argmin.problem import Problem, Solve, shrink
-from forel.theory.geometries import over
+from forel.theory.geometries import safe_divide
 from forel.theory.sets import Box
 from forel.validation import Vector
 
@@ -25,7 +25,7 @@ def coordinate(problem: Problem) -> Solve | None:
     ridge = np.any(l2)
 
     def solve(z: Vector, strength: float | Vector, weight: float) -> Vector:
-        x = over(shrink(z, weight * l1), strength + weight * l2 if ridge else strength)
+        x = safe_divide(shrink(z, weight * l1), strength + weight * l2 if ridge else strength)
         return x.clip(lower, upper, out=x) if bounded else x
 
     return solve

@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.pool import beside, mean, mix_loss, no_labels
+from forel.experts.pool import as_column, mean, mix_loss, reject_labels
 from forel.losses import Interval, Labels, Squared
 from forel.losses.margin import Array
 from forel.validation import non_negative, number, refuse
 
-__all__ = ["Aggregated", "Costs", "Means", "squared"]
+__all__ = ["Aggregated", "Costs", "WeightedMean", "squared"]
 
 EVERYTHING = Interval()
 SQUARED = Squared()
 
 
 @dataclass(frozen=True)
-class Means:
+class WeightedMean:
     r"""Numbers under any loss that is convex in the prediction, mixed as $p = \sum_k w_k p_k$.
 
     Parameters
@@ -31,7 +31,7 @@ class Means:
     labels : where labels must lie, as the loss says if not given
 
     >>> from forel.losses import Absolute
-    >>> pool = Means(Absolute())
+    >>> pool = WeightedMean(Absolute())
     >>> float(pool.predict(np.log([0.25, 0.75]), np.array([0.0, 4.0]))), pool.losses(np.array([0.0, 4.0]), 1.0)
     (3.0, array([1., 3.]))
 
@@ -57,7 +57,7 @@ class Means:
 
     def losses(self, predictions: Array, y: ArrayLike) -> Array:
         """Return ℓ(p, y)."""
-        return np.asarray(self.loss_of(predictions, beside(y)), dtype=np.float64)
+        return np.asarray(self.loss_of(predictions, as_column(y)), dtype=np.float64)
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
         """Return the weighted mean."""
@@ -68,7 +68,7 @@ class Means:
         return np.asarray(self.loss_of(self.predict(log_weights, predictions), y), dtype=np.float64)
 
 
-def squared(low: float, high: float) -> Means:
+def squared(low: float, high: float) -> WeightedMean:
     r"""Return weighted means under $\frac12(p - y)^2$ with both in [a, b], for which $\eta = 1/(b - a)^2$.
 
     $e^{-\alpha\ell}$ is concave where $\alpha\ell'^2 \le \ell''$, that is $\alpha (p - y)^2 \le 1$. (Without the half,
@@ -80,7 +80,7 @@ def squared(low: float, high: float) -> Means:
     Survey: section 3.6, for squared loss; J. Kivinen and M. Warmuth, "Averaging expert predictions" (1999)
     """
     span = _span(low, high)
-    return Means(SQUARED, 1 / span**2, Interval(low, high), Interval(low, high))
+    return WeightedMean(SQUARED, 1 / span**2, Interval(low, high), Interval(low, high))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Aggregated:
 
     def losses(self, predictions: Array, y: ArrayLike) -> Array:
         """Return ½(p − y)²."""
-        return SQUARED(predictions, beside(y))
+        return SQUARED(predictions, as_column(y))
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
         """Return p, from what the mixture would lose at either end."""
@@ -156,7 +156,7 @@ class Costs:
 
     def check_labels(self, y: Any) -> None:
         """Refuse labels."""
-        no_labels(y)
+        reject_labels(y)
 
     def losses(self, predictions: Array, y: Any = None) -> Array:
         """Return the losses."""

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.theory.analysis.game import Trace
-from forel.theory.plot.canvas import COLORS, FAINT, FEW, drawing, figure_of, label_ends, name_axes, short
+from forel.theory.plot.style import (
+    COLORS,
+    GREY,
+    MARKER_LIMIT,
+    figure_of,
+    format_number,
+    label_axes,
+    label_line_ends,
+    styled_axes,
+)
 from forel.validation import Vector, floats, refuse, vector
 
 if TYPE_CHECKING:
@@ -96,36 +105,36 @@ def decomposition(
     T = steps.size
     base, rest = (_over_rounds(*named, T) for named in (("regularization", regularization), ("remainder", remainder)))
     rounds, top = np.arange(1, T + 1), base + steps
-    with drawing(ax) as axes:
+    with styled_axes(ax) as axes:
         ink = axes.xaxis.label.get_color()
         axes.fill_between(rounds, base, color=COLORS[0], alpha=0.6, linewidth=0)
         axes.fill_between(rounds, base, top, color=COLORS[5], alpha=0.6, linewidth=0)
         axes.fill_between(rounds, top + rest, top, facecolor="none", edgecolor=ink, hatch="///", linewidth=0)
         axes.plot(rounds, top + rest, color=ink)
         axes.margins(x=0)
-        name_axes(axes, "bound and regret (units of loss)")
+        label_axes(axes, "bound and regret (units of loss)")
         ends = [
-            (f"regularization: {short(base[-1])}", base[-1] / 2, COLORS[0]),
-            (f"stability: {short(steps[-1])}", base[-1] + steps[-1] / 2, COLORS[5]),
-            (f"remainder: {short(rest[-1], top[-1])}", top[-1] + rest[-1] / 2, FAINT),
-            (f"regret: {short(top[-1] + rest[-1])}", top[-1] + rest[-1], ink),
+            (f"regularization: {format_number(base[-1])}", base[-1] / 2, COLORS[0]),
+            (f"stability: {format_number(steps[-1])}", base[-1] + steps[-1] / 2, COLORS[5]),
+            (f"remainder: {format_number(rest[-1], top[-1])}", top[-1] + rest[-1] / 2, GREY),
+            (f"regret: {format_number(top[-1] + rest[-1])}", top[-1] + rest[-1], ink),
         ]
-        label_ends(axes, [(text, T, float(y), color) for text, y, color in ends])
+        label_line_ends(axes, [(text, T, float(y), color) for text, y, color in ends])
         return figure_of(axes)
 
 
 def _curves(curves: Mapping[str, Vector], ax: "Axes | None") -> "Figure":
-    with drawing(ax) as axes:
+    with styled_axes(ax) as axes:
         ends = []
         for i, (name, values) in enumerate(curves.items()):
             color, dashes = COLORS[i % len(COLORS)], ("-", "--", ":", "-.")[i // len(COLORS) % 4]
-            marker = "o" if values.size <= FEW else None
+            marker = "o" if values.size <= MARKER_LIMIT else None
             axes.plot(np.arange(1, values.size + 1), values, dashes, color=color, marker=marker, label=name)
-            ends.append((f"{name}: {short(values[-1])}", values.size, float(values[-1]), color))
-        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+            ends.append((f"{name}: {format_number(values[-1])}", values.size, float(values[-1]), color))
+        axes.axhline(0, color=GREY, linewidth=0.8, zorder=0)
         axes.margins(x=0.02)
-        name_axes(axes, "regret (units of loss)")
-        label_ends(axes, ends)
+        label_axes(axes, "regret (units of loss)")
+        label_line_ends(axes, ends)
         return figure_of(axes)
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Protocol
 from forel.losses import Loss, Total, linear_bound, quadratic_bound
 from forel.validation import Vector
 
-__all__ = ["Exact", "Linearized", "QuadraticBound", "Treatment"]
+__all__ = ["Exact", "Linearized", "QuadraticBound", "Surrogate"]
 
 
-class Treatment(Protocol):
+class Surrogate(Protocol):
     """What stands for f_t in the sum that FTRL minimises."""
 
     @property
@@ -17,7 +17,7 @@ class Treatment(Protocol):
         """Whether that is as strongly convex as f_t."""
         ...
 
-    def bound(self, loss: Loss, x: Vector) -> Loss:
+    def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the function that stands for the loss, equal to it at x and nowhere above it."""
         ...
 
@@ -32,7 +32,7 @@ class Linearized:
 
     >>> import numpy as np
     >>> from forel.losses import Quadratic
-    >>> Linearized().bound(Quadratic([0.0]), np.ones(1))(np.zeros(1))
+    >>> Linearized().lower_bound(Quadratic([0.0]), np.ones(1))(np.zeros(1))
     -0.5
 
     Survey: Algorithm 2 and section 2.1
@@ -40,7 +40,7 @@ class Linearized:
 
     keeps_curvature: ClassVar[bool] = False
 
-    def bound(self, loss: Loss, x: Vector) -> Loss:
+    def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the tangent at x."""
         return linear_bound(loss, x)
 
@@ -57,7 +57,7 @@ class QuadraticBound:
 
     >>> import numpy as np
     >>> from forel.losses import Linear
-    >>> QuadraticBound().bound(Linear([1.0]), np.zeros(1))(np.ones(1))
+    >>> QuadraticBound().lower_bound(Linear([1.0]), np.zeros(1))(np.ones(1))
     1.0
 
     Survey: section 3.7
@@ -65,13 +65,13 @@ class QuadraticBound:
 
     keeps_curvature: ClassVar[bool] = True
 
-    def bound(self, loss: Loss, x: Vector) -> Loss:
+    def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the quadratic that touches at x."""
         return quadratic_bound(loss, x) if loss.strong_convexity > 0 else linear_bound(loss, x)
 
     def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
         """Add the quadratic."""
-        return total.plus(self.bound(loss, x))
+        return total.plus(self.lower_bound(loss, x))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Exact:
     >>> import numpy as np
     >>> from forel.losses import Linear
     >>> loss = Linear([1.0])
-    >>> Exact().bound(loss, np.zeros(1)) is loss
+    >>> Exact().lower_bound(loss, np.zeros(1)) is loss
     True
 
     Survey: Algorithm 1
@@ -89,7 +89,7 @@ class Exact:
 
     keeps_curvature: ClassVar[bool] = True
 
-    def bound(self, loss: Loss, x: Vector) -> Loss:
+    def lower_bound(self, loss: Loss, x: Vector) -> Loss:
         """Return the loss."""
         return loss
 

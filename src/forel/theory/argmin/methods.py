@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from forel.theory.argmin.plan import SOLVER, Argmin
+from forel.theory.argmin.dispatch import SOLVER, Argmin
 from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, Geometry, SquaredPNorm
 from forel.theory.penalties import NONE, ElasticNet, GroupL2, Indicator, Penalty, l1, l2, squared_l2
 from forel.theory.sets import (

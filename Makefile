@@ -1,5 +1,5 @@
-# Every target sets up .venv by itself; when it is there and current that takes no time. RUN marks what forel itself needs,
-# READY also the tools of tests, documents, solvers and plots.
+# Every target creates .venv if it is missing or out of date. RUN marks an environment with runtime dependencies,
+# READY one with the development tools as well.
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/run
@@ -12,7 +12,7 @@ KERNEL_TESTS := tests/jit/test_code_cache.py tests/learner/test_uncompiled.py te
 
 .PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity reproduce docs site clean
 
-# Clicks with known truth: the last rows are kept for the end.
+# Train on generated clicks and evaluate on the last 20,000 rows.
 run: $(RUN)
 	mkdir -p $(DEMO)
 	$(BIN)/forel generate ctr --rows 200000 --output $(DEMO)/clicks.vw
@@ -29,7 +29,7 @@ test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
 	$(MAKE) test-narrowed
 
-# What is generated and shown, on a processor without any of the instructions that only some have.
+# Run the tests of generated data and of the documents without optional CPU features such as AVX-512.
 test-narrowed: $(READY)
 	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
 		tests/data/test_clicks.py tests/project/test_docs.py README.md docs
@@ -42,12 +42,12 @@ test-numba:
 	  FOREL_CACHE=$(CURDIR)/build/numba-$$numba/cache OPENBLAS_NUM_THREADS=1 build/numba-$$numba/bin/pytest $(KERNEL_TESTS) || exit 1; \
 	done
 
-# Run every fuzzer for SECONDS and print what it tried.
+# Run every fuzzer for SECONDS.
 SECONDS ?= 600
 fuzz: $(READY)
 	FOREL_QUIET=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=src:. $(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
-# Code, and the documents: the site is built where a warning is an error.
+# Check code and documentation; warnings of the documentation build are errors.
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -73,17 +73,17 @@ bench-quality: $(READY)
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py
 
-# Claims from the literature, measured anew; needs the data, in ../shared/data or where FOREL_DATA says.
+# Measure claims of the literature; needs data in ../shared/data or in the directory FOREL_DATA.
 reproduce: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduce docs
 
-# The site, in build/site, after the pages that are written from code.
+# Write the generated pages and build the site in build/site.
 docs: $(READY)
 	$(BIN)/python -m forel.theory.argmin docs/argmin.md
 	$(BIN)/python -m forel.theory.survey docs/survey_map.md
 	$(MAKE) site
 
-# Warnings are errors, and so are links to nowhere; nothing is fetched.
+# Build the site; warnings and broken links are errors, and nothing is downloaded.
 site: $(READY)
 	OPENBLAS_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "To read it: $(BIN)/python -m http.server --directory build/site"

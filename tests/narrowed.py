@@ -1,7 +1,7 @@
-"""An environment in which numpy and numba use only the instructions that every processor of this kind has.
+"""Environment variables that restrict numpy and numba to the baseline instruction set of the architecture.
 
-``make test`` runs the generator and the documents in it once more: what they show must not depend on whether a
-processor has wider registers.
+``make test`` runs the tests of generated data and of the documents a second time with them: their output must not
+depend on optional CPU features such as AVX-512.
 
     env $(python tests/narrowed.py) pytest tests/data/test_clicks.py
 """
@@ -14,8 +14,8 @@ __all__ = ["narrowed"]
 
 
 def narrowed() -> dict[str, str]:
-    """Return the variables that switch off what numpy found beyond its baseline, and what numba would look for."""
-    # numpy refuses names of features that this processor does not have.
+    """Variables that disable the CPU features detected by numpy and those that numba would detect."""
+    # numpy rejects features that this processor does not have, so only detected ones are listed.
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     off = [*os.environ.get("NPY_DISABLE_CPU_FEATURES", "").split(","), *found]
     return {

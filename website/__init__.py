@@ -1,1 +1,1 @@
-"""How the documentation site is built: formulas, figures, the reference and the docstrings in it."""
+"""Build hooks of the documentation site: formulas, figures, the API reference and its docstrings."""

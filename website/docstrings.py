@@ -1,8 +1,8 @@
-"""Docstrings as the reference wants them: Markdown with sections in numpy's style.
+"""Convert docstrings to the Markdown with numpy-style sections that mkdocstrings expects.
 
-forel's docstrings name parameters as ``name : what it is``, with types in the signature, where numpy's style has types.
-Doctests become blocks of code, tables of words tables, references in Sphinx's manner plain names; what stands behind
-the parameters and is no example goes before them, since a section goes on until the next.
+forel documents parameters as ``name : description``, with types in the signature, where numpy style has types. Doctests
+become code blocks, simple reST tables become Markdown tables, and Sphinx roles become plain code. Text after the
+parameters that is not an example moves before them, because a numpy-style section extends to the next section.
 """
 
 import re
@@ -19,22 +19,15 @@ _HEADER = "Parameters\n----------\n"
 
 
 def markdown(text: str) -> str:
-    """Return a docstring in Markdown.
+    """Convert one docstring to Markdown.
 
-    >>> print(markdown("Add.\\n\\nParameters\\n----------\\na : the first\\n\\n>>> 1 + 1\\n2\\n\\nSurvey: section 1"))
-    Add.
-    <BLANKLINE>
-    Survey: section 1
+    >>> print(markdown("See :class:`Panel`.\\n\\nParameters\\n----------\\na : the first"))
+    See `Panel`.
     <BLANKLINE>
     Parameters
     ----------
     a
         the first
-    <BLANKLINE>
-    Examples
-    --------
-    >>> 1 + 1
-    2
     """
     parts = _ROLE.sub(r"`\1`", text).split("\n\n")
     given = next((k for k, part in enumerate(parts) if part.startswith(_HEADER)), None)
@@ -48,7 +41,7 @@ def markdown(text: str) -> str:
 
 
 def _described(parameters: str) -> str:
-    """Return names and what they are on lines of their own, so that types come from the signature."""
+    """Put the description of each parameter on its own line, so that types come from the signature."""
     return "\n".join(_PARAMETER.sub(r"\1\n    \2", line) for line in parameters.splitlines())
 
 
@@ -61,7 +54,7 @@ def _block(part: str) -> str:
 
 
 def _table(lines: list[str]) -> str:
-    """Return a table whose columns are as wide as its rules as a table in Markdown."""
+    """Convert a simple reST table, whose rules give the column widths, to a Markdown table."""
     starts = [found.start() for found in re.finditer("=+", lines[0])]
     rules = [k for k, line in enumerate(lines) if _RULE.match(line)]
     rows = [_cells(line, starts) for line in lines if not _RULE.match(line)]
@@ -76,9 +69,9 @@ def _cells(line: str, starts: list[int]) -> list[str]:
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring before it is parsed."""
+    """Griffe extension that converts every docstring before it is parsed."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
-        """Rewrite one."""
+        """Convert the docstring of one object."""
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)

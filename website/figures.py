@@ -1,8 +1,8 @@
-r"""Figures drawn by the code of the page they are on.
+r"""Draw figures from the code of the page that shows them.
 
 A page of doctests may define a function without arguments that returns a figure, and show
-``![words](figures/name.svg)`` with the function's name. To build the page, its code is run and the figure drawn, once
-for light pages and once for dark ones. So no figure can differ from the code above it.
+``![caption](figures/name.svg)`` with the function's name. Building the page runs its code and draws the figure for the
+light and for the dark theme, so a figure always matches the code above it.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ FIGURE = re.compile(r"!\[([^\]]*)\]\(figures/(\w+)\.svg\)")
 
 
 def drawn(text: str) -> dict[str, bytes]:
-    """Return the figures of a page as files, by name, each drawn where it stands among the page's code."""
+    """Draw the figures of a page, each at its position in the page's code; map file names to contents."""
     files: dict[str, bytes] = {}
     if not FIGURE.search(text):
         return files
     namespace: dict[str, Any] = {}
     for part in doctest.DocTestParser().parse(text):
         if isinstance(part, doctest.Example):
-            expected = (Exception,) if part.exc_msg else ()  # a page may show what is refused
+            expected = (Exception,) if part.exc_msg else ()  # a page may show an error
             with contextlib.suppress(*expected), contextlib.redirect_stdout(io.StringIO()):
                 exec(compile(part.source, "<page>", "exec"), namespace)
         else:
@@ -47,7 +47,7 @@ def _both(name: str, namespace: dict[str, Any]) -> dict[str, bytes]:
 
 
 def shown(text: str) -> str:
-    """Return a page in which each figure is there for light and for dark, and opens in full size.
+    """Show each figure of a page for light and dark themes, with a link to the full size.
 
     >>> print(shown("![regret](figures/game.svg)"))
     [![regret](figures/game.svg#only-light)](figures/game.svg)

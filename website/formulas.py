@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no fonts, nothing to fetch."""
+"""Convert formulas to MathML, which browsers render without scripts, fonts or downloads."""
 
 import html
 import re
@@ -7,14 +7,14 @@ from latex2mathml.converter import convert
 
 __all__ = ["mathml"]
 
-# What the Markdown extension arithmatex leaves of $…$ and $$…$$.
+# Output of the Markdown extension arithmatex for $…$ and $$…$$.
 _INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 _DISPLAY = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 _OPERATOR = re.compile(r"\\arg\\(min|max)")
 
 
 def mathml(page: str) -> str:
-    r"""Return a page with its LaTeX formulas as MathML.
+    r"""Convert the LaTeX formulas of a page to MathML.
 
     >>> mathml(r'<span class="arithmatex">\(x\)</span>').startswith("<math")
     True
@@ -27,5 +27,5 @@ def _converted(escaped: str, display: str) -> str:
     latex = _OPERATOR.sub(r"\\operatorname{arg\1}", html.unescape(escaped))
     found = convert(latex, display=display)
     if "\\" in found:
-        raise ValueError(f"formula: got {latex}, of which something has no MathML")
+        raise ValueError(f"formula: got {latex}, expected LaTeX that has an equivalent in MathML")
     return str(found)

@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds: pages of the reference, figures, links to sources, formulas."""
+"""Hooks of mkdocs: pages of the API reference, figures, links to sources, formulas."""
 
 import re
 from typing import Any
@@ -12,13 +12,13 @@ _SOURCE = re.compile(r"\]\(\.\./src/(forel[\w/]*)\.py\)")
 
 
 def on_config(config: Any) -> Any:
-    """Put the reference into the navigation."""
+    """Add the API reference to the navigation."""
     config.nav.append({"Reference": reference.nav()})
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages of the reference, and the figures that pages draw."""
+    """Add the pages of the API reference and the figures drawn by pages."""
     for name in reference.modules():
         files.append(File.generated(config, f"reference/{name}.md", content=reference.page(name)))
     for file in list(files.documentation_pages()):
@@ -30,7 +30,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Show figures for light and dark, sessions as such, and link to the reference where the text links to a source."""
+    """Show figures for both themes, highlight doctests, and redirect links from source files to the API reference."""
     markdown = figures.shown(markdown).replace("```python\n>>>", "```pycon\n>>>")
     return _SOURCE.sub(_linked, markdown)
 
@@ -40,5 +40,5 @@ def _linked(found: re.Match[str]) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
-    """Turn LaTeX into MathML."""
+    """Convert LaTeX to MathML."""
     return mathml(html)

@@ -1,4 +1,4 @@
-"""Pages of the reference: one for each public module, made from its docstrings."""
+"""Pages of the API reference: one per public module, from its docstrings."""
 
 import importlib
 import pkgutil
@@ -10,27 +10,28 @@ import forel
 
 __all__ = ["modules", "nav", "page"]
 
-# Compiled code, whose pieces have no types or examples, and the command line, which has --help.
-LEFT_OUT = ("forel.learner.kernels", "forel.data.compiled", "forel.doors.cli")
+# Compiled code has no types or examples; the command line has --help.
+EXCLUDED = ("forel.learner.kernels", "forel.data.compiled", "forel.doors.cli")
 
 
 def modules() -> Iterator[str]:
     """Yield the names of all public modules."""
     for info in pkgutil.walk_packages(forel.__path__, "forel."):
         parts = info.name.split(".")
-        if not any(part.startswith("_") for part in parts) and not info.name.startswith(LEFT_OUT):
+        if not any(part.startswith("_") for part in parts) and not info.name.startswith(EXCLUDED):
             yield info.name
 
 
 def page(name: str) -> str:
-    """Return the page of a module; that of a package says what is in it and leaves the rest to its modules."""
+    """Markdown page of a module; the page of a package documents its own names and lists its modules."""
     module = importlib.import_module(name)
     if not hasattr(module, "__path__"):
         return f"# `{name}`\n\n::: {name}\n"
     own = [n for n, thing in vars(module).items() if not n.startswith("_") and _made_in(thing, name)]
     lines = [f"# `{name}`", "", f"::: {name}", "    options:", f"      members: {own or 'false'}", ""]
     parts = [other for other in modules() if other.rpartition(".")[0] == name]
-    lines += ["| module | what |", "|---|---|", *(f"| [`{p}`]({p}.md) | {_first(p)} |" for p in parts)] if parts else []
+    if parts:
+        lines += ["| module | description |", "|---|---|", *(f"| [`{p}`]({p}.md) | {_first(p)} |" for p in parts)]
     return "\n".join(lines) + "\n"
 
 
@@ -44,7 +45,7 @@ def _first(name: str) -> str:
 
 
 def nav() -> list[Any]:
-    """Return the part of the navigation: packages with their modules."""
+    """Navigation entries of the reference: packages with their modules."""
     found: dict[str, list[Any]] = {}
     for name in modules():
         _, top, *_ = name.split(".")

@@ -1,55 +1,40 @@
-"""Arrow's arrays without what takes long to import: pyarrow.compute, and pandas where it is installed.
+"""Arrow arrays from and to numpy, without importing ``pyarrow.compute`` or pandas.
 
-``pyarrow.compute`` words the documentation of all its functions when it is imported, and ``to_numpy`` and ``pa.array``
-import pandas: together more than half a second, which is most of reading a small table.
+``to_numpy`` and ``pa.array`` import pandas where it is installed, and ``pyarrow.compute`` builds the documentation of
+all its functions: together more than half a second, most of the time of reading a small table.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["call", "cast", "numbers", "plain", "strings", "valid"]
+__all__ = ["float_array", "plain", "string_array", "valid"]
 
 PLAIN = {f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 PLAIN |= {"float": "f4", "double": "f8"}
 
 
-def call(name: str, *arrays: Any, options: Any = None) -> Any:
-    """Return what a function of Arrow's makes of some arrays."""
-    from pyarrow import _compute
-
-    return _compute.call_function(name, list(arrays), options)
-
-
-def cast(array: Any, kind: Any) -> Any:
-    """Return an array as one of another type, or raise ``pa.ArrowInvalid``."""
-    from pyarrow import _compute
-
-    return call("cast", array, options=_compute.CastOptions.safe(kind))
-
-
-def strings(words: Iterable[str]) -> Any:
-    """Return an array of strings."""
+def float_array(values: NDArray[np.float64], present: NDArray[np.bool_]) -> Any:
+    """Return an array of float64, null where a value is not present."""
     import pyarrow as pa
 
-    held = [word.encode() for word in words]
-    ends = np.cumsum([0, *map(len, held)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(held), pa.py_buffer(ends), pa.py_buffer(b"".join(held)))
+    bitmap = np.packbits(present, bitorder="little")
+    return pa.Array.from_buffers(pa.float64(), values.size, [pa.py_buffer(bitmap), pa.py_buffer(values)])
 
 
-def numbers(values: list[float | None]) -> Any:
-    """Return an array of numbers, some of which may be missing."""
+def string_array(text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any]) -> Any:
+    """Return an array of strings from spans of UTF-8 text."""
     import pyarrow as pa
 
-    held = np.array([0.0 if value is None else value for value in values], np.float64)
-    there = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
-    return pa.Array.from_buffers(pa.float64(), len(values), [pa.py_buffer(there), pa.py_buffer(held)])
+    sizes = stops - starts
+    ends = np.append(0, np.cumsum(sizes)).astype(np.int32)
+    data = text[np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)]
+    return pa.StringArray.from_buffers(sizes.size, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def plain(array: Any) -> NDArray[Any] | None:
-    """Return numbers as they lie in memory, whatever is where one is missing; None for types that do not lie so."""
+    """Return a view of the numbers of an array, undefined where one is null; None for other types."""
     kind = PLAIN.get(str(array.type))
     if kind is None:
         return None
@@ -58,7 +43,7 @@ def plain(array: Any) -> NDArray[Any] | None:
 
 
 def valid(array: Any) -> NDArray[np.bool_]:
-    """Return which rows of an array are there."""
+    """Return the mask of rows that are not null."""
     bits = array.buffers()[0] if array.null_count else None
     if bits is None:
         return np.full(len(array), array.null_count == 0)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forel.data.columns import Columns
-from forel.data.delimited import delimited
+from forel.data.csv_blocks import csv_batches
+from forel.data.csv_rows import CsvFormat
 from forel.data.options import ReadOptions
 from forel.data.problems import Problems
 from forel.data.reading import read
@@ -118,17 +119,10 @@ def _batches(stream: Any, form: str, options: ReadOptions, problems: Problems, f
         opener = parquet_batches if form == "parquet" else arrow_batches
         yield from (batch for batch, _ in numbered(opener(stream), f"{form} file", problems, file))
         return
-    kinds, limit = dict.fromkeys(options.categories, "category"), options.longest_line(form)
-    for batch, _ in delimited(stream, "," if form == "csv" else "\t", kinds, 1 << 20, problems, file, limit):
-        yield _as_text(batch)
-
-
-def _as_text(batch: Any) -> Any:
-    """Return a batch whose bytes, which are UTF-8, are text."""
-    import pyarrow as pa
-
-    columns = [c.cast(pa.string()) if pa.types.is_binary(c.type) else c for c in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    known = dict.fromkeys(options.categories, "category")
+    separator = "," if form == "csv" else "\t"
+    rows = CsvFormat(separator, Columns(known=known), options.bits, 1 << 20, line_limit=options.longest_line(form))
+    yield from (batch for batch, _ in csv_batches(stream, rows, problems, file))
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from forel.data.cached import Cache, cache_in
 from forel.data.columns import Columns
 from forel.data.constant import name_constant, with_constant
 from forel.data.crosses import CHUNK
+from forel.data.csv_blocks import parse_csv
+from forel.data.csv_rows import CsvFormat
 from forel.data.dicts import dict_blocks, json_dicts
 from forel.data.kinds import Kinds
 from forel.data.lines import LineFormat, parse_lines
@@ -20,7 +22,6 @@ from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.place import BEGINNING, Place, single_sources
 from forel.data.problems import Malformed, Problems
 from forel.data.recognise import recognise
-from forel.data.separated import Separated, parse_separated
 from forel.data.sources import BROKEN, chunks, opened, skip
 from forel.data.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
 from forel.data.tasks import Task, found, ready
@@ -129,7 +130,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         yield found(None, problems)
         return
     if form in ("csv", "tsv"):
-        rows = Separated(
+        rows = CsvFormat(
             "," if form == "csv" else "\t",
             columns,
             options.bits,
@@ -137,7 +138,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
             options.step,
             options.longest_line(form),
         )
-        yield from parse_separated(stream, rows, problems, reader.names, file, start, kinds_found)
+        yield from parse_csv(stream, rows, problems, reader.names, file, start, kinds_found)
     elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
         _check_cache(cache, reader)
         kinds_found.update(cache.kinds)

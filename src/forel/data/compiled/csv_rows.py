@@ -16,7 +16,7 @@ from forel.data.compiled.layout import ABSENT, OPEN, QUOTED, THERE, UNSURE
 from forel.data.compiled.numbers import NUMBER, exactly, number
 from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
 
-__all__ = ["ends", "hash_cells", "read_cells", "split", "untie"]
+__all__ = ["ends", "hash_cells", "read_cells", "split", "unescape"]
 
 ONE = np.uint64(1)
 FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
@@ -135,19 +135,20 @@ def ends(text, length, separator, width, whole, found):
 
 @fast
 def split(text, length, separator, starts, stops, lines, wrong, found):
-    """Find the cells of all rows that have as many as there are columns: how many rows, wrong ones, and if any is tied.
+    """Find the cells of rows that are as wide as the header; ``found`` receives the numbers of rows and of malformed
+    ones, and whether any cell is escaped.
 
-    Rows without a byte in any cell are left out. A tied cell, whose bytes do not lie together, has ~stop for its stop.
-    ``wrong`` has line, begin, end and number of cells of the others, OPEN for one that ends within quotes.
+    Rows of empty cells are skipped. An escaped cell, whose bytes are not contiguous, has ~stop in ``stops``. ``wrong``
+    receives line, begin, end and number of cells of malformed rows; OPEN for one that ends within quotes.
     """
     width = np.uint64(starts.shape[1])
     base = address(text)
     i, stop = base, base + np.uint64(length)
     mark, separators = np.uint8(separator), np.uint64(separator) * ONES
     row, bad, line = np.uint64(0), np.uint64(0), np.int64(0)
-    tied = False
+    escaped = False
     while i < stop:
-        begin, column, something, knots, odd = i, np.uint64(0), False, False, False
+        begin, column, something, escapes, odd = i, np.uint64(0), False, False, False
         while True:
             start = i
             if byte(i) == QUOTE:
@@ -158,7 +159,7 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
                     i = stop
                     break
                 if end == 0:
-                    knots = True
+                    escapes = True
                     end = ~(i - base) + base
                     something = True
                 else:
@@ -185,15 +186,15 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
         elif something:
             lines[row] = line
             row += ONE
-            tied = tied or knots
+            escaped = escaped or escapes
         line += 1
         i = after(i, stop)
-    found[0], found[1], found[2] = np.int64(row), np.int64(bad), np.int64(tied)
+    found[0], found[1], found[2] = np.int64(row), np.int64(bad), np.int64(escaped)
 
 
 @fast
-def untie(text, starts, stops):
-    """Move the bytes of tied cells together: one quote for two, and none where the quoted part ends."""
+def unescape(text, starts, stops):
+    """Compact the bytes of escaped cells in place: one quote for two, and none where the quoted part ends."""
     for r in range(starts.shape[0]):
         for k in range(starts.shape[1]):
             if stops[r, k] < 0:

@@ -14,11 +14,11 @@ from forel.data import concatenate, read, slot
 from forel.data.cells import Words
 from forel.data.columns import Columns
 from forel.data.crosses import crosses_of
-from forel.data.delimited import delimited
+from forel.data.csv_blocks import csv_batches
+from forel.data.csv_rows import CsvFormat, cell_numbers
 from forel.data.names import Names
 from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
-from forel.data.separated import _numbers
 from forel.data.tables import table_blocks
 from twins import NUMBER, Wrong, examples, put, same
 
@@ -237,7 +237,7 @@ def test_numbers_are_those_that_python_reads(decimals):
     words = Words(text, (stops - sizes).astype(np.int32), stops)
     wanted = np.array([float(d) for d in decimals])
     for exact in (False, True):
-        found = _numbers(words, exact)
+        found = cell_numbers(words, exact)
         assert found.there.all()
         with np.errstate(over="ignore"):
             assert np.array_equal(found.values, wanted.astype(np.float32))
@@ -265,7 +265,8 @@ def test_batches_for_columnar_files_mean_the_same(rows, told, block_bytes):
     blocks = list(mine)
     columns = Columns(mine.options)
     names = Names(BITS) if "names" in told else None
-    batches = delimited(io.BytesIO(text), ",", columns.kinds, 1 << 20, Problems(), "")
+    form = CsvFormat(",", Columns(known=columns.kinds), BITS, block_bytes)
+    batches = csv_batches(io.BytesIO(text), form, Problems(), "")
     step = crosses_of(told.get("interactions", ()))
     other = list(table_blocks(batches, columns, BITS, 1 << 20, Problems(), names, "", step))
     same(examples(blocks), examples(other))

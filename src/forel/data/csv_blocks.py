@@ -1,0 +1,127 @@
+"""CSV and TSV rows as blocks of examples, or as Arrow record batches."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.arrow import float_array, string_array
+from forel.data.assemble import Cells
+from forel.data.block import Block
+from forel.data.cells import Column, Faults, block_of, start_of
+from forel.data.contents import numeric, targets
+from forel.data.csv_rows import CsvChunk, CsvFormat, CsvRows, CsvTable, cell_numbers, csv_chunks, read_table, split_rows
+from forel.data.names import Names
+from forel.data.place import Place
+from forel.data.problems import Gathered, Malformed, Meeting, Problems
+from forel.data.scanners import scanner
+from forel.data.tasks import Task, found
+from forel.validation import refuse
+
+__all__ = ["csv_batches", "parse_csv"]
+
+
+def parse_csv(
+    stream: Any, form: CsvFormat, problems: Problems, names: Names | None, file: str, start: Place,
+    kinds_found: dict[str, str] | None = None,
+) -> Iterator[Task]:  # fmt: skip
+    """Yield a task for each chunk of rows after ``start``, and at the end the problems of reading chunks.
+
+    ``kinds_found`` receives the kinds of features.
+    """
+    try:
+        table = read_table(stream, form, names, file)
+    except Malformed as wrong:
+        problems.meet(wrong)
+        yield found(None, problems)
+        return
+    if form.step is not None:
+        form.step.check(table.features)
+    for chunk in csv_chunks(stream, table, problems, kinds_found):
+        if chunk.number > start.blocks:
+            after = Place(start.file, chunk.number)
+            yield partial(_task, table, chunk, Problems(problems.on_error), after)
+    yield found(None, problems)
+
+
+def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    r"""Yield record batches of the well-formed rows of a stream, with their lines.
+
+    Numbers are float64, and words are strings.
+
+    >>> import io
+    >>> from forel.data.columns import Columns
+    >>> form = CsvFormat(",", Columns(), bits=22, block_bytes=1 << 20)
+    >>> batch, lines = next(csv_batches(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), form, Problems(), ""))
+    >>> batch.to_pydict(), lines.tolist()
+    ({'price': [3.0, None], 'city': ['Rome', 'Oslo']}, [2, 3])
+    """
+    import pyarrow as pa
+
+    try:
+        table = read_table(stream, form, None, file)
+    except Malformed as wrong:
+        problems.meet(wrong)
+        return
+    for chunk in csv_chunks(stream, table, problems):
+        rows, gathered = chunk.rows or split_rows(chunk.chunk, table), Gathered()
+        rows.record_malformed(table, chunk.line, gathered)
+        faults = Faults(rows.lines + chunk.line, gathered, file)
+        arrays = []
+        for k, name in enumerate(table.header):
+            if chunk.kinds.get(name) == "category":
+                words = rows.words(k)
+                arrays.append(string_array(words.text, words.starts, words.stops))
+                continue
+            numbers = cell_numbers(rows.words(k), exact=True)
+            numbers.refuse_strays(name, f"a number, as the column's first; or say categories=[{name!r}]", faults)
+            arrays.append(float_array(numbers.wide, numbers.there))
+        gathered.told(problems)
+        batch = pa.RecordBatch.from_arrays(arrays, names=table.header)
+        yield (batch if faults.good.all() else batch.filter(pa.array(faults.good))), faults.lines[faults.good]
+
+
+def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Place) -> tuple[Block, Problems]:
+    rows, gathered = chunk.rows or split_rows(chunk.chunk, table), Gathered()
+    block = _parse(table, rows, chunk, gathered)
+    gathered.told(problems)
+    return replace(block, size=chunk.chunk.length, after=after), problems
+
+
+def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Meeting) -> Block:
+    form, columns, kinds = table.form, table.form.columns, chunk.kinds
+    rows.record_malformed(table, chunk.line, problems)
+    faults = Faults(rows.lines + chunk.line, problems, table.file)
+    numbers = {
+        name: cell_numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
+        for name, k in table.used.items()
+        if kinds.get(name, "number") != "category"
+    }
+    for what, name in (("label", columns.label), ("importance", columns.importance)):
+        if kinds.get(str(name)) == "category":
+            raise refuse(what, f"column {name} of words", "a column of numbers")
+    labels, importance = targets(numbers, columns, faults)
+    cells, mask = Cells.empty(labels.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
+    _hash(table, rows, [name for name in table.features if name not in numbers], cells, mask)
+    made = []
+    for place, name in enumerate(table.features):
+        if name in numbers:
+            made.append(numeric(numbers[name], name, place, columns, cells, mask, faults))
+        else:
+            # Cells before a column's first value are absent, as they are in a chunk without one.
+            cells.there[: chunk.first_words.get(name, 0), place] = False
+            made.append(Column(name.encode(), rows.words(table.used[name])))
+    return block_of(cells, made, labels, importance, faults, form.bits, table.names, form.step)
+
+
+def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:
+    """Fill the cells of categorical columns."""
+    at = np.array([table.used[name] for name in names], np.int64)
+    places = np.array([table.places[name] for name in names], np.int64)
+    hashes = np.array([start_of(name.encode()) for name in names], np.uint64)
+    scanner("csv_rows", "hash_cells")(
+        rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.there
+    )

@@ -1,0 +1,242 @@
+"""CSV and TSV text as rows of cells, split by compiled code; the first value of a column decides its kind."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.buffers import Buffers
+from forel.data.cells import Words
+from forel.data.columns import Columns
+from forel.data.compiled import layout
+from forel.data.contents import Numbers, Strings
+from forel.data.crosses import CHUNK, Step
+from forel.data.decimals import nearest
+from forel.data.header import header
+from forel.data.names import Names
+from forel.data.problems import Malformed, Meeting, Problems, shown
+from forel.data.scanners import scanner
+from forel.data.sources import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
+from forel.data.spelling import number_in, says_nothing
+
+__all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
+
+WIDE, ROWS = 1 << 10, 64  # above this many columns, a chunk has at least this many rows as long as the header
+FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
+
+
+@dataclass(frozen=True, eq=False)
+class CsvFormat:
+    """How delimited text is read."""
+
+    separator: str
+    columns: Columns
+    bits: int
+    block_bytes: int
+    step: Step | None = None
+    line_limit: int = LONGEST
+
+    @property
+    def separator_byte(self) -> int:
+        """The code of the separator."""
+        return ord(self.separator)
+
+
+@dataclass(frozen=True, eq=False)
+class CsvTable:
+    """The header of a file, and how its rows are read."""
+
+    form: CsvFormat
+    header: list[str]
+    features: list[str]
+    names: Names | None
+    file: str
+    buffers: Buffers
+
+    @cached_property
+    def used(self) -> dict[str, int]:
+        """The columns whose cells are parsed, with their numbers in the file, in its order."""
+        wanted = {self.form.columns.label, self.form.columns.importance, *self.features}
+        return {name: k for k, name in enumerate(self.header) if name in wanted}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The features, with their numbers among features."""
+        return {name: k for k, name in enumerate(self.features)}
+
+
+@dataclass(frozen=True, eq=False)
+class CsvRows:
+    """The rows of a chunk as spans of its text, the line of each, and rows of another width."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int32]
+    stops: NDArray[np.int32]
+    lines: NDArray[np.int64]
+    malformed: NDArray[np.int64]
+
+    def words(self, column: int) -> Words:
+        """Return the cells of a column."""
+        return Words(self.text, self.starts[:, column], self.stops[:, column])
+
+    def record_malformed(self, table: CsvTable, line: int, problems: Meeting) -> None:
+        """Record a problem for each row of another width, or with an open quote."""
+        for number, begin, end, cells in self.malformed.tolist():
+            text = self.text[begin:end].tobytes()
+            got, expected = f"{cells} columns in {shown(text)}", f"{len(table.header)} columns"
+            if cells == layout.OPEN:
+                got = f"an open quote in {shown(text)}"
+                expected = f"a quote that closes it within {layout.QUOTED:,} bytes"
+            problems.meet(Malformed(table.file, line + number, None, got, expected))
+
+
+@dataclass(frozen=True, eq=False)
+class CsvChunk:
+    """A chunk of rows, with the kinds of columns that are known when it is parsed.
+
+    Parameters
+    ----------
+    number : of the chunk, from 1 on
+    line : number of its first line
+    chunk : its text
+    rows : its cells, if it was split to decide kinds
+    kinds : by column
+    first_words : the rows of the first word, for columns whose kind this chunk decided
+    """
+
+    number: int
+    line: int
+    chunk: Chunk
+    rows: CsvRows | None
+    kinds: dict[str, str]
+    first_words: dict[str, int]
+
+
+def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> CsvTable:
+    """Read the header of a stream."""
+    columns = header(stream, form.separator, file, form.line_limit)
+    return CsvTable(form, columns, form.columns.features(columns), names, file, Buffers())
+
+
+def csv_chunks(
+    stream: Any, table: CsvTable, problems: Problems, kinds_found: dict[str, str] | None = None
+) -> Iterator[CsvChunk]:
+    """Yield the chunks of rows after the header; ``kinds_found`` receives the kinds of features.
+
+    Kinds have to be known before a chunk is parsed. So until all are, chunks are split here, one by one.
+    """
+    form = table.form
+    known = {**form.columns.known, **form.columns.kinds}
+    kinds = {name: known[name] for name in table.used if name in known}
+    size = form.block_bytes if form.step is None else min(form.block_bytes, CHUNK)
+    if len(table.header) > WIDE:  # to amortise the work per column and chunk
+        size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
+    line = 2
+    cut = _whole_rows(form.separator_byte, len(table.header))
+    for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
+        rows, first_words = None, dict[str, int]()
+        if len(kinds) < len(table.used):
+            rows = split_rows(chunk, table)
+            decided, first_words = _decide(rows, table, kinds)
+            kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
+            if kinds_found is not None:
+                kinds_found.update((name, decided[name]) for name in table.places.keys() & decided.keys())
+        yield CsvChunk(number, line, chunk, rows, kinds, first_words)
+        line += chunk.lines
+
+
+def _whole_rows(mark: int, width: int) -> Cut:
+    """Return the function that finds the end of the last row; line ends within quotes do not end rows."""
+    counts = np.zeros(2, np.int64)
+
+    def cut(text: NDArray[np.uint8], length: int, ended: bool) -> tuple[int, int]:
+        if not count(text, length, QUOTE) and not count(text, length, RETURN):
+            return whole_lines(text, length)
+        after = text[length]
+        text[length] = FEED  # a sentinel
+        scanner("csv_rows", "ends")(text, length, mark, width, ended, counts)
+        text[length] = after
+        return int(counts[0]), int(counts[1])
+
+    return cut
+
+
+def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
+    """Split the text of a chunk into cells."""
+    text, length = _utf8(chunk.text, chunk.length)
+    # Escapes lengthen the text, so quotes may reach fewer rows, and there may be more of these.
+    most_lines = chunk.lines if text is chunk.text else count(text, length, FEED) + count(text, length, RETURN)
+    # A row has at least one byte per cell; one more row holds malformed ones while they are split.
+    width = len(table.header)
+    most = min(most_lines, length // width) + 1
+    starts, stops = (table.buffers.empty((most, width), np.int32) for _ in range(2))
+    lines, malformed = np.empty(most_lines, np.int64), np.empty((most_lines, 4), np.int64)
+    counts = np.zeros(3, np.int64)
+    scanner("csv_rows", "split")(text, length, table.form.separator_byte, starts, stops, lines, malformed, counts)
+    n, bad, escaped = counts.tolist()
+    rows = CsvRows(text, starts[:n], stops[:n], lines[:n], malformed[:bad])
+    if escaped:
+        scanner("csv_rows", "unescape")(text, rows.starts, rows.stops)
+    return rows
+
+
+def _utf8(text: NDArray[np.uint8], length: int) -> tuple[NDArray[np.uint8], int]:
+    """Return text that is valid UTF-8: other bytes are replaced by escapes, as they are in names."""
+    try:
+        str(text.data[:length], "utf-8")
+    except UnicodeDecodeError:
+        escaped = text[:length].tobytes().decode("utf-8", "backslashreplace").encode()
+        return np.frombuffer(bytearray(escaped + bytes(PAD)), np.uint8), len(escaped)
+    return text, length
+
+
+def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the kinds of columns that have a value in these rows, and the rows of the first words."""
+    decided, first_words = dict[str, str](), dict[str, int]()
+    for name in table.used.keys() - kinds.keys():
+        words = rows.words(table.used[name])
+        row = next((k for k in _filled(words) if not says_nothing(words[k])), None)
+        if row is not None:
+            try:
+                number_in(words[row])
+                decided[name] = "number"
+            except ValueError:
+                decided[name], first_words[name] = "category", row
+    return decided, first_words
+
+
+def _filled(words: Words) -> Iterator[int]:
+    """Yield the cells that are not empty, few at a time at first, because most often the first one decides."""
+    start, stop = 0, 16
+    while start < words.starts.size:
+        yield from ((words.stops[start:stop] > words.starts[start:stop]).nonzero()[0] + start).tolist()
+        start, stop = stop, 16 * stop
+
+
+def cell_numbers(words: Words, exact: bool) -> Numbers:
+    """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower."""
+    n = words.starts.size
+    wide, kinds = np.empty(n), np.empty(n, np.uint8)
+    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
+    strays, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
+    for row in unsure.tolist():
+        try:
+            value = number_in(words[row])
+        except ValueError:
+            strays[row] = True
+            value = None
+        kinds[row] = layout.ABSENT if value is None else layout.THERE
+        wide[row] = 0.0 if value is None else value
+    with np.errstate(over="ignore"):
+        values = wide.astype(np.float32)
+        for row in unsure.tolist():
+            if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
+                # A double may have been rounded twice; whitespace is that of text, not of bytes.
+                values[row] = nearest(words[row].decode().strip().encode())
+    if not np.isfinite(values).all():
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
+            wide[row] = number_in(words[row])  # as written, for the error
+    return Numbers(values, kinds == layout.THERE, wide, Strings(words, strays) if strays.any() else None)

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from forel.learner import kernels
 from forel.learner.kernels import compose, kernel
-from forel.learner.linear import LOSSES, Linear, Rows, Settings, rows_of
-from forel.losses import Example, Huber, Logistic, MulticlassExample, Quantile, Softmax
+from forel.learner.linear import Linear, Rows, Settings, rows_of
+from forel.losses import Choice, Example, Huber, Interval, Logistic, MulticlassExample, Quantile, Softmax, by_name
 from forel.losses import Linear as LinearLoss
+from forel.losses.vocabulary import VOCABULARY
 from forel.theory.algorithms import FTRL, Implicit, MirrorDescent
 from forel.theory.geometries import Diagonal, Euclidean
 from forel.theory.penalties import ElasticNet
@@ -25,15 +26,17 @@ from forel.theory.sets import Box, Reals
 from forel.theory.weights import EveryRound, Once
 
 N, ROUNDS = 8, 200
+SINGLE = [name for name, loss in VOCABULARY.items() if not loss.joint]
 
 
 def stream(loss, seed=0, rounds=ROUNDS, n=N):
     """Sparse rows of which some are empty, with features of different frequency and size."""
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(rounds, n)) * (rng.random((rounds, n)) < np.linspace(0.9, 0.05, n)) * np.linspace(1, 3, n)
-    labels = rng.integers(0, 2, rounds) * (2 if "hinge" in loss else 1) - (1 if "hinge" in loss else 0)
-    real = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive")
-    return dense, labels + (rng.normal(size=rounds) if loss in real else 0)
+    labels = rng.integers(0, 2, rounds)
+    domain = by_name(loss).labels
+    labels = 2 * labels - 1 if isinstance(domain, Choice) else labels
+    return dense, labels + (rng.normal(size=rounds) if domain == Interval() else 0)
 
 
 def reference(settings, n):
@@ -58,7 +61,7 @@ def reference(settings, n):
 
 def replay(settings, dense, labels):
     """Play the reference engine; return its margins before each round, its last weights and its losses."""
-    algorithm, loss = reference(settings, dense.shape[1]), LOSSES[settings.loss]
+    algorithm, loss = reference(settings, dense.shape[1]), settings.loss_function
     rows = np.hstack([dense, np.ones((len(dense), 1))]) if settings.bias else dense
     state, margins, losses = algorithm.init(rows.shape[1]), [], 0.0
     for a, y in zip(rows, labels, strict=True):
@@ -186,7 +189,7 @@ def test_rows_of_any_length_equal_the_reference_compiled():
     check_long(LONG[0], certified=True)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SINGLE)
 def test_every_loss_equals_its_twin(loss, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
     settings = Settings(loss, alpha=0.1, l1=0.01)
@@ -194,14 +197,14 @@ def test_every_loss_equals_its_twin(loss, monkeypatch):
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", SINGLE)
 def test_kernel_losses_are_those_of_the_vocabulary(loss):
     from forel.learner.kernels import losses
 
-    twin, shape = LOSSES[loss], Settings(loss).shape(np.float64)
+    twin, shape = by_name(loss), Settings(loss).shape(np.float64)
     for m, y in itertools.product([-1e30, -700.0, -40.0, -1.0, -1e-9, 0.0, 0.5, 1.0, 40.0, 1e4, 1e30], [-1.0, 1.0]):
-        label = (y + 1) / 2 if loss in ("logistic", "poisson") else y
-        value, slope = getattr(losses, loss)(m, label, shape)
+        label = (y + 1) / 2 if getattr(twin.labels, "low", -1) >= 0 else y
+        value, slope = getattr(losses, twin.twin)(m, label, shape)
         assert value == pytest.approx(float(twin(m, label)), rel=1e-12)
         assert slope == pytest.approx(float(twin.slope(m, label)), rel=1e-12, abs=1e-300)
 
@@ -319,7 +322,7 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Settings(loss="log"), "loss: got 'log', expected one of logistic, squared"),
+        (lambda: Settings(loss="log"), "loss: got 'log', expected one of logistic, hinge, squared_hinge, squared"),
         (lambda: Settings(algorithm="sgd"), "algorithm: got 'sgd', expected one of proximal"),
         (lambda: Settings(alpha=0), "alpha: got 0.0, expected positive numbers"),
         (lambda: Settings(l1=-1), "l1: got -1.0, expected numbers of at least 0"),
@@ -327,7 +330,10 @@ def test_bad_input_is_refused_before_anything_changes(X, y, importance, message)
         (lambda: Settings(loss=3), "loss: got 3, expected one of logistic"),
         (lambda: Settings(loss=lambda m: m), "or a function of margin and label"),
         (lambda: Settings(loss="softmax", algorithm="implicit"), "a loss of one margin where algorithm='implicit'"),
-        (lambda: Linear(2, Settings(loss="softmax")), "classes: got None, expected how many classes"),
+        (
+            lambda: Linear(2, Settings(loss="softmax")),
+            "classes: got None, expected the number of classes, for the loss 'softmax'",
+        ),
         (lambda: Linear(0, Settings()), "features: got 0"),
         (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others to be at most 1e\\+18"),
         (lambda: Settings(alpha="0.1"), "alpha: got '0.1', expected positive numbers"),
@@ -416,7 +422,7 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
     proof = model.certificate()
     rows = np.hstack([dense, np.ones((ROUNDS, 1))]) if settings.bias else dense
     algorithm = reference(settings, N)
-    trace = play(algorithm, [Example(LOSSES[settings.loss], a, y) for a, y in zip(rows, labels, strict=True)])
+    trace = play(algorithm, [Example(settings.loss_function, a, y) for a, y in zip(rows, labels, strict=True)])
     theorem = theorem_10 if algorithm.proximal and settings.rate != "constant" else theorem_1
     theorem = theorem_12 if settings.algorithm == "mirror" else theorem
     for x in (trace.points[-1], np.zeros(rows.shape[1]), np.clip(np.linspace(-1, 1, rows.shape[1]), -0.5, 0.5)):

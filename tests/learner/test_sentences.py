@@ -246,7 +246,7 @@ def test_the_printed_area_is_the_exact_one_to_two_units_of_its_last_digit():
     for scale in (1e-4, 0.01, 1.0, 30.0):
         margins = rng.normal(size=4000) * scale
         labels = (rng.random(4000) < 1 / (1 + np.exp(-margins / scale))).astype(float)
-        seen = Progressive(forel.learner.linear.LOSSES["logistic"])
+        seen = Progressive(forel.losses.Logistic())
         seen.add(margins, labels)
         shown = {name: text for _, name, text in seen.report().lines("log-loss")}["AUC"]
         unit = 10.0 ** -len(shown.partition(".")[2])

@@ -56,7 +56,7 @@ def parts(model):
 def learned(features=N, options=Settings(), classes=None, rounds=8, **keywords):  # noqa: B008
     model = Linear(features, options, classes, **keywords)
     dense, labels = stream(rounds, features, classes or 2)
-    model.learn(dense, 2 * labels - 1 if classes is None and "hinge" in str(options.piece) else labels)
+    model.learn(dense, 2 * labels - 1 if classes is None and options.signed else labels)
     return model
 
 
@@ -290,7 +290,7 @@ def test_a_link_says_what_margins_stand_for(loss, classes, link, interpreted):
         assert np.allclose(found.sum(axis=1), 1)
         assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
     elif classes is None and not callable(loss):
-        assert np.allclose(found, forel.learner.linear.LOSSES[loss].link(margins), rtol=1e-5)
+        assert np.allclose(found, forel.losses.by_name(loss).link(margins), rtol=1e-5)
 
 
 def test_one_lane_of_several_is_that_lane(interpreted, tmp_path):

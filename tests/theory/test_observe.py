@@ -252,7 +252,7 @@ FAST = [
 @pytest.mark.parametrize("units", [1.0, np.array([1e-3, 1.0, 1e3])], ids=["one scale", "badly scaled"])
 @pytest.mark.parametrize("settings", FAST, ids=str)
 def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, monkeypatch):
-    from tests.learner.test_linear import LOSSES, reference
+    from tests.learner.test_linear import reference
 
     monkeypatch.setattr(kernel, "kernel", compose.interpret)
     rows = np.array([loss.features for loss in random_rows(units)])
@@ -264,7 +264,7 @@ def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, mon
     proof = model.certificate()
     rows = np.hstack([rows, np.ones((ROUNDS, 1))]) if settings.bias else rows
     algorithm = reference(settings, N)
-    trace = play(algorithm, [Example(LOSSES[settings.loss], a, y) for a, y in zip(rows, labels, strict=True)])
+    trace = play(algorithm, [Example(settings.loss_function, a, y) for a, y in zip(rows, labels, strict=True)])
     assert np.allclose(margins, np.einsum("ti,ti->t", rows, trace.points[:-1]), rtol=1e-11, atol=1e-12)
     for x in (trace.points[-1], np.zeros(rows.shape[1]), np.full(rows.shape[1], 0.1) / np.abs(rows).max()):
         assert proof.regret(x) == pytest.approx(trace.regret(x, linearized=True), rel=1e-9, abs=1e-9)

@@ -12,6 +12,7 @@ from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes
 from forel.learner.settings import Settings
+from forel.losses import Squared
 from forel.validation import all_finite, number, real, refuse, whole
 
 __all__ = ["GradientLearner"]
@@ -53,7 +54,7 @@ class GradientLearner:
             raise refuse("algorithm", "implicit", "one that needs no more of a loss than its gradient")
         if settings.lanes not in (1, whole("lanes", lanes, low=1)):
             raise refuse("settings", settings.lanes, f"one value, or one for each of {lanes} lanes")
-        plain = {"loss": "squared", "bias": False}
+        plain = {"loss": Squared(), "bias": False}  # of which kernels for gradients use nothing
         fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__} | plain
         self._lanes = Lanes(features, Settings(**fields), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype

@@ -19,7 +19,6 @@ PENALTIES = (0.1, 1.0)  # of losses whose slope is at most 1, so that a number m
 SPAN = (0.05, 20.0)
 ENOUGH = 8  # rates
 NUMBERS = (0.01, 1000.0)  # of margins that predict numbers in any unit
-BOUNDED = ("logistic", "softmax", "hinge", "squared_hinge", "poisson")  # losses whose margins have no unit
 
 
 def settle(
@@ -42,7 +41,7 @@ def settle(
         said = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
         return Settings(alpha=alpha, **{**unless, **said, **others})
     count = whole("lanes", lanes, low=1)
-    plain = Settings(others.get("loss", "logistic")).piece in BOUNDED
+    plain = Settings(others.get("loss", "logistic")).loss_function.link.unitless
     given = (0.0,) if not plain else PENALTIES if count > 1 else PENALTIES[-1:]
     penalties = given if l1 is None else (l1,)
     low, high = SPAN if plain else NUMBERS

@@ -88,8 +88,9 @@ class Lanes:
         from forel.learner.kernels.recipe import Recipe
 
         s, double = self.settings, self.dtype == np.float64
-        pieces = s.piece, s.rule, s.rate, s.penalty_weight, self.lanes, s.bias, self.labels, double, self.certified
-        classes = self.labels != "shared" or s.loss == "softmax"
+        loss = s.loss_function
+        pieces = loss.twin, s.rule, s.rate, s.penalty_weight, self.lanes, s.bias, self.labels, double, self.certified
+        classes = self.labels != "shared" or loss.joint
         return Recipe(*pieces, groups=s.lanes if classes else 1)
 
     @property

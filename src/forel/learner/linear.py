@@ -15,11 +15,11 @@ from forel.learner.certificate import Certificate, Snapshot
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes, summed
 from forel.learner.rows import Rows, merged, rows_of
-from forel.learner.settings import LOSSES, Settings
+from forel.learner.settings import Settings
 from forel.losses import Classes, Interval
 from forel.validation import all_finite, real, refuse, whole
 
-__all__ = ["LOSSES", "Linear", "Rows", "Settings", "rows_of"]
+__all__ = ["Linear", "Rows", "Settings", "rows_of"]
 
 
 class Linear:
@@ -52,10 +52,15 @@ class Linear:
         dtype: DTypeLike = np.float32,
         certified: bool = False,
     ) -> None:
-        if classes is None and settings.loss == "softmax":
-            raise refuse("classes", classes, "how many classes there are, for the loss 'softmax'")
+        loss = settings.loss_function
+        self.joint = loss.joint
+        given = loss.labels.count if isinstance(loss.labels, Classes) else None
+        classes = given if classes is None else classes
+        if classes is None and self.joint:
+            raise refuse("classes", classes, f"the number of classes, for the loss {loss.name!r}")
+        if given not in (None, classes):
+            raise refuse("classes", classes, f"{given}, as the loss has")
         self.classes = None if classes is None else whole("classes", classes, low=2)
-        self.joint = settings.loss == "softmax"
         labels: Literal["shared", "classes", "signs"] = "shared"
         if self.classes is not None and not self.joint:
             labels = "signs" if settings.signed else "classes"

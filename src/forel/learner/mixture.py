@@ -21,6 +21,7 @@ from forel.learner.lanes import summed
 from forel.learner.linear import Linear
 from forel.learner.pooling import HEAD, LARGEST, Pooling
 from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
 from forel.validation import number, refuse
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Mixture:
         if share is not None:
             most = (settings.lanes - 1) / settings.lanes
             number("share", share, f"a number above 0 and at most {most:g}", low=1e-12, high=most)
-            if settings.piece != "logistic" or classes is not None:
+            loss = settings.loss_function
+            if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
         self._guard = Guard()
         self.linear = Linear(features, settings, classes, dtype, certified)
@@ -170,9 +172,10 @@ class Mixture:
 
     @property
     def _rate(self) -> float:
-        if self._pooling.probable:
+        mixing = self.settings.loss_function.mixing
+        if mixing is Mixing.BAYES:
             return 1 / max(1.0, float(self.ledger[1]))
-        if self.settings.piece == "squared":
+        if mixing is Mixing.EXP_CONCAVE:
             span = float(self.ledger[4] - self.ledger[3])
             return 1 / (max(1.0, float(self.ledger[1])) * span * span) if span > 0 else 0.0
         return float(np.log(self.settings.lanes) / self.ledger[2]) if self.ledger[2] > 0 else 0.0
@@ -256,19 +259,18 @@ class Mixture:
         from forel.experts import FixedShare, Guarantee
 
         count, best, rows, void = self.settings.lanes, self.best, self.weighed, ""
+        mixing = self.settings.loss_function.mixing
         if self.share is not None:
             rule = FixedShare(share=self.share)
             result, limit = rule.result, rule.cost(count, self.weighed, 0)
             void = (
                 "a row's importance was above 1, for which there is no bound with a share" if self.ledger[1] > 1 else ""
             )
-        elif self._pooling.probable or self.settings.piece == "squared":
-            result = "exponential weights, log K" + (
-                "" if self._pooling.probable else " times the squared range of labels"
-            )
+        elif mixing is not Mixing.CONVEX:
+            result = f"exponential weights, {mixing.value}"
             limit = (np.log(count) / self._rate if self._rate else 0.0) + self.ledger[2]
         else:
-            result, limit = "AdaHedge, twice the mixability gap", 2 * self.ledger[2]
+            result, limit = f"AdaHedge, {mixing.value}", 2 * self.ledger[2]
         if max(abs(self.loss), self._lost.max(), limit) >= LARGEST:
             void = "a loss left the range of double precision; scale the features"
         other = float(self._lost[best])

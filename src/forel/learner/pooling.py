@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from forel.learner.lanes import summed
 from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
 
 __all__ = ["HEAD", "LARGEST", "Pooling"]
 
 HEAD = 7  # numbers of a ledger before those of the experts, as in forel.learner.kernels.mixing
 LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
-
-# Losses of predictions of numbers, which are kept within the labels seen so far: settings that overshoot are no worse.
-WITHIN = ("squared", "squared_error", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
 
 
 @dataclass(frozen=True)
@@ -41,12 +39,12 @@ class Pooling:
     @property
     def probable(self) -> bool:
         """Whether probabilities are mixed, by Bayes' rule."""
-        return self.settings.piece in ("logistic", "softmax")
+        return self.settings.loss_function.mixing is Mixing.BAYES
 
     @property
     def clips(self) -> bool:
-        """Whether predictions are clipped to the labels seen before."""
-        return self.settings.piece in WITHIN
+        """Whether predictions are clipped to the range of labels seen before: overshooting is no better."""
+        return any(self.settings.loss_function.link.clipping)
 
     def mixed(
         self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
@@ -68,7 +66,7 @@ class Pooling:
         if self.clips:
             low, high = self._range(labels, scale, ledger)
             each = np.clip(each, low[:, None, None], high[:, None, None])
-            if self.settings.piece == "squared":
+            if self.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
                 routine("mixing", "squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
                 return out
         routine("mixing", "hedged")(each, self._values(each, labels), scale, ledger, out)
@@ -80,13 +78,15 @@ class Pooling:
         self, labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the smallest and the largest prediction that labels before each row suggest, 0 among them."""
-        learned = np.where(scale >= 0, labels, 0.0)
-        if self.settings.piece == "poisson":  # margins are logarithms, and those of small means cost little
-            learned = np.where(learned > 1, np.log(np.maximum(learned, 1.0)), 0.0)
-        low = np.minimum.accumulate(np.concatenate(([ledger[3]], learned)))
+        link = self.settings.loss_function.link
+        learned = np.where(scale >= 0, link.inverse(labels), 0.0)
         high = np.maximum.accumulate(np.concatenate(([ledger[4]], learned)))
-        ledger[3], ledger[4] = low[-1], high[-1]
-        return np.full(len(labels), -np.inf) if self.settings.piece == "poisson" else low[:-1], high[:-1]
+        ledger[4] = high[-1]
+        if not link.clipping.below:
+            return np.full(len(labels), -np.inf), high[:-1]
+        low = np.minimum.accumulate(np.concatenate(([ledger[3]], learned)))
+        ledger[3] = low[-1]
+        return low[:-1], high[:-1]
 
     def _logs(self, found: NDArray[Any]) -> NDArray[np.float64]:
         """Return the logarithms of probabilities by row, class and setting."""
@@ -98,7 +98,7 @@ class Pooling:
 
     def _values(self, each: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
         """Return losses by row and setting, those of all classes summed, from margins by row, class and setting."""
-        loss, targets = self.settings.value, labels[:, None, None]
+        loss, targets = self.settings.loss_function, labels[:, None, None]
         if self.classes is not None:
             hit = targets == np.arange(self.classes)[None, :, None]
             targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)

@@ -1,52 +1,25 @@
 """What a linear model learns, and how: the choices of the survey's family that kernels are composed from."""
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.losses import (
-    Absolute,
-    Choice,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Interval,
-    Logistic,
-    MarginLoss,
-    Poisson,
-    Quantile,
-    Squared,
-    SquaredError,
-    SquaredHinge,
-)
+from forel.losses import Labels, MarginLoss
+from forel.losses.custom import Function
+from forel.losses.labels import uses_signs
+from forel.losses.vocabulary import resolve
 from forel.validation import constants, refuse, whole
 
-__all__ = ["LOSSES", "Settings"]
+__all__ = ["Settings"]
 
 Algorithm = Literal["proximal", "centered", "mirror", "implicit"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
-Own = Callable[[float, float], tuple[float, float]]
 
-LOSSES: dict[str, MarginLoss] = {
-    "logistic": Logistic(),
-    "squared": Squared(),
-    "squared_error": SquaredError(),
-    "hinge": Hinge(),
-    "squared_hinge": SquaredHinge(),
-    "absolute": Absolute(),
-    "huber": Huber(1.0),
-    "quantile": Quantile(0.5),
-    "epsilon_insensitive": EpsilonInsensitive(0.1),
-    "poisson": Poisson(),
-}
-SHAPES = {"huber": "delta", "quantile": "q", "epsilon_insensitive": "epsilon", "poisson": "cap"}
 MOST = {"float32": 1e18, "float64": 1e150}  # of parameters
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
-NAMES: dict[Any, str] = {type(loss): name for name, loss in LOSSES.items()}
 
 
 @dataclass(frozen=True)
@@ -78,7 +51,7 @@ class Settings:
     Survey: sections 3.4, 5 and 6
     """
 
-    loss: str | MarginLoss | Own = "logistic"
+    loss: str | MarginLoss | Function = "logistic"
     algorithm: Algorithm = "proximal"
     rate: RateName = "adagrad"
     alpha: float | tuple[float, ...] = 0.1
@@ -91,7 +64,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._check_loss()
+        if self.loss_function.joint and self.algorithm == "implicit":
+            raise refuse("loss", self.loss_function.name, "a loss of one margin where algorithm='implicit'")
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
@@ -109,18 +83,6 @@ class Settings:
         lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
         if len(lengths) > 1:
             raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
-
-    def _check_loss(self) -> None:
-        if isinstance(self.loss, str):
-            _choice("loss", self.loss, (*LOSSES, "softmax"))
-        elif type(self.loss) not in NAMES:
-            try:
-                inspect.signature(self.loss).bind(0.0, 1.0)
-            except (TypeError, ValueError):
-                expected = f"one of {', '.join((*LOSSES, 'softmax'))}, a loss, or a function of margin and label"
-                raise refuse("loss", self.loss, expected) from None
-        if self.loss == "softmax" and self.algorithm == "implicit":
-            raise refuse("loss", "softmax", "a loss of one margin where algorithm='implicit'")
 
     def _per_lane(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in PER_LANE)
@@ -165,30 +127,28 @@ class Settings:
         # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
         return "centered" if (self.algorithm, self.rate) == ("proximal", "constant") else self.algorithm
 
-    @property
-    def piece(self) -> Any:
-        """The loss as kernels know it: a name, or the function itself."""
-        return self.loss if isinstance(self.loss, str) else NAMES.get(type(self.loss), self.loss)
+    @cached_property
+    def loss_function(self) -> MarginLoss:
+        """The loss as an object; ``loss`` is what was given, and may be a name or a function.
+
+        >>> Settings("quantile").loss_function
+        Quantile(q=0.5)
+        """
+        return resolve(self.loss)
 
     @property
-    def _definition(self) -> Any:
-        """The loss as an object, or the user's own function; None for "softmax", which has several margins."""
-        return LOSSES.get(self.loss) if isinstance(self.loss, str) else getattr(self.loss, "py_func", self.loss)
-
-    @property
-    def labels(self) -> Any:
-        """The domain of the labels of one lane; any finite number for a loss of your own that does not say."""
-        return getattr(self.loss, "labels", getattr(self._definition, "labels", Interval()))
+    def labels(self) -> Labels:
+        """The domain of the labels."""
+        return self.loss_function.labels
 
     @property
     def signed(self) -> bool:
-        """Whether two classes are coded −1 and 1 rather than 0 and 1, as the domain of the loss's labels says.
+        """Whether two classes are coded −1 and 1 rather than 0 and 1.
 
         >>> Settings("hinge").signed, Settings("logistic").signed
         (True, False)
         """
-        domain = self.labels
-        return isinstance(domain, Choice) and sorted(domain.values) == [-1, 1]
+        return uses_signs(self.labels)
 
     @property
     def title(self) -> str:
@@ -197,24 +157,12 @@ class Settings:
         >>> Settings("squared").title, Settings("softmax").title
         ('mean squared error / 2', 'log-loss')
         """
-        known = self._definition
-        return "log-loss" if known is None else getattr(known, "title", f"{getattr(known, '__name__', 'own')} loss")
+        return self.loss_function.title
 
     @property
     def least(self) -> float:
-        """A lower bound on the loss of any prediction; minus infinity for a loss of your own that does not say."""
-        known = self._definition
-        return 0.0 if known is None else float(getattr(known, "least", -np.inf))
-
-    @property
-    def value(self) -> Callable[[Any, Any], Any]:
-        """The loss of arrays of margins and labels, element by element; not for "softmax".
-
-        >>> Settings("absolute").value(np.array([1.0, 2.0]), 0.0)
-        array([1., 2.])
-        """
-        known = self._definition
-        return known if type(known) in NAMES else np.vectorize(lambda m, y: known(m, y)[0], otypes=[float])
+        """A lower bound on the loss of any prediction; minus infinity where there is none."""
+        return self.loss_function.least
 
     @property
     def noise_key(self) -> int:
@@ -230,15 +178,9 @@ class Settings:
         return key - (1 << 64) if key >> 63 else key
 
     def shape(self, dtype: DTypeLike) -> Any:
-        """Return the loss's own parameter, 0 where it has none."""
-        if self.piece not in SHAPES:
-            return np.dtype(dtype).type(0)
-        known: Any = LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
-        value = getattr(known, SHAPES[self.piece])
-        if self.piece == "poisson" and dtype == np.float32 and value > 80:
-            # Beyond it an exponential leaves the range of float32.
-            raise refuse("cap", value, "at most 80 for a model in float32")
-        return np.dtype(dtype).type(value)
+        """Return the parameter of the loss in the type of the model, 0 without one."""
+        kind: Any = np.dtype(dtype).type
+        return kind(self.loss_function.parameter(dtype))
 
     def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
         """Return the lanes' parameters as the kernels take them, a row each: 1/α, β, λ1, λ2, R."""

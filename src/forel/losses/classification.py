@@ -8,7 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Array, Choice, Constants, Interval, inverse_square, reach
+from forel.losses.labels import Choice, Interval
+from forel.losses.links import Probability, Sign
+from forel.losses.margin import (
+    Array,
+    Constants,
+    Mixing,
+    conjugate_within,
+    inverse_square,
+    no_parameter,
+    product,
+    reach,
+    share,
+    xlogx,
+)
 from forel.losses.sigmoid import sigmoid
 
 __all__ = ["Hinge", "Logistic", "SquaredHinge"]
@@ -28,10 +41,16 @@ class Logistic:
     Survey: section 1
     """
 
+    name: ClassVar[str] = "logistic"
+    twin: ClassVar[str] = "logistic"
     labels: ClassVar[Interval] = Interval(0, 1)
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
     least: ClassVar[float] = 0.0
+    link: ClassVar[Probability] = Probability()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.BAYES
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
@@ -43,9 +62,10 @@ class Logistic:
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
         return np.asarray((1 - y) * sigmoid(m) - y * sigmoid(-m))
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the probability of a one."""
-        return np.asarray(sigmoid(np.asarray(margin, dtype=np.float64)))
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return p log p + (1 − p) log(1 − p) for p = s + y in [0, 1]."""
+        inside, p = share(slope, y, 1.0)
+        return conjugate_within(inside, xlogx(p) + xlogx(1 - p))
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; labels 0 and 1 are the worst, so that their range does not matter."""
@@ -54,7 +74,7 @@ class Logistic:
         return Constants(p, 0.25, p * float(sigmoid(-largest)), math.exp(-largest))
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return log(1 + eᵐ) − ym in cvxpy's words."""
+        """Return log(1 + eᵐ) − ym as a cvxpy expression."""
         cp = cvxpy()
         return cp.logistic(margin) - cp.multiply(y, margin)
 
@@ -69,10 +89,16 @@ class Hinge:
     Survey: sections 1 and 2.1
     """
 
+    name: ClassVar[str] = "hinge"
+    twin: ClassVar[str] = "hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "hinge loss"
     least: ClassVar[float] = 0.0
+    link: ClassVar[Sign] = Sign()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return max(0, 1 − ym)."""
@@ -82,16 +108,17 @@ class Hinge:
         """Return −y where ym < 1, and 0 elsewhere."""
         return np.where(_shortfall(margin, y) > 0, np.negative(y, dtype=np.float64), 0.0)
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the class, 1 for positive margins and −1 for others."""
-        return _class(margin)
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy for sy in [−1, 0]."""
+        u = product(slope, y)
+        return conjugate_within((u >= -1) & (u <= 0), u)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants, the same for every range."""
         return Constants(lipschitz=1.0)
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return max(0, 1 − ym) in cvxpy's words."""
+        """Return max(0, 1 − ym) as a cvxpy expression."""
         cp = cvxpy()
         return cp.pos(1 - cp.multiply(y, margin))
 
@@ -106,10 +133,16 @@ class SquaredHinge:
     Survey: sections 1 and 2.1
     """
 
+    name: ClassVar[str] = "squared_hinge"
+    twin: ClassVar[str] = "squared_hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "squared hinge loss / 2"
     least: ClassVar[float] = 0.0
+    link: ClassVar[Sign] = Sign()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ½ max(0, 1 − ym)²."""
@@ -120,9 +153,10 @@ class SquaredHinge:
         # Subtracted from zero, so that a flat part has the slope 0.0 and not −0.0.
         return np.asarray(0.0 - np.asarray(y, dtype=np.float64) * _shortfall(margin, y))
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the class, 1 for positive margins and −1 for others."""
-        return _class(margin)
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + s²/2 for sy of at most 0."""
+        u = product(slope, y)
+        return conjugate_within(u <= 0, u + 0.5 * u**2)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; the flat part ends strong convexity, but not exp-concavity."""
@@ -130,14 +164,10 @@ class SquaredHinge:
         return Constants(largest, 1.0, 1.0 if largest <= 2 else 0.0, inverse_square(largest))
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return ½ max(0, 1 − ym)² in cvxpy's words."""
+        """Return ½ max(0, 1 − ym)² as a cvxpy expression."""
         cp = cvxpy()
         return 0.5 * cp.square(cp.pos(1 - cp.multiply(y, margin)))
 
 
 def _shortfall(margin: ArrayLike, y: ArrayLike) -> Array:
-    return np.asarray(np.maximum(0.0, 1 - np.multiply(y, margin, dtype=np.float64)))
-
-
-def _class(margin: ArrayLike) -> Array:
-    return np.where(np.greater(margin, 0), 1.0, -1.0)
+    return np.asarray(np.maximum(0.0, 1 - product(y, margin)))

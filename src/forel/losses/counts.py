@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Array, Constants, Interval, reach
-from forel.validation import number
+from forel.losses.labels import Interval
+from forel.losses.links import Exponential
+from forel.losses.margin import Array, Constants, Mixing, conjugate_within, reach, share, xlogx
+from forel.validation import number, refuse
 
 __all__ = ["Poisson"]
 
@@ -33,10 +35,14 @@ class Poisson:
     """
 
     cap: float = 80.0
+    name: ClassVar[str] = "poisson"
+    twin: ClassVar[str] = "poisson"
     labels: ClassVar[Interval] = Interval(0)
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Poisson loss"
     least: ClassVar[float] = -math.inf
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))
@@ -51,9 +57,15 @@ class Poisson:
         """Return eᵐ − y, with the tangent beyond the cap."""
         return np.asarray(np.subtract(self.link(margin), y, dtype=np.float64))
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the mean, eᵐ up to the cap."""
-        return np.asarray(np.exp(np.minimum(margin, self.cap, dtype=np.float64)))
+    @property
+    def link(self) -> Exponential:
+        """The mean, eᵐ up to the cap."""
+        return Exponential(self.cap)
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return p log p − p for p = s + y from 0 to that of the cap."""
+        inside, p = share(slope, y, math.exp(self.cap))
+        return conjugate_within(inside, xlogx(p) - p)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; beyond the cap the tangent ends strong convexity and exp-concavity."""
@@ -64,7 +76,13 @@ class Poisson:
             return Constants(max(largest, below), largest)
         return Constants(max(largest, below), largest, smallest, smallest / max(1.0, below) / max(1.0, below))
 
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the cap; beyond 80, exponentials leave the range of float32."""
+        if dtype == np.float32 and self.cap > 80:
+            raise refuse("cap", self.cap, "at most 80 for a model in float32")
+        return self.cap
+
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return eᵐ − ym in cvxpy's words, without the tangent: no solver gets as far as the cap."""
+        """Return eᵐ − ym as a cvxpy expression, without the tangent: no solver gets as far as the cap."""
         cp = cvxpy()
         return cp.exp(margin) - cp.multiply(y, margin)

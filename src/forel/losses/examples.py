@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Labels, MarginLoss
+from forel.losses.labels import Labels
+from forel.losses.margin import MarginLoss
 from forel.losses.softmax import Softmax
-from forel.validation import Unsupported, Vector, frozen, vector
+from forel.validation import Unsupported, Vector, frozen, refuse, vector
 
 __all__ = ["Example", "MulticlassExample"]
 
@@ -37,8 +38,8 @@ class Example:
     label: float
 
     def __init__(self, loss: MarginLoss, features: ArrayLike, label: float) -> None:
-        if isinstance(loss, Softmax):
-            raise Unsupported("Softmax has a margin for each class; use MulticlassExample")
+        if loss.joint:
+            raise Unsupported(f"{type(loss).__name__} has a margin for each class; use MulticlassExample")
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "features", frozen(vector("features", features)))
         object.__setattr__(self, "label", _label(loss.labels, label))
@@ -65,7 +66,7 @@ class Example:
         return float(self.loss.slope(self.features @ x, self.label)) * self.features
 
     def expression(self, x: Any) -> Any:
-        """Return ℓ(a·x, y) in cvxpy's words."""
+        """Return ℓ(a·x, y) as a cvxpy expression."""
         return self.loss.expression(self.features @ x, self.label)
 
 
@@ -91,6 +92,8 @@ class MulticlassExample:
     label: float
 
     def __init__(self, loss: Softmax, features: ArrayLike, label: float) -> None:
+        if loss.classes is None:
+            raise refuse("loss", loss, "the number of classes, as in Softmax(3)")
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "features", frozen(vector("features", features)))
         object.__setattr__(self, "label", _label(loss.labels, label))
@@ -114,12 +117,12 @@ class MulticlassExample:
         return np.outer(self.features, self.loss.slope(self._margins(x), self.label)).ravel()
 
     def expression(self, x: Any) -> Any:
-        """Return ℓ(Xᵀa, y) in cvxpy's words."""
+        """Return ℓ(Xᵀa, y) as a cvxpy expression."""
         shape = (self.features.size, self.loss.classes)
         return self.loss.expression(self.features @ cvxpy().reshape(x, shape, order="C"), self.label)
 
     def _margins(self, x: Vector) -> Vector:
-        margins: Vector = self.features @ x.reshape(self.features.size, self.loss.classes)
+        margins: Vector = self.features @ x.reshape(self.features.size, -1)
         return margins
 
 

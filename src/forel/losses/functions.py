@@ -25,7 +25,7 @@ class Loss(Protocol):
         ...
 
     def expression(self, x: Any) -> Any:
-        """Return f(x) in cvxpy's words."""
+        """Return f(x) as a cvxpy expression."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Linear:
         return self.g
 
     def expression(self, x: Any) -> Any:
-        """Return g·x + b in cvxpy's words."""
+        """Return g·x + b as a cvxpy expression."""
         return self.g @ x + self.constant
 
 
@@ -122,7 +122,7 @@ class Quadratic:
         return self.g + self.curvature * (x - self.center)
 
     def expression(self, x: Any) -> Any:
-        """Return b + g·(x − c) + σ/2 ‖x − c‖² in cvxpy's words."""
+        """Return b + g·(x − c) + σ/2 ‖x − c‖² as a cvxpy expression."""
         d = x - self.center
         return self.constant + self.g @ d + 0.5 * self.curvature * cvxpy().sum_squares(d)
 
@@ -136,7 +136,7 @@ class Convex:
     value : x ↦ f(x), a number, or infinity where f is not defined
     subgradient : x ↦ a subgradient of f at x
     strong_convexity : a σ with f − σ/2 ‖·‖² convex, in the Euclidean norm
-    expression : x ↦ f(x) in cvxpy's words; only what needs a solver needs it
+    expression : x ↦ f(x) as a cvxpy expression; only what needs a solver needs it
 
     >>> loss = Convex(lambda x: float(np.max(np.abs(x))), lambda x: np.sign(x) * (np.abs(x) == np.max(np.abs(x))))
     >>> loss(np.array([1.0, -2.0])), loss.subgradient(np.array([1.0, -2.0]))

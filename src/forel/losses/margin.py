@@ -1,21 +1,26 @@
-"""What every margin loss offers: value, slope, link, label domain, and the constants that theorems ask for.
+"""The protocol of margin losses: value, slope, conjugate, link, labels, constants, and the compiled twin.
 
-A margin loss ℓ(m, y) compares a margin m = a·x with a label y. Its methods work on whole arrays and trust their
-labels; a label is checked once, where data enters, by ``loss.labels.check``.
+A margin loss ℓ(m, y) compares a margin m = a·x with a label y. Its methods work on arrays and trust their labels; those
+are checked once, where data enters, by ``loss.labels.check``. A loss carries everything that theory, learner, mixtures
+and model files need to know about it, so that no other module lists losses by name.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.validation import floats, refuse, whole
+from forel.losses.labels import Labels
+from forel.losses.links import Link
+from forel.validation import refuse
 
-__all__ = ["Array", "Choice", "Classes", "Constants", "Interval", "Labels", "MarginLoss"]
+__all__ = ["Array", "Constants", "MarginLoss", "Mixing"]
 
 Array = NDArray[np.float64]
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # by which a slope plus a label may leave a domain
 
 
 class Constants(NamedTuple):
@@ -40,12 +45,17 @@ class Constants(NamedTuple):
     exp_concavity: float = 0.0
 
 
-class Labels(Protocol):
-    """A domain of labels."""
+class Mixing(Enum):
+    """How a mixture weights experts by their losses, and what it guarantees.
 
-    def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or raise a ``ValueError`` that names the first label outside."""
-        ...
+    BAYES : the loss is −log p of the predicted probability; probabilities are mixed with the rate 1
+    EXP_CONCAVE : half the squared distance; predictions are mixed with the rate 1/(b − a)² for labels in [a, b]
+    CONVEX : no more is known of the loss; margins are mixed by AdaHedge
+    """
+
+    BAYES = "log K"
+    EXP_CONCAVE = "log K times the squared range of labels"
+    CONVEX = "twice the mixability gap"
 
 
 class MarginLoss(Protocol):
@@ -59,8 +69,8 @@ class MarginLoss(Protocol):
         """Return the subgradient in m that is smallest in absolute value."""
         ...
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the prediction a margin stands for."""
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array | None:
+        r"""Return $\ell^*(s, y) = \sup_m sm - \ell(m, y)$, infinite outside its domain; None where it is not known."""
         ...
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
@@ -68,12 +78,41 @@ class MarginLoss(Protocol):
         ...
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return ℓ(m, y) in cvxpy's words."""
+        """Return ℓ(m, y) as a cvxpy expression."""
+        ...
+
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the one parameter that the compiled twin takes, 0 without one; refuse one too large for a type."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name in settings and model files."""
+        ...
+
+    @property
+    def twin(self) -> str | Callable[[float, float], tuple[float, float]]:
+        """The compiled twin: a function of ``forel.learner.kernels.losses`` by name, or the user's own function."""
         ...
 
     @property
     def labels(self) -> Labels:
-        """The labels that make sense."""
+        """The domain of labels; two classes are coded −1 and 1 if these are all of it, and 0 and 1 otherwise."""
+        ...
+
+    @property
+    def link(self) -> Link:
+        """The function from margins to predictions."""
+        ...
+
+    @property
+    def joint(self) -> bool:
+        """Whether ℓ is a function of several margins, one for each class."""
+        ...
+
+    @property
+    def mixing(self) -> Mixing:
+        """How a mixture weights experts by this loss."""
         ...
 
     @property
@@ -92,83 +131,36 @@ class MarginLoss(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Interval:
-    """The finite numbers in [low, high]; either end may be infinite.
-
-    >>> Interval(0, 1).check("label", [0.5, 2])
-    Traceback (most recent call last):
-    ValueError: label: got 2.0 at index 1, expected a finite number of at least 0 and at most 1
-
-    Survey: section 1
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.high:
-            raise refuse("low", self.low, f"a number of at most high = {self.high}")
-
-    def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
-        ends = ((self.low, f"at least {self.low}"), (self.high, f"at most {self.high}"))
-        limits = " and ".join(words for end, words in ends if math.isfinite(end))
-        expected = f"a finite number of {limits}" if limits else "a finite number"
-        array = floats(name, y, expected)
-        return _inside(name, array, (self.low <= array) & (array <= self.high), expected)
+def no_parameter(dtype: DTypeLike) -> float:
+    """Return 0: the parameter of losses without one."""
+    return 0.0
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A few numbers.
-
-    >>> Choice((-1, 1)).check("label", 0)
-    Traceback (most recent call last):
-    ValueError: label: got 0.0, expected -1 or 1
-
-    Survey: section 1
-    """
-
-    values: tuple[float, ...]
-
-    def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
-        expected = " or ".join(f"{value:g}" for value in self.values)
-        array = floats(name, y, expected)
-        return _inside(name, array, np.isin(array, self.values), expected)
+def conjugate_within(inside: NDArray[np.bool_], value: ArrayLike) -> Array:
+    """Return the value of a conjugate inside its domain, and infinity outside."""
+    return np.where(inside, value, math.inf)
 
 
-@dataclass(frozen=True)
-class Classes:
-    """The whole numbers 0, 1, …, count − 1.
-
-    >>> Classes(3).check("label", [0, 2])
-    array([0., 2.])
-
-    Survey: section 1
-    """
-
-    count: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", whole("count", self.count, low=2))
-
-    def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
-        expected = f"a whole number from 0 to {self.count - 1}"
-        array = floats(name, y, expected)
-        return _inside(name, array, (array >= 0) & (array < self.count) & (array == np.floor(array)), expected)
+def share(slope: ArrayLike, y: ArrayLike, largest: float) -> tuple[NDArray[np.bool_], Array]:
+    """Return whether p = s + y is in [0, largest] up to rounding, and p clipped to it."""
+    p = np.add(slope, y, dtype=np.float64)
+    return (p >= -ROUNDING) & (p <= largest * (1 + ROUNDING)), np.clip(p, 0.0, largest)
 
 
-def identity(margin: ArrayLike) -> Array:
-    """Return the margin: the link of losses that predict it as it is."""
-    return np.asarray(margin, dtype=np.float64)
+def xlogx(p: ArrayLike) -> Array:
+    """Return p log p, which is 0 for p = 0."""
+    positive = np.asarray(p, dtype=np.float64)
+    return positive * np.log(np.where(positive > 0, positive, 1.0))
 
 
 def residual(margin: ArrayLike, y: ArrayLike) -> Array:
     """Return m − y in float64: short and unsigned integers would wrap around."""
     return np.asarray(np.subtract(margin, y, dtype=np.float64))
+
+
+def product(margin: ArrayLike, y: ArrayLike) -> Array:
+    """Return the product of two arrays in float64."""
+    return np.asarray(np.multiply(margin, y, dtype=np.float64))
 
 
 def reach(name: str, value: float) -> float:
@@ -182,12 +174,3 @@ def inverse_square(value: float) -> float:
     """Return 1/value², from 1/0 = ∞ to 1/∞ = 0."""
     square = value * value
     return 1 / square if square else math.inf
-
-
-def _inside(name: str, array: Array, good: NDArray[np.bool_], expected: str) -> Array:
-    good = good & np.isfinite(array)
-    if good.all():
-        return array
-    where = tuple(int(i) for i in np.argwhere(~good)[0])
-    index = where[0] if len(where) == 1 else where
-    raise ValueError(f"{name}: got {array[where]}{f' at index {index}' if where else ''}, expected {expected}")

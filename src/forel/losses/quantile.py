@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Array, Constants, Interval, identity, residual
+from forel.losses.labels import Interval
+from forel.losses.links import Identity
+from forel.losses.margin import Array, Constants, Mixing, conjugate_within, no_parameter, product, residual
 from forel.validation import number
 
 __all__ = ["Absolute", "Quantile"]
@@ -24,11 +26,16 @@ class Absolute:
     Survey: section 1
     """
 
+    name: ClassVar[str] = "absolute"
+    twin: ClassVar[str] = "absolute"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "mean absolute error"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return |m − y|."""
@@ -38,12 +45,17 @@ class Absolute:
         """Return the sign of m − y."""
         return np.sign(residual(margin, y))
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy for |s| ≤ 1."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within(np.abs(s) <= 1, product(s, y))
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants, the same for every range."""
         return Constants(lipschitz=1.0)
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return |m − y| in cvxpy's words."""
+        """Return |m − y| as a cvxpy expression."""
         return cvxpy().abs(margin - y)
 
 
@@ -61,12 +73,16 @@ class Quantile:
     Survey: section 1
     """
 
-    q: float
+    q: float = 0.5
+    name: ClassVar[str] = "quantile"
+    twin: ClassVar[str] = "quantile"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "quantile loss"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
 
     def __post_init__(self) -> None:
         low, high = math.ulp(0.0), math.nextafter(1.0, 0.0)
@@ -82,10 +98,19 @@ class Quantile:
         d = residual(margin, y)
         return np.where(d > 0, 1 - self.q, np.where(d < 0, -self.q, 0.0))
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy for s in [−q, 1 − q]."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within((s >= -self.q) & (s <= 1 - self.q), product(s, y))
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants, the same for every range."""
         return Constants(lipschitz=max(self.q, 1 - self.q))
 
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the parameter of the compiled twin."""
+        return self.q
+
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return max(q(y − m), (1 − q)(m − y)) in cvxpy's words."""
+        """Return max(q(y − m), (1 − q)(m − y)) as a cvxpy expression."""
         return cvxpy().maximum(self.q * (y - margin), (1 - self.q) * (margin - y))

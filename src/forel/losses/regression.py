@@ -5,10 +5,22 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Array, Constants, Interval, identity, inverse_square, reach, residual
+from forel.losses.labels import Interval
+from forel.losses.links import Identity
+from forel.losses.margin import (
+    Array,
+    Constants,
+    Mixing,
+    conjugate_within,
+    inverse_square,
+    no_parameter,
+    product,
+    reach,
+    residual,
+)
 from forel.validation import non_negative, positive
 
 __all__ = ["EpsilonInsensitive", "Huber", "Squared", "SquaredError"]
@@ -24,11 +36,16 @@ class Squared:
     Survey: section 1
     """
 
+    name: ClassVar[str] = "squared"
+    twin: ClassVar[str] = "squared"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error / 2"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.EXP_CONCAVE
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ½(m − y)²."""
@@ -38,13 +55,18 @@ class Squared:
         """Return m − y."""
         return residual(margin, y)
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + s²/2."""
+        s = np.asarray(slope, dtype=np.float64)
+        return np.asarray(product(s, y) + 0.5 * s**2)
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; the residual is at most the sum of both ranges."""
         largest = reach("margin", margin) + reach("label", label)
         return Constants(largest, 1.0, 1.0, inverse_square(largest))
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return ½(m − y)² in cvxpy's words."""
+        """Return ½(m − y)² as a cvxpy expression."""
         return 0.5 * cvxpy().square(margin - y)
 
 
@@ -60,11 +82,16 @@ class SquaredError:
     Survey: section 1
     """
 
+    name: ClassVar[str] = "squared_error"
+    twin: ClassVar[str] = "squared_error"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
+    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return (m − y)²."""
@@ -74,13 +101,18 @@ class SquaredError:
         """Return 2(m − y)."""
         return 2 * residual(margin, y)
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + s²/4."""
+        s = np.asarray(slope, dtype=np.float64)
+        return np.asarray(product(s, y) + 0.25 * s**2)
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants; the residual is at most the sum of both ranges."""
         largest = reach("margin", margin) + reach("label", label)
         return Constants(2 * largest, 2.0, 2.0, inverse_square(largest) / 2)
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return (m − y)² in cvxpy's words."""
+        """Return (m − y)² as a cvxpy expression."""
         return cvxpy().square(margin - y)
 
 
@@ -98,12 +130,16 @@ class EpsilonInsensitive:
     Survey: section 1
     """
 
-    epsilon: float
+    epsilon: float = 0.1
+    name: ClassVar[str] = "epsilon_insensitive"
+    twin: ClassVar[str] = "epsilon_insensitive"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "ε-insensitive loss"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
@@ -117,12 +153,21 @@ class EpsilonInsensitive:
         d = residual(margin, y)
         return np.where(np.abs(d) > self.epsilon, np.sign(d), 0.0)
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + ε|s| for |s| ≤ 1."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within(np.abs(s) <= 1, product(s, y) + self.epsilon * np.abs(s))
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants, the same for every range."""
         return Constants(lipschitz=1.0)
 
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the parameter of the compiled twin."""
+        return self.epsilon
+
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return max(0, |m − y| − ε) in cvxpy's words."""
+        """Return max(0, |m − y| − ε) as a cvxpy expression."""
         return cvxpy().pos(cvxpy().abs(margin - y) - self.epsilon)
 
 
@@ -140,12 +185,16 @@ class Huber:
     Survey: section 1
     """
 
-    delta: float
+    delta: float = 1.0
+    name: ClassVar[str] = "huber"
+    twin: ClassVar[str] = "huber"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Huber loss"
     least: ClassVar[float] = 0.0
-    link = staticmethod(identity)
+    link: ClassVar[Identity] = Identity()
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", positive("delta", self.delta))
@@ -160,6 +209,11 @@ class Huber:
         """Return m − y clipped to [−δ, δ]."""
         return np.clip(residual(margin, y), -self.delta, self.delta)
 
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return sy + s²/2 for |s| ≤ δ."""
+        s = np.asarray(slope, dtype=np.float64)
+        return conjugate_within(np.abs(s) <= self.delta, product(s, y) + 0.5 * s**2)
+
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         """Return the constants: those of the squared loss where the range stays between the tails."""
         largest = reach("margin", margin) + reach("label", label)
@@ -167,6 +221,10 @@ class Huber:
             return Constants(self.delta, 1.0)
         return Constants(largest, 1.0, 1.0, inverse_square(largest))
 
+    def parameter(self, dtype: DTypeLike) -> float:
+        """Return the parameter of the compiled twin."""
+        return self.delta
+
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return the Huber loss in cvxpy's words, where it is twice as large."""
+        """Return the Huber loss as a cvxpy expression, where it is twice as large."""
         return 0.5 * cvxpy().huber(margin - y, self.delta)

@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forel.cvx import cvxpy
-from forel.losses.margin import Array, Classes, Constants, reach
+from forel.losses.labels import Classes
+from forel.losses.links import Shares
+from forel.losses.margin import (
+    ROUNDING,
+    Array,
+    Constants,
+    Mixing,
+    conjugate_within,
+    no_parameter,
+    reach,
+    share,
+    xlogx,
+)
 from forel.validation import whole
 
 __all__ = ["Softmax"]
@@ -23,7 +35,7 @@ class Softmax:
 
     Parameters
     ----------
-    classes : how many, at least 2
+    classes : the number of classes, at least 2; None for the number of margins
 
     >>> loss = Softmax(3)
     >>> loss([0.0, 0.0, math.log(2)], 2), loss.slope([0.0, 0.0, math.log(2)], 2)
@@ -32,11 +44,20 @@ class Softmax:
     Survey: section 1
     """
 
-    classes: int
+    classes: int | None = None
+    name: ClassVar[str] = "softmax"
+    twin: ClassVar[str] = "softmax"
     smooth: ClassVar[bool] = True
+    title: ClassVar[str] = "log-loss"
+    least: ClassVar[float] = 0.0
+    link: ClassVar[Shares] = Shares()
+    joint: ClassVar[bool] = True
+    mixing: ClassVar[Mixing] = Mixing.BAYES
+    parameter = staticmethod(no_parameter)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", whole("classes", self.classes, low=2))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", whole("classes", self.classes, low=2))
 
     @property
     def labels(self) -> Classes:
@@ -46,7 +67,7 @@ class Softmax:
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return log Σ exp(m) − m_y as (max m − m_y) + log(1 + the rest), two terms that cannot cancel."""
         m, hit = self._align(margin, y)
-        top = np.arange(self.classes) == np.argmax(m, axis=-1, keepdims=True)
+        top = np.arange(m.shape[-1]) == np.argmax(m, axis=-1, keepdims=True)
         largest = np.max(m, axis=-1, keepdims=True)
         rest = np.sum(np.exp(m - largest), axis=-1, where=~top)
         return np.asarray(np.sum(largest - m, axis=-1, where=hit) + np.log1p(rest))
@@ -57,11 +78,12 @@ class Softmax:
         p = self.link(m)
         return np.where(hit, -np.sum(p, axis=-1, where=~hit, keepdims=True), p)
 
-    def link(self, margin: ArrayLike) -> Array:
-        """Return the probabilities of the classes."""
-        m = np.asarray(margin, dtype=np.float64)
-        weights = np.exp(m - np.max(m, axis=-1, keepdims=True))
-        return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True))
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> Array:
+        """Return Σ p log p for p = s + e_y in the simplex, up to rounding; the last axis is that of classes."""
+        s, hit = self._align(slope, y)
+        inside, p = share(s, hit, 1.0)
+        balanced = np.abs(np.sum(s, axis=-1)) <= ROUNDING * s.shape[-1]
+        return conjugate_within(balanced & inside.all(axis=-1), np.sum(xlogx(p), axis=-1))
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
         r"""Return the constants for $|m_k| \le$ ``margin``; the first two hold for every range.
@@ -69,16 +91,18 @@ class Softmax:
         The Hessian $H = \mathrm{diag}(p) - pp^\top$ vanishes along the vector of ones, so there is no strong convexity;
         $e^{-\alpha\ell}$ is concave where $H \succeq \alpha gg^\top$, which is where $\alpha \le p_y/(1 - p_y)$.
         """
-        rarest = math.exp(-2 * reach("margin", margin)) / (self.classes - 1)
+        others = math.inf if self.classes is None else self.classes - 1
+        rarest = math.exp(-2 * reach("margin", margin)) / others
         return Constants(math.sqrt(2), 0.5, 0.0, rarest)
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return log Σ exp(m) − m_y in cvxpy's words."""
+        """Return log Σ exp(m) − m_y as a cvxpy expression."""
         cp, axis = cvxpy(), len(margin.shape) - 1
-        hit = np.arange(self.classes) == np.asarray(y)[..., np.newaxis]
+        hit = np.arange(self.classes or margin.shape[-1]) == np.asarray(y)[..., np.newaxis]
         return cp.log_sum_exp(margin, axis=axis) - cp.sum(cp.multiply(hit, margin), axis=axis)
 
     def _align(self, margin: ArrayLike, y: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
-        hit = np.arange(self.classes) == np.asarray(y)[..., np.newaxis]
-        m, hit = np.broadcast_arrays(np.asarray(margin, dtype=np.float64), hit)
+        given = np.asarray(margin, dtype=np.float64)
+        hit = np.arange(self.classes or given.shape[-1]) == np.asarray(y)[..., np.newaxis]
+        m, hit = np.broadcast_arrays(given, hit)
         return m, hit

@@ -74,6 +74,6 @@ class Total(NamedTuple):
         return g
 
     def expression(self, x: Any) -> Any:
-        """Return f_{1:t}(x) in cvxpy's words."""
+        """Return f_{1:t}(x) as a cvxpy expression."""
         smooth = self.g @ x + 0.5 * self.curvature * cvxpy().sum_squares(x) + self.constant
         return smooth + sum(w * f.expression(x) for w, f in self.others)

@@ -5,14 +5,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from forel.learner.settings import LOSSES, NAMES, Settings
+from forel.learner.settings import Settings
+from forel.losses.vocabulary import VOCABULARY, built_in, by_name
 from forel.store.files import Unreadable, text_of
 from forel.store.versions import known_fields
 from forel.validation import refuse, whole
 
 __all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings"]
-
-KINDS: dict[str, Any] = {name: kind for kind, name in NAMES.items()}
 
 
 def count_of(name: str, value: Any, low: int = 0) -> int:
@@ -48,8 +47,8 @@ def pack_settings(settings: Settings) -> dict[str, Any]:
     """
     content = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
     loss: Any = settings.loss
-    if type(loss) in NAMES:
-        content["loss"] = {"name": NAMES[type(loss)], "parameters": dataclasses.asdict(loss)}
+    if not isinstance(loss, str) and built_in(loss) is not None:
+        content["loss"] = {"name": loss.name, "parameters": dataclasses.asdict(loss)}
     elif not isinstance(loss, str):
         name = getattr(loss, "__qualname__", type(loss).__qualname__)
         content["loss"] = {"own": f"{getattr(loss, '__module__', '')}.{name}"}
@@ -91,7 +90,7 @@ def unpack_settings(content: Mapping[str, Any], loss: Any = None, header: Mappin
     elif loss is not None:
         raise Unreadable("learned with a loss that forel knows; load it without loss")
     elif isinstance(stored, dict):
-        fields["loss"] = KINDS[stored["name"]](**stored["parameters"])
-    elif stored not in (*LOSSES, "softmax"):
+        fields["loss"] = by_name(stored["name"], **stored["parameters"])
+    elif not isinstance(stored, str) or stored not in VOCABULARY:
         raise refuse("loss", stored, "the name of a loss")
     return Settings(**fields)

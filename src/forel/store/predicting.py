@@ -3,7 +3,7 @@
 Neither numba nor a compiler is needed to predict from one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,35 +15,15 @@ from forel.learner.guard import unchanged
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
-from forel.losses import Softmax
-from forel.losses.sigmoid import sigmoid
+from forel.losses.links import BY_NAME, link_by_name
 from forel.store.files import File, Unreadable
 from forel.store.header import checked_settings, count_of, pack_settings
 from forel.store.trainer import slot_type, touched
 from forel.validation import all_finite, refuse, whole
 
-__all__ = ["LINKS", "Serving", "pack_serving", "serving", "unpack_serving"]
+__all__ = ["Serving", "pack_serving", "serving", "unpack_serving"]
 
 DENSE = 1 << 24  # weights up to which a table of all features is faster than looking places up, and small enough
-MOST = 88.0  # beyond this an exponential leaves the range of float32
-
-
-def _softmax(margins: Any, each: bool = False) -> Any:
-    """Return shares of 1, of the margins or of the chances that each stands for by itself."""
-    from scipy.special import log_expit, softmax
-
-    return softmax(log_expit(margins) if each else margins, axis=1)
-
-
-LINKS: dict[str, Callable[[Any], Any]] = {
-    "identity": lambda m: m,
-    "probability": sigmoid,
-    "exponential": lambda m: np.exp(np.minimum(m, MOST)),
-    "sign": lambda m: np.where(m > 0, 1.0, -1.0),
-    "softmax": _softmax,
-    "rest": lambda m: _softmax(m, each=True),
-    "largest": lambda m: m.argmax(axis=1),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +77,8 @@ class Serving:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return what the margins of every row stand for, as ``link`` says."""
-        predictions: NDArray[Any] = LINKS[self.link](self.margins(X))
-        return predictions
+        margins = self.margins(X)
+        return link_by_name(self.link)(margins, margins.dtype)
 
     @property
     def _dense(self) -> bool:
@@ -173,14 +153,8 @@ def _serving(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLik
 
 
 def _link(model: Linear, lane: int | None) -> str:
-    piece, several = model.settings.piece, model.classes is not None and lane is None
-    if model.joint:
-        return "softmax"
-    if piece == "logistic":
-        return "rest" if several else "probability"
-    if piece in ("hinge", "squared_hinge"):
-        return "largest" if several else "sign"
-    return "exponential" if piece == "poisson" else "identity"
+    link = model.settings.loss_function.link
+    return link.one_vs_rest.name if model.classes is not None and lane is None else link.name
 
 
 def _mean_loss(model: Linear, margins: NDArray[Any], y: NDArray[Any], lane: int | None) -> float:
@@ -188,12 +162,12 @@ def _mean_loss(model: Linear, margins: NDArray[Any], y: NDArray[Any], lane: int 
     if y.shape != (len(margins),):
         raise ValueError(f"y: got shape {y.shape}, expected one label for each of {len(margins)} rows")
     if model.joint:
-        return float(np.mean(Softmax(model.lanes)(margins, y)))
+        return float(np.mean(model.settings.loss_function(margins, y)))
     labels = y[:, None]
     if model.classes is not None:
         hit = labels == (np.arange(model.classes) if lane is None else lane)
         labels = np.where(hit, 1.0, -1.0 if model.settings.signed else 0.0)
-    return float(np.mean(model.settings.value(margins, labels)))
+    return float(np.mean(model.settings.loss_function(margins, labels)))
 
 
 def pack_serving(small: Serving) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -215,7 +189,7 @@ def unpack_serving(file: File) -> Serving:
     """Return the weights for predicting of a file."""
     header = file.header
     features, lanes = count_of("features", header["features"], low=1), count_of("lanes", header["lanes"], low=1)
-    if header["dtype"] not in ("float32", "float16") or header["link"] not in LINKS:
+    if header["dtype"] not in ("float32", "float16") or header["link"] not in BY_NAME:
         raise Unreadable("the header says what no model says; take another copy, or train again")
     bias = file.array("bias", np.float32, (lanes,))
     held = file.shape("slots")[0]

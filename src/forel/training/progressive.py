@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.losses import Logistic, MarginLoss
+from forel.losses import MarginLoss
+from forel.losses.margin import Mixing
 
 __all__ = ["Bucket", "Progressive", "Report"]
 
@@ -118,7 +119,7 @@ class Progressive:
         m, y = _floats(margins), _floats(labels)
         w = np.ones(y.size) if importance is None else _floats(importance)
         _even(y.size, labels=y, margins=m, importance=w)
-        if isinstance(self.loss, Logistic) and self.kind != "sign":
+        if self.kind != "sign" and getattr(self.loss, "mixing", None) is Mixing.BAYES:
             losses, predictions = np.empty((2, y.size))
             routine("counting", "log_losses")(m, y, losses, predictions)
         else:

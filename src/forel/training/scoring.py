@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.rows import Merged
-from forel.learner.settings import LOSSES, Settings
+from forel.learner.settings import Settings
 from forel.store import Stored, load
 from forel.store.header import unpack_settings
 from forel.training.progressive import Report
@@ -61,8 +61,7 @@ def stored_of(model: Any) -> Stored:
 
 def link_of(settings: Settings) -> Callable[[Any], Any]:
     """Return the function from margins to predictions; the identity where labels are −1 and 1."""
-    link: Callable[[Any], Any] = np.asarray
-    return link if settings.signed else getattr(LOSSES.get(settings.piece), "link", link)
+    return np.asarray if settings.signed else settings.loss_function.link
 
 
 def predict(

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Problems
 from forel.learner.settings import Settings
-from forel.losses import Logistic
+from forel.losses import Interval
 from forel.training.progressive import Progressive
 from forel.validation import refuse
 
@@ -24,14 +24,14 @@ def measure_of(settings: Settings) -> Progressive:
     >>> measure_of(Settings("hinge")).kind
     'sign'
     """
-    if settings.loss == "softmax":
+    loss = settings.loss_function
+    if loss.joint:
         raise refuse(
             "settings",
-            "softmax",
+            loss.name,
             "a loss of one margin; forel.learner.linear.Linear learns several classes from blocks",
         )
-    loss = settings.value
-    kind = "sign" if settings.signed else "probability" if isinstance(loss, Logistic) else "number"
+    kind = "sign" if settings.signed else "probability" if loss.link.probabilities else "number"
     return Progressive(loss, kind)
 
 
@@ -51,7 +51,8 @@ class Targets:
 
     def __init__(self, settings: Settings, problems: Problems, negative: float | None = None) -> None:
         self.kind = measure_of(settings).kind
-        self.low = -np.inf if self.kind == "number" and settings.piece != "poisson" else 0.0
+        domain = settings.labels
+        self.domain = domain if isinstance(domain, Interval) else Interval()
         self.problems = problems
         self.negative = negative
 
@@ -59,7 +60,7 @@ class Targets:
         """Return a block's labels as the loss takes them, and which rows have one that fits; None for all."""
         labels = block.labels
         if self.kind == "number":
-            good = labels >= self.low  # not for NaN
+            good = (labels >= self.domain.low) & (labels <= self.domain.high)  # not for NaN
             return (labels, None) if good.all() else (labels, self._meet(block, good, self._expected()))
         if self.negative is None and labels.size:
             # The first label that is not 1 says how the negative class is written.
@@ -77,8 +78,8 @@ class Targets:
         return np.maximum(labels, np.float32(0)) if wanted == 0 else np.float32(2) * labels - np.float32(1), kept
 
     def _expected(self) -> str:
-        if self.kind == "number" and self.low == 0:
-            return "a number of at least 0"
+        if self.kind == "number":
+            return self.domain.expected
         written = {None: "", -1.0: " as before", 0.0: " as before"}[self.negative]
         return ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + written
 

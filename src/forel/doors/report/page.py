@@ -163,4 +163,4 @@ def _facts(trained: Trained, source: Sequence[str]) -> Element:
 
 
 def _loss_name(settings: Settings) -> str:
-    return str(getattr(settings.piece, "__name__", settings.piece))
+    return str(settings.loss_function.name)

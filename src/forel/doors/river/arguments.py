@@ -15,7 +15,7 @@ __all__ = ["importance", "number_of", "settings_of"]
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
     """Return a model's parameters as settings of one lane."""
     settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)})
-    if settings.piece not in losses:
+    if settings.loss_function.twin not in losses:
         raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
     if settings.lanes > 1 or any(np.ndim(getattr(model, name)) for name in ("alpha", "beta", "l1", "l2", "radius")):
         raise ValueError(

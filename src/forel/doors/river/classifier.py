@@ -16,11 +16,13 @@ from forel.doors.river.frames import columns_of, importances, targets
 from forel.doors.river.learner import Labels, Learner, Target
 from forel.learner.certificate import Certificate
 from forel.learner.rows import Rows
+from forel.losses.links import Probability, Sign
+from forel.losses.vocabulary import VOCABULARY
 from forel.validation import refuse
 
 __all__ = ["LinearClassifier"]
 
-LOSSES = ("logistic", "hinge", "squared_hinge")
+LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign))
 # Lanes as soon as there are more than two classes, and when these have all got one; from the last on, parts of so many
 # lanes are added, so that however many classes come, only these kernels are compiled.
 WIDTHS = (4, 16, 64)
@@ -198,7 +200,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         return proof
 
     def _needs_probabilities(self) -> None:
-        if self.loss != "logistic":
+        if not self._learner.lanes.settings.loss_function.link.probabilities:
             raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
 
     def _target(self, y: Any) -> Target:
@@ -210,7 +212,7 @@ class LinearClassifier(base.MiniBatchClassifier):
     def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
         """Return what makes room for a new class, inside a change, and returns its code."""
         _check(y)
-        learner, signs = self._learner, self.loss != "logistic"
+        learner, signs = self._learner, self._learner.lanes.settings.signed
         new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
         known = len(codes)
         two = known + len(new) <= 2

@@ -13,11 +13,13 @@ from forel.doors.river.frames import columns_of, importances, targets
 from forel.doors.river.learner import Learner
 from forel.learner.certificate import Certificate
 from forel.losses import MarginLoss
+from forel.losses.links import Identity
+from forel.losses.vocabulary import VOCABULARY
 from forel.validation import refuse
 
 __all__ = ["LinearRegressor"]
 
-LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive")
+LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity))
 
 
 class LinearRegressor(base.MiniBatchRegressor):

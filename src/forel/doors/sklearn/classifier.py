@@ -12,16 +12,21 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.doors.sklearn import shared
 from forel.learner.mixture import Mixture
+from forel.losses.links import Probability, Shares, Sign
+from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
 
 __all__ = ["FTRLClassifier"]
 
-LOSSES = ("logistic", "hinge", "squared_hinge", "softmax")
+LOSSES = tuple(n for n, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign | Shares))
+PROBABILITIES = tuple(name for name in LOSSES if VOCABULARY[name].link.probabilities)
 
 
 def _logistic(estimator: Any) -> bool:
-    if estimator.loss not in ("logistic", "softmax"):
-        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss='logistic' or 'softmax'")
+    loss = built_in(estimator.loss)
+    if loss is None or not loss.link.probabilities:
+        known = " or ".join(repr(name) for name in PROBABILITIES)
+        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss={known}")
     return True
 
 
@@ -139,7 +144,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if classes.size < 2:
             raise ValueError(f"y: got the one class {classes.tolist()}, expected at least two classes")
         labels = _encode(y, classes)
-        several = classes.size if classes.size > 2 or self.loss == "softmax" else None
+        loss = built_in(self.loss)
+        several = classes.size if classes.size > 2 or (loss is not None and loss.joint) else None
         model = shared.begin(self, LOSSES, continues, X.shape[1], several)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
@@ -171,7 +177,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = shared.margins(self, X).astype(np.float64)
         # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
         each = np.hstack([-found, found]) if found.shape[1] == 1 else found
-        done = self.loss == "softmax" or (isinstance(self._model, Mixture) and found.shape[1] > 1)
+        done = self._model.joint or (isinstance(self._model, Mixture) and found.shape[1] > 1)
         logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
         return logs
 

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from forel.doors.sklearn import shared
+from forel.losses.links import Exponential, Identity, link_by_name
+from forel.losses.vocabulary import VOCABULARY
 
 __all__ = ["FTRLRegressor"]
 
-MOST = np.float32(88)
-LOSSES = ("squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson")
+LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity | Exponential))
 
 
 class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,9 +111,10 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
-        found: NDArray[Any] = shared.margins(self, X)[:, 0]
-        # Beyond what float32 can hold a mean is as large as it can be.
-        return np.exp(np.minimum(found, MOST)) if self._model.settings.piece == "poisson" else found
+        # The link by its name has the largest margin of float32 as its cap, as in model files.
+        link = link_by_name(self._model.settings.loss_function.link.name)
+        found = shared.margins(self, X)[:, 0]
+        return link(found, found.dtype)
 
     def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
         first: NDArray[Any] = weights[0]

@@ -1,0 +1,100 @@
+"""A function of the user as a margin loss."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forel.losses.labels import Interval, Labels
+from forel.losses.links import Clipping, Identity
+from forel.losses.margin import Array, Constants, Mixing, no_parameter
+from forel.validation import Unsupported
+
+__all__ = ["Custom", "Function"]
+
+Function = Callable[[float, float], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A loss given by a function of one margin and one label that returns value and slope.
+
+    Attributes of the function are used where it has them: ``labels``, ``title`` and ``least``. Otherwise labels are any
+    finite numbers, the title is the function's name, and there is no lower bound.
+
+    Parameters
+    ----------
+    function : convex in the margin, and in the subset of Python that numba compiles; or already compiled by numba
+
+    >>> def half_absolute(margin, label):
+    ...     return 0.5 * abs(margin - label), 0.5 if margin > label else -0.5
+    >>> loss = Custom(half_absolute)
+    >>> loss([0.0, 3.0], 1.0), loss.title
+    (array([0.5, 1. ]), 'half_absolute loss')
+    """
+
+    function: Function
+    smooth: ClassVar[bool] = False
+    link: ClassVar[Identity] = Identity(Clipping())
+    joint: ClassVar[bool] = False
+    mixing: ClassVar[Mixing] = Mixing.CONVEX
+    parameter = staticmethod(no_parameter)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return str(getattr(self._uncompiled, "__name__", "own"))
+
+    @property
+    def twin(self) -> Function:
+        """The function itself, which numba compiles."""
+        return self.function
+
+    @property
+    def labels(self) -> Labels:
+        """The function's ``labels``, or all finite numbers."""
+        labels: Labels = self._attribute("labels", Interval())
+        return labels
+
+    @property
+    def title(self) -> str:
+        """The function's ``title``, or one made of its name."""
+        return str(self._attribute("title", f"{self.name} loss"))
+
+    @property
+    def least(self) -> float:
+        """The function's ``least``, or minus infinity."""
+        return float(self._attribute("least", -math.inf))
+
+    def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the values."""
+        return self._each(margin, y, 0)
+
+    def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
+        """Return the slopes."""
+        return self._each(margin, y, 1)
+
+    def conjugate(self, slope: ArrayLike, y: ArrayLike) -> None:
+        """Return None: the conjugate is not known."""
+
+    def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
+        """Return constants that hold for every convex function."""
+        return Constants(lipschitz=math.inf)
+
+    def expression(self, margin: Any, y: ArrayLike) -> Any:
+        """Refuse: a solver cannot read a Python function."""
+        raise Unsupported(f"{self.name} has no cvxpy expression; use a loss of forel.losses")
+
+    @property
+    def _uncompiled(self) -> Any:
+        return getattr(self.function, "py_func", self.function)
+
+    def _attribute(self, name: str, default: Any) -> Any:
+        return getattr(self.function, name, getattr(self._uncompiled, name, default))
+
+    def _each(self, margin: ArrayLike, y: ArrayLike, which: int) -> Array:
+        function = self._uncompiled
+        return np.asarray(np.vectorize(lambda m, label: function(m, label)[which], otypes=[float])(margin, y))

@@ -1,0 +1,297 @@
+"""Links: the prediction that a margin stands for, and back.
+
+Links compute in float64, or in the dtype given, such as that of a model.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from forel.losses.sigmoid import sigmoid
+from forel.validation import refuse
+
+__all__ = [
+    "Clipping",
+    "Exponential",
+    "Identity",
+    "Largest",
+    "Link",
+    "Normalized",
+    "Probability",
+    "Shares",
+    "Sign",
+    "link_by_name",
+]
+
+LARGEST_MARGIN = 88.0  # e⁸⁸ is within the range of float32, e⁸⁹ is not
+
+
+class Clipping(NamedTuple):
+    """Whether a mixture clips predictions to the smallest and to the largest label seen so far."""
+
+    below: bool = False
+    above: bool = False
+
+
+TO_LABELS = Clipping(below=True, above=True)
+
+
+class Link(Protocol):
+    """A function from margins to predictions."""
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return the predictions of some margins, computed in ``dtype``."""
+        ...
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return margins that give these predictions."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name in model files."""
+        ...
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether predictions are probabilities."""
+        ...
+
+    @property
+    def unitless(self) -> bool:
+        """Whether margins are pure numbers; otherwise they have the unit of the labels."""
+        ...
+
+    @property
+    def clipping(self) -> Clipping:
+        """How a mixture clips predictions."""
+        ...
+
+    @property
+    def one_vs_rest(self) -> "Link":
+        """The link of several classes, each with the margin of a model that learned it against the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The margin itself.
+
+    Parameters
+    ----------
+    clipping : of predictions by a mixture; margins of a loss that is not known to predict labels are not clipped
+
+    >>> Identity()([0.5, -2.0])
+    array([ 0.5, -2. ])
+    """
+
+    clipping: Clipping = TO_LABELS
+    name: ClassVar[str] = "identity"
+    probabilities: ClassVar[bool] = False
+    unitless: ClassVar[bool] = False
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return m."""
+        return np.asarray(margin, dtype)
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return the prediction."""
+        return np.asarray(prediction, np.float64)
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Probability:
+    r"""The probability of the positive class, $1/(1 + e^{-m})$.
+
+    >>> Probability()([0.0, 800.0]), float(Probability().inverse(0.5))
+    (array([0.5, 1. ]), 0.0)
+    """
+
+    name: ClassVar[str] = "probability"
+    probabilities: ClassVar[bool] = True
+    unitless: ClassVar[bool] = True
+    clipping: ClassVar[Clipping] = Clipping()
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return 1/(1 + e⁻ᵐ)."""
+        return np.asarray(sigmoid(np.asarray(margin, dtype)))
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return log p/(1 − p), infinite for 0 and 1."""
+        p = np.asarray(prediction, np.float64)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(p) - np.log1p(-p))
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The probabilities of all classes, scaled to sum to 1."""
+        return Normalized()
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The mean of a count, eᵐ, at most that of a cap.
+
+    Parameters
+    ----------
+    cap : the margin from which on the mean is constant
+
+    >>> Exponential()([0, 1e9], np.float32)
+    array([1.0000000e+00, 1.6516363e+38], dtype=float32)
+    """
+
+    cap: float = LARGEST_MARGIN
+    name: ClassVar[str] = "exponential"
+    probabilities: ClassVar[bool] = False
+    unitless: ClassVar[bool] = True
+    # Small means cost little, and are at least 0 as they are.
+    clipping: ClassVar[Clipping] = Clipping(above=True)
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return eᵐ up to the cap."""
+        return np.asarray(np.exp(np.minimum(np.asarray(margin, dtype), self.cap)))
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return log p, minus infinity for 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.asarray(prediction, np.float64)))
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The class, 1 for positive margins and −1 for others.
+
+    >>> Sign()([-0.5, 3.0])
+    array([-1.,  1.])
+    """
+
+    name: ClassVar[str] = "sign"
+    probabilities: ClassVar[bool] = False
+    unitless: ClassVar[bool] = True
+    clipping: ClassVar[Clipping] = Clipping()
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return 1 or −1."""
+        return np.where(np.greater(margin, 0), 1.0, -1.0)
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return the class as a margin: the smallest one at which a hinge loss is 0."""
+        return np.asarray(prediction, np.float64)
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The class with the largest margin."""
+        return Largest()
+
+
+@dataclass(frozen=True)
+class Shares:
+    r"""The probabilities of several classes, $e^{m_k} / \sum_j e^{m_j}$ over the last axis.
+
+    >>> Shares()([0.0, 0.0])
+    array([0.5, 0.5])
+    """
+
+    name: ClassVar[str] = "softmax"
+    probabilities: ClassVar[bool] = True
+    unitless: ClassVar[bool] = True
+    clipping: ClassVar[Clipping] = Clipping()
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return the probabilities."""
+        m = np.asarray(margin, dtype)
+        weights = np.exp(m - np.max(m, axis=-1, keepdims=True))
+        return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True))
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return log p; all margins may be shifted together."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.asarray(prediction, np.float64)))
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """The probabilities of several classes, each learned against the rest, scaled to sum to 1.
+
+    >>> Normalized()(np.zeros((1, 4)))
+    array([[0.25, 0.25, 0.25, 0.25]])
+    """
+
+    name: ClassVar[str] = "rest"
+    probabilities: ClassVar[bool] = True
+    unitless: ClassVar[bool] = True
+    clipping: ClassVar[Clipping] = Clipping()
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return the probabilities."""
+        from scipy.special import log_expit
+
+        return Shares()(log_expit(np.asarray(margin, dtype)), dtype)
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Return log p/(1 − p) of each class."""
+        return Probability().inverse(prediction)
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The number of the class with the largest margin, over the last axis.
+
+    >>> Largest()([[0.5, -1.0], [0.0, 2.0]])
+    array([0, 1])
+    """
+
+    name: ClassVar[str] = "largest"
+    probabilities: ClassVar[bool] = False
+    unitless: ClassVar[bool] = True
+    clipping: ClassVar[Clipping] = Clipping()
+
+    def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+        """Return the class of each row."""
+        return np.asarray(np.argmax(margin, axis=-1))
+
+    def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
+        """Refuse: the number of classes is not known."""
+        raise refuse("prediction", prediction, "probabilities; a class alone does not determine margins")
+
+    @property
+    def one_vs_rest(self) -> Link:
+        """The same."""
+        return self
+
+
+def link_by_name(name: str) -> Link:
+    """Return a link by its name in model files.
+
+    >>> link_by_name("sign")
+    Sign()
+    """
+    if name not in BY_NAME:
+        raise refuse("link", name, f"one of {', '.join(BY_NAME)}")
+    return BY_NAME[name]
+
+
+LINKS: tuple[Link, ...] = (Identity(), Probability(), Exponential(), Sign(), Shares(), Normalized(), Largest())
+BY_NAME: dict[str, Link] = {link.name: link for link in LINKS}

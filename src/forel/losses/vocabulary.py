@@ -1,0 +1,75 @@
+"""The losses by name, and losses as users give them: names, objects, or functions."""
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+from forel.losses import classification, counts, quantile, regression, softmax
+from forel.losses.custom import Custom
+from forel.losses.margin import MarginLoss
+from forel.validation import refuse
+
+__all__ = ["VOCABULARY", "built_in", "by_name", "resolve"]
+
+
+def _losses(module: ModuleType) -> list[MarginLoss]:
+    """Return the losses that a module defines, in the order of their definition, with default parameters."""
+    kinds: list[Any] = [kind for kind in vars(module).values() if inspect.isclass(kind)]
+    return [kind() for kind in kinds if kind.__module__ == module.__name__]
+
+
+VOCABULARY: dict[str, MarginLoss] = {
+    loss.name: loss for module in (classification, regression, quantile, counts, softmax) for loss in _losses(module)
+}
+KINDS = frozenset(type(loss) for loss in VOCABULARY.values())
+
+
+def by_name(name: str, **parameters: Any) -> MarginLoss:
+    """Return a loss by its name in settings and model files.
+
+    Parameters
+    ----------
+    name : such as "logistic"
+    parameters : of the loss, where they differ from the defaults
+
+    >>> by_name("huber"), by_name("quantile", q=0.9)
+    (Huber(delta=1.0), Quantile(q=0.9))
+
+    Survey: section 1
+    """
+    if name not in VOCABULARY:
+        raise refuse("loss", name, f"one of {', '.join(VOCABULARY)}")
+    known = VOCABULARY[name]
+    make: Any = type(known)
+    found: MarginLoss = make(**parameters) if parameters else known
+    return found
+
+
+def built_in(loss: Any) -> MarginLoss | None:
+    """Return the loss of a name or object of this vocabulary, None for anything else.
+
+    >>> built_in("logistic"), built_in(max)
+    (Logistic(), None)
+    """
+    if isinstance(loss, str):
+        return VOCABULARY.get(loss)
+    return loss if type(loss) in KINDS else None
+
+
+def resolve(loss: Any) -> MarginLoss:
+    """Return a loss given as a name, an object, or a function of margin and label that returns value and slope.
+
+    >>> resolve("logistic")
+    Logistic()
+    """
+    if isinstance(loss, str):
+        return by_name(loss)
+    known = built_in(loss)
+    if known is not None:
+        return known
+    try:
+        inspect.signature(loss).bind(0.0, 1.0)
+    except (TypeError, ValueError):
+        expected = f"one of {', '.join(VOCABULARY)}, a loss, or a function of margin and label"
+        raise refuse("loss", loss, expected) from None
+    return Custom(loss)

@@ -1,0 +1,112 @@
+"""Losses by name, functions as losses, and links."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from catalogue import MARGIN_LOSSES
+from forel import losses
+from forel.learner.kernels import losses as kernels
+from forel.learner.settings import Settings
+from forel.losses import Choice, Classes, Interval, Logistic, Quantile, Softmax, by_name
+from forel.losses.custom import Custom
+from forel.losses.links import BY_NAME, Exponential, Identity, link_by_name
+from forel.losses.vocabulary import VOCABULARY, built_in, resolve
+
+
+def margin_and_label(margin, label):
+    return abs(margin - label), 1.0 if margin > label else -1.0
+
+
+def test_the_vocabulary_is_the_catalogue():
+    assert {type(loss) for loss in VOCABULARY.values()} == {type(loss) for loss in MARGIN_LOSSES}
+    for name, loss in VOCABULARY.items():
+        assert loss.name == name
+        assert getattr(losses, type(loss).__name__) is type(loss)
+        assert loss.joint or callable(getattr(kernels, loss.twin))
+
+
+def test_losses_are_given_as_names_objects_or_functions():
+    assert resolve("quantile") == Quantile(0.5)
+    assert resolve(Quantile(0.9)) == Quantile(0.9)
+    assert resolve(margin_and_label) == Custom(margin_and_label)
+    assert by_name("quantile", q=0.9) == Quantile(0.9)
+    assert built_in(margin_and_label) is None
+    assert Settings(Softmax(3)).loss_function == Softmax(3)
+    for wrong in ("log", 3, None, lambda m: m):
+        with pytest.raises(ValueError, match=r"^loss: got .*, expected one of logistic, hinge"):
+            resolve(wrong)
+
+
+def test_settings_keep_what_was_given_and_resolve_it_once():
+    settings = Settings("huber")
+    assert settings.loss == "huber"
+    assert settings.loss_function is settings.loss_function
+    for again in (pickle.loads(pickle.dumps(settings)), copy.deepcopy(settings)):
+        assert again == settings
+        assert again.loss_function == settings.loss_function
+
+
+def test_a_function_says_more_about_itself_by_attributes():
+    plain = Custom(margin_and_label)
+    assert (plain.title, plain.least, plain.labels) == ("margin_and_label loss", -math.inf, Interval())
+    assert (plain.twin, plain.name, plain.parameter(np.float32)) == (margin_and_label, "margin_and_label", 0.0)
+    assert plain([0.0, 2.0], 1.0).tolist() == [1.0, 1.0]
+    assert plain.slope([0.0, 2.0], 1.0).tolist() == [-1.0, 1.0]
+
+    def told(margin, label):
+        return margin_and_label(margin, label)
+
+    told.labels, told.title, told.least = Choice((-1, 1)), "distance", 0.0
+    known = Settings(told)
+    assert (known.title, known.least, known.signed) == ("distance", 0.0, True)
+
+
+@pytest.mark.parametrize("loss", MARGIN_LOSSES, ids=lambda loss: type(loss).__name__)
+def test_links_are_inverted(loss):
+    margins = np.array([[-3.0, -0.5, 3.5], [0.1, 2.0, -2.1]])  # of sum 0, which softmax leaves open
+    link = loss.link
+    predictions = link(margins)
+    again = link(link.inverse(predictions))
+    np.testing.assert_allclose(again, predictions, rtol=1e-12)
+    assert link_by_name(link.name).name == link.name
+    assert link_by_name(link.one_vs_rest.name) == link.one_vs_rest or isinstance(link, Exponential)
+    if not loss.joint and isinstance(loss.labels, Interval):
+        np.testing.assert_allclose(link.inverse(predictions), margins, rtol=1e-12)
+
+
+def test_links_compute_in_the_type_asked_for():
+    margins = np.array([[-1.0, 2.0]])
+    for name, link in BY_NAME.items():
+        if name not in ("sign", "largest"):
+            assert link(margins, np.float32).dtype == np.float32
+            assert link(margins.astype(np.float32)).dtype == np.float64
+        assert np.array_equal(link(margins.astype(np.int8)), link(margins))
+    assert np.isfinite(Exponential()([1e9], np.float32)).all()
+    assert not any(Identity(Custom.link.clipping).clipping)
+    with pytest.raises(ValueError, match=r"^link: got 'tangent', expected one of identity, "):
+        link_by_name("tangent")
+    with pytest.raises(ValueError, match="expected probabilities"):
+        link_by_name("largest").inverse([1])
+
+
+def test_softmax_takes_the_number_of_classes_from_its_margins():
+    rng = np.random.default_rng(0)
+    margins, labels = rng.normal(size=(5, 4)), rng.integers(0, 4, 5)
+    np.testing.assert_array_equal(Softmax()(margins, labels), Softmax(4)(margins, labels))
+    np.testing.assert_array_equal(Softmax().slope(margins, labels), Softmax(4).slope(margins, labels))
+    assert Softmax().constants(1.0).exp_concavity == 0
+    assert Softmax().labels == Classes()
+    assert Classes().check("label", [0, 7]).tolist() == [0, 7]
+    with pytest.raises(ValueError, match=r"^label: got 0.5, expected a whole number of at least 0$"):
+        Classes().check("label", 0.5)
+
+
+def test_the_exponential_in_float32_ends_at_80():
+    with pytest.raises(ValueError, match=r"^cap: got 100.0, expected at most 80 for a model in float32$"):
+        losses.Poisson(100.0).parameter(np.float32)
+    assert losses.Poisson(100.0).parameter(np.float64) == 100.0
+    assert Logistic().parameter(np.float32) == 0.0

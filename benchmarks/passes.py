@@ -22,7 +22,7 @@ def timed(path, passes, **options):
     ends = []
 
     def each(moment):
-        del ends[moment.turn - 1 :]
+        del ends[moment.pass_number - 1 :]
         ends.append(time.perf_counter())
 
     start = time.perf_counter()
@@ -54,7 +54,7 @@ def main():
             "text again": lambda: text_again(path),
             "cache": lambda: timed(path, PASSES),
             "one pass": lambda: timed(path, 1),
-            "with checkpoints": lambda: timed(path, 1, checkpoint=checkpoint, every=options.rows // 10),
+            "with checkpoints": lambda: timed(path, 1, checkpoint=checkpoint, checkpoint_every=options.rows // 10),
         }
         found = {name: [] for name in runs}
         for _ in range(options.repeats + 1):

@@ -25,7 +25,7 @@ from sklearn.metrics import log_loss
 import forel
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[1].parent / "shared" / "data"))
 SETS = (
@@ -82,7 +82,7 @@ def batch():
     test = concatenate(read(DATA / "a9a.test.svm.gz"))
     learned = concatenate(read(DATA / "a9a.svm.gz"))
     y = test.labels > 0
-    margins = np.concatenate([m for _, m in predictions(trained.stored, DATA / "a9a.test.svm.gz")])
+    margins = np.concatenate([m for _, m in predict_blocks(trained.stored, DATA / "a9a.test.svm.gz")])
     losses = [log_loss(y, 1 / (1 + np.exp(-margins)))]
     X, rows = (block.matrix(1 << 22)[:, :200] for block in (learned, test))
     for C in np.geomspace(0.01, 100, 13):

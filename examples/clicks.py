@@ -42,7 +42,7 @@ def main() -> None:
         serve(folder, trained)
 
 
-def serve(folder: pathlib.Path, trained: "forel.training.train.Trained") -> None:
+def serve(folder: pathlib.Path, trained: "forel.training.trained.Trained") -> None:
     """Load the small file, as a server would, and predict the first rows."""
     stored = forel.load(folder / "serving.forel")
     reader = forel.data.read(folder / "clicks.csv", **stored.extra["reading"])

@@ -13,7 +13,7 @@ import pytest
 import forel
 from forel.data import read
 from forel.learner.settings import Settings
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 
 SETTINGS = Settings(alpha=1.0)
 BITS = 12
@@ -30,7 +30,7 @@ def trained(source=None, form="csv", **reading):
 
 
 def scores(stored, source, form="auto"):
-    return np.concatenate([margins for _, margins in predictions(stored, source, format=form)]).tolist()
+    return np.concatenate([margins for _, margins in predict_blocks(stored, source, format=form)]).tolist()
 
 
 def as_dicts(rows):
@@ -184,10 +184,10 @@ def test_kinds_survive_a_checkpoint(tmp_path):
     for turn in (1, 2):
 
         def stop(moment, turn=turn):
-            if moment.turn == turn and moment.rows > 300:
+            if moment.pass_number == turn and moment.rows > 300:
                 raise Stop
 
-        keeping = {"checkpoint": tmp_path / "m", "every": 1, "resume": True}
+        keeping = {"checkpoint": tmp_path / "m", "checkpoint_every": 1, "resume": True}
         with pytest.raises(Stop):
             forel.train(list(map(str, paths)), progress=stop, **how, **keeping)
         stored = forel.train(list(map(str, paths)), **how, **keeping).stored

@@ -16,7 +16,7 @@ from forel.data.converting import convert
 from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Settings
 from forel.store import load
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 from forel.training.train import train
 from twins import VW_LINES, command, examples, same
 
@@ -135,7 +135,7 @@ def test_the_command_converts_data_and_models(folder, tmp_path):
     stored = load(small)
     assert stored.model.weights.dtype == np.float16
     assert set(stored.model.measured) == {"learner", "serving"}
-    before, after = (np.concatenate([m for _, m in predictions(s, data)]) for s in (load(model), stored))
+    before, after = (np.concatenate([m for _, m in predict_blocks(s, data)]) for s in (load(model), stored))
     assert 0 < np.abs(before - after).max() < 0.01
     for arguments, said in [
         ((folder / "a.vw", "--serving", "-o", small), "not a whole model file"),
@@ -152,5 +152,5 @@ def test_a_model_file_is_an_estimator_as_it_is(folder, tmp_path):
     trained.save(tmp_path / "m.forel")
     estimator = estimator_of(load(tmp_path / "m.forel"))
     X = concatenate(read(folder / "a.vw", bits=16)).matrix(1 << 16)
-    margins = np.concatenate([m for _, m in predictions(trained.stored, folder / "a.vw")])
+    margins = np.concatenate([m for _, m in predict_blocks(trained.stored, folder / "a.vw")])
     assert np.array_equal(estimator.predict(X), (margins > 0).astype(int))

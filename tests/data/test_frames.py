@@ -12,7 +12,7 @@ import pytest
 import forel
 from forel.data import read
 from forel.learner.settings import Settings
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 
 SETTINGS = Settings(alpha=1.0)
 FRAME = pd.DataFrame({"site": ["news", "shop"] * 20, "click": [1, 0] * 20})
@@ -58,8 +58,8 @@ def test_models_do_not_depend_on_an_index():
     other = forel.train(INDICES["numbers"], SETTINGS, label="click", bits=12)
     assert plain.report.loss == other.report.loss
     assert forel.evaluate(plain.stored, INDICES["named"]).report.calibration == pytest.approx(1, abs=0.02)
-    ((_, margins),) = predictions(other.stored, INDICES["strings"].drop(columns="click"))
-    ((_, wanted),) = predictions(plain.stored, pl.from_pandas(FRAME))
+    ((_, margins),) = predict_blocks(other.stored, INDICES["strings"].drop(columns="click"))
+    ((_, wanted),) = predict_blocks(plain.stored, pl.from_pandas(FRAME))
     assert margins.tolist() == wanted.tolist()
 
 
@@ -83,7 +83,7 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
     found = forel.evaluate(stored, source(), **how)
     assert found.report.rows == 40
     assert found.report.weight == 40
-    assert sum(len(block) for block, _ in predictions(stored, source(), **how)) == 40
+    assert sum(len(block) for block, _ in predict_blocks(stored, source(), **how)) == 40
     assert forel.evaluate(stored, WEIGHED).report.weight == 80
     if form != "dicts":
         with pytest.raises(ValueError, match="importance: got 'weight', expected one of the columns"):
@@ -96,12 +96,12 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
 def test_going_on_leaves_the_model_as_it_was():
     for settings in (SETTINGS, Settings(alpha=(0.1, 1.0))):
         stored = forel.train(FRAME, settings, label="click", bits=12, certified=True).stored
-        before = [margins.tolist() for _, margins in predictions(stored, FRAME)]
+        before = [margins.tolist() for _, margins in predict_blocks(stored, FRAME)]
         more = forel.train(FRAME, start=stored)
         again = forel.train(FRAME, start=stored)
         assert stored.model.rounds == 40
         assert more.model.rounds == 80
-        assert [margins.tolist() for _, margins in predictions(stored, FRAME)] == before
+        assert [margins.tolist() for _, margins in predict_blocks(stored, FRAME)] == before
         assert more.report.loss == again.report.loss
         own = forel.train(FRAME, start=stored, copy=False)
         assert own.model is stored.model

@@ -9,7 +9,7 @@ import pytest
 from forel.data import Block, Malformed, Problems, concatenate, read
 from forel.data.cached import Writer, cache_in
 from forel.learner.linear import Settings
-from forel.training.passes import write_cache
+from forel.training.row_cache import write_cache
 from forel.training.train import train
 
 BITS = 6

@@ -84,7 +84,7 @@ def test_type_checkers_see_every_public_name(tmp_path):
     revealed = dict(zip(names, re.findall(r'Revealed type is "(.*)"', shown), strict=True))
     assert not {name: kind for name, kind in revealed.items() if re.fullmatch(r"Any|builtins\.object", kind)}
     assert revealed["train"].startswith("def (source: Any, settings: ")
-    assert revealed["train"].endswith("-> forel.training.train.Trained")
+    assert revealed["train"].endswith("-> forel.training.trained.Trained")
     assert revealed["Linear"].startswith("def (features: ")
     assert revealed["__version__"] in ("str", "builtins.str")
     (error,) = re.findall(r"\d: error: (.*)", shown)

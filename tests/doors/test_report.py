@@ -19,7 +19,7 @@ from forel.data.clicks import write_clicks
 from forel.doors.report import page, write_report
 from forel.doors.report.axes import even, fitting
 from forel.learner.linear import Settings
-from forel.training.history import History, proofs
+from forel.training.history import History, certificate_values
 from forel.training.train import train
 
 EVIL = "<script>alert('&\"')</script>"
@@ -53,7 +53,7 @@ class Tree(HTMLParser):
 
 
 def reported(rows, settings=None, **options):
-    history = History(**({"proof": proofs} if options.get("certified") else {}))
+    history = History(**({"proof": certificate_values} if options.get("certified") else {}))
     trained = train(rows, settings or Settings(), bits=10, block_bytes=500, progress=history, **options)
     history.close()
     return trained, history

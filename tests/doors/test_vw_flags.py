@@ -13,7 +13,7 @@ from forel.data.block import Block
 from forel.data.constant import with_constant
 from forel.doors.cli.app import app
 from forel.learner.kernels import compose, kernel
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 
 
 def rows(count=400, state=7):
@@ -76,7 +76,7 @@ def test_the_constant_is_penalised_and_kept_with_the_model(folder):
     run("train", folder / "zero.vw", "-f", folder / "n", *flags.split(), "--l1", 1000)
     assert not forel.load(folder / "n").model.weights.any()
     # It goes on, predicts and is evaluated with the constant.
-    ((block, margins),) = predictions(stored, str(folder / "zero.vw"))
+    ((block, margins),) = predict_blocks(stored, str(folder / "zero.vw"))
     assert block.indices.size == 400 * 7
     assert margins.any()
     run("train", folder / "zero.vw", "-i", folder / "m", "-f", folder / "m2", *flags.split(), "--l1", 1)

@@ -20,7 +20,7 @@ from forel.learner.mixture import Mixture
 from forel.losses import Quantile
 from forel.store import load, save, serving
 from forel.store.versions import VERSION
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 from forel.training.train import train
 from tests.fuzz.sentences import uncompiled
 
@@ -74,7 +74,7 @@ def training(folder, **more):
     """Train on the same text, under a name and a time that are the same wherever it is."""
     path = pathlib.Path(folder) / "clicks.vw"
     path.write_text(TEXT)
-    with mock.patch("forel.training.train.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
+    with mock.patch("forel.training.passes.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
         return train(path, MIXED, **READING, **more)
 
 
@@ -96,7 +96,7 @@ def write_all(folder):
                 raise Stopped
 
         try:
-            training(scratch, checkpoint=folder / "checkpoint.forel", every=1, progress=stop)
+            training(scratch, checkpoint=folder / "checkpoint.forel", checkpoint_every=1, progress=stop)
         except Stopped:
             return
     raise AssertionError("training ended before it was stopped")
@@ -107,7 +107,7 @@ def found(path):
     stored = load(path)
     model = stored.model
     if path.stem in ("trained", "checkpoint"):
-        margins = [m for _, m in predictions(stored, text())]
+        margins = [m for _, m in predict_blocks(stored, text())]
         return {"margins": np.concatenate(margins).tolist(), "names": sorted(stored.names[k] for k in stored.names)}
     X, _ = rows(8, 100)
     first = {"margins": model.margins(X).tolist()}
@@ -120,8 +120,8 @@ def resumed(folder, checkpoint):
     """Return what the model predicts that training goes on to from a checkpoint."""
     copy = pathlib.Path(folder) / "copy"
     shutil.copy(checkpoint, copy)
-    trained = training(folder, checkpoint=copy, resume=True, every=10**6)
-    return np.concatenate([m for _, m in predictions(trained.stored, text())]).tolist()
+    trained = training(folder, checkpoint=copy, resume=True, checkpoint_every=10**6)
+    return np.concatenate([m for _, m in predict_blocks(trained.stored, text())]).tolist()
 
 
 def text():

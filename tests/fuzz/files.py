@@ -25,8 +25,8 @@ from forel.data.cached import Writer
 from forel.store import load
 from forel.store.files import text_of
 from forel.store.versions import VERSION
-from forel.training.passes import write_cache
-from forel.training.scoring import predictions
+from forel.training.row_cache import write_cache
+from forel.training.scoring import predict_blocks
 from tests.files import make
 from tests.fuzz.command import command
 from tests.fuzz.sentences import uncompiled
@@ -47,7 +47,7 @@ def digest(path):
     stored = load(path)
     if "reading" in stored.extra:
         with make.text() as source:
-            return np.concatenate([m for _, m in predictions(stored, source)]).tolist()
+            return np.concatenate([m for _, m in predict_blocks(stored, source)]).tolist()
     return stored.model.margins(make.rows(8, 100)[0]).tolist()
 
 

@@ -139,7 +139,7 @@ def trained_violations(rng, loss, kind):
         margins = []
 
         def keep(moment, into=margins):
-            if moment.turn == 1:
+            if moment.pass_number == 1:
                 into.extend(moment.margins.tolist())
 
         trained = forel.train(

@@ -357,7 +357,7 @@ def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
         if moment.rows > 1500:
             raise Stop
 
-    options = {"bits": 14, "block_bytes": 20_000, "checkpoint": tmp_path / "c", "every": 500}
+    options = {"bits": 14, "block_bytes": 20_000, "checkpoint": tmp_path / "c", "checkpoint_every": 500}
     forel.train(clicks, bits=14).save(tmp_path / "never")
     with pytest.raises(Stop):
         forel.train(clicks, progress=stop, **options)

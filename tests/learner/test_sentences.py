@@ -13,7 +13,7 @@ from forel.learner.kernels import mixing
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Choice
-from forel.training.progressive import Progressive
+from forel.training.metrics import Metrics
 from forel.training.scoring import evaluate
 from tests.fuzz import oracle, sentences
 
@@ -147,10 +147,10 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path, settings):
         pass
 
     def stop(moment):
-        if (moment.turn, moment.rows) >= (2, 100):
+        if (moment.pass_number, moment.rows) >= (2, 100):
             raise Stop
 
-    saving = {"checkpoint": tmp_path / "m.checkpoint", "every": 50}
+    saving = {"checkpoint": tmp_path / "m.checkpoint", "checkpoint_every": 50}
     with pytest.raises(Stop):
         forel.train(
             str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), progress=stop, **saving, **options
@@ -246,7 +246,7 @@ def test_the_printed_area_is_the_exact_one_to_two_units_of_its_last_digit():
     for scale in (1e-4, 0.01, 1.0, 30.0):
         margins = rng.normal(size=4000) * scale
         labels = (rng.random(4000) < 1 / (1 + np.exp(-margins / scale))).astype(float)
-        seen = Progressive(forel.losses.Logistic())
+        seen = Metrics(forel.losses.Logistic())
         seen.add(margins, labels)
         shown = {name: text for _, name, text in seen.report().lines("log-loss")}["AUC"]
         unit = 10.0 ** -len(shown.partition(".")[2])
@@ -299,9 +299,9 @@ def test_a_loss_is_coded_by_what_it_says_and_not_by_its_name():
 
 def test_reports_are_written_with_the_same_sentence(tmp_path):
     from forel.doors.report import write_report
-    from forel.training.history import History, proofs, shares
+    from forel.training.history import History, certificate_values, mixture_weights
 
-    history = History(proof=proofs, shares=shares)
+    history = History(proof=certificate_values, shares=mixture_weights)
     rows = _rows(np.random.default_rng(9), 200, 2.0)
     trained = forel.train(rows, label="y", bits=8, certified=True, progress=history)
     history.close()

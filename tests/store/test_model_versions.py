@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Linear, Settings
 from forel.store import Unreadable, files, load, save, serving, versions
-from forel.training.scoring import predictions
+from forel.training.scoring import predict_blocks
 from tests.files import make
 from tests.fuzz.sentences import uncompiled
 
@@ -139,7 +139,7 @@ def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
 def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
     save(path, load(path).model, extra={"reading": reading})
     with pytest.raises(ValueError, match=said):
-        list(predictions(load(path), [{"x": 1.0}]))
+        list(predict_blocks(load(path), [{"x": 1.0}]))
 
 
 def test_newer_files_are_refused_with_who_wrote_them(path):

@@ -207,7 +207,7 @@ def test_the_order_of_what_is_kept_does_not_matter(tmp_path):
 
 def test_what_is_no_model_is_refused(tmp_path):
     for thing in (3, GradientLearner(3, Settings())):
-        with pytest.raises(ValueError, match=r"model: got .* expected a forel\.linear\.Linear"):
+        with pytest.raises(ValueError, match=r"model: got .* expected a forel\.learner\.linear\.Linear"):
             save(tmp_path / "m", thing)
 
 

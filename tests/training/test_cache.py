@@ -19,8 +19,9 @@ from forel.data.clicks import write_clicks
 from forel.doors.cli.app import app
 from forel.learner.linear import Settings
 from forel.store import load
-from forel.training.passes import Passes, Unwritten, write_cache
-from forel.training.scoring import predictions
+from forel.training.passes import Passes
+from forel.training.row_cache import CacheWriteError, write_cache
+from forel.training.scoring import predict_blocks
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -91,7 +92,7 @@ def test_models_with_and_without_a_cache_are_the_same(folder, tmp_path, name, mo
         cache = None if k == 1 else tmp_path / "k.cache"
         found[k] = train(folder / name, SETTINGS, cache=cache, **options)
         found[k].save(tmp_path / f"{k}")
-    monkeypatch.setattr("forel.training.passes.Passes._worth", lambda *_: False)
+    monkeypatch.setattr("forel.training.passes.Passes._needs_cache", lambda *_: False)
     found[0] = train(folder / name, SETTINGS, **options)
     found[0].save(tmp_path / "0")
     assert len({(tmp_path / f"{k}").read_bytes() for k in found}) == 1
@@ -212,13 +213,20 @@ def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
     write_cache(source, path, **reading)
     trained = train(path, SETTINGS)
     assert trained.stored.extra == train(source, SETTINGS, **reading).stored.extra
-    margins = [np.concatenate([m for _, m in predictions(trained.stored, s)]) for s in (path, source)]
+    margins = [np.concatenate([m for _, m in predict_blocks(trained.stored, s)]) for s in (path, source)]
     assert margins[0].size == 200
     assert margins[0].tobytes() == margins[1].tobytes()
 
 
 def test_a_run_goes_on_in_the_middle_of_a_cache(folder, tmp_path):
-    options = {"bits": 10, "passes": 3, "holdout": 5, "block_bytes": 20_000, "every": 1, "checkpoint": tmp_path / "p"}
+    options = {
+        "bits": 10,
+        "passes": 3,
+        "holdout": 5,
+        "block_bytes": 20_000,
+        "checkpoint_every": 1,
+        "checkpoint": tmp_path / "p",
+    }
     for source, kept in ((folder / "a.vw", tmp_path / "c"), ([tmp_path / "c", tmp_path / "c"], None)):
         expected = train(source, SETTINGS, **options).model.state.tobytes()
         for after in (3, 9, 20):
@@ -239,12 +247,12 @@ def test_without_room_for_a_cache_every_pass_reads_the_source(folder, tmp_path, 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     expected = train(folder / "a.vw", SETTINGS, passes=2, bits=10).model.state.tobytes()
-    monkeypatch.setattr(f"forel.training.passes.Writer.{when}", fail)
+    monkeypatch.setattr(f"forel.training.row_cache.Writer.{when}", fail)
     path = tmp_path / "c" if kept else None
     with pytest.warns(RuntimeWarning, match=r"could not be written .No space left.*each pass reads the source"):
         again = train(folder / "a.vw", SETTINGS, passes=2, bits=10, cache=path)
     assert again.model.state.tobytes() == expected
-    with pytest.raises(Unwritten, match="a stream cannot be read again without it"):
+    with pytest.raises(CacheWriteError, match="a stream cannot be read again without it"):
         train(io.BytesIO((folder / "a.vw").read_bytes()), SETTINGS, passes=2, bits=10, cache=path)
     with pytest.raises(OSError, match="could not be written"):
         write_cache(folder / "a.vw", tmp_path / "d", bits=10)

@@ -11,7 +11,7 @@ from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.learner.linear import Linear, Rows, Settings
 from forel.losses import Logistic
-from forel.training.history import OFTEN, RARELY, History, proofs
+from forel.training.history import LOSS_SPACING, PROBE_SPACING, History, certificate_values
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -58,16 +58,16 @@ def test_points_come_ever_more_rarely_and_only_of_the_first_pass(file):
     _, history, _ = followed(file, probes={"count": lambda moment: {"rounds": moment.model.rounds}}, passes=4)
     rows = np.array(history.curves["loss"]["average"].rows)
     assert rows[-1] == 3000
-    assert rows.size <= 2 + math.log(rows[-1] / rows[0]) / math.log(OFTEN)
-    assert (rows[1:-1] >= OFTEN * rows[:-2]).all()
+    assert rows.size <= 2 + math.log(rows[-1] / rows[0]) / math.log(LOSS_SPACING)
+    assert (rows[1:-1] >= LOSS_SPACING * rows[:-2]).all()
     counted = history.curves["count"]["rounds"]
     assert counted.rows == counted.values
     assert counted.rows[-1] == 12_000
-    assert len(counted.rows) <= 2 + math.log(12_000 / counted.rows[0]) / math.log(RARELY)
+    assert len(counted.rows) <= 2 + math.log(12_000 / counted.rows[0]) / math.log(PROBE_SPACING)
 
 
 def test_proofs_are_those_of_a_model_of_so_many_rows(file):
-    _, history, _ = followed(file, probes={"proof": proofs}, certified=True)
+    _, history, _ = followed(file, probes={"proof": certificate_values}, certified=True)
     whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
     for k, rows in enumerate(curves["regret"].rows):
@@ -88,7 +88,7 @@ def test_a_bound_that_is_void_is_left_out():
     rows = [{"x": 1.0, "z": k % 2, "y": k % 3 == 0} for k in range(200)]
     found = []
     for radius in (None, 0.01):
-        history = History(proof=proofs)
+        history = History(proof=certificate_values)
         # Weights at the edge of the box: the worst model of their norm is beyond it, where no theorem holds.
         train(rows, Settings(alpha=9.0, radius=radius), label="y", bits=4, certified=True, progress=history)
         history.close()

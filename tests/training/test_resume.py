@@ -68,9 +68,9 @@ def test_stopped_at_every_block_and_resumed_gives_the_same_bytes(folder, tmp_pat
     whole = train(source, SETTINGS, progress=blocks.append, **options)
     expected = bytes_of(whole, tmp_path / "whole")
     for after in range(1, len(blocks), 3):
-        stopped(after, source, SETTINGS, checkpoint=path, every=60, threads=threads, **options)
+        stopped(after, source, SETTINGS, checkpoint=path, checkpoint_every=60, threads=threads, **options)
         seen = []
-        going = {"checkpoint": path, "every": 10**6, "resume": True, "progress": seen.append}
+        going = {"checkpoint": path, "checkpoint_every": 10**6, "resume": True, "progress": seen.append}
         again = train(source, SETTINGS, threads=threads, **going, **options)
         assert not path.exists() or len(seen) < len(blocks)
         assert bytes_of(again, tmp_path / "again") == expected
@@ -86,7 +86,7 @@ def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, l
     options = {"label": label, "bits": 12, "holdout": 5, "passes": 2, "block_bytes": 10_000, "names": True}
     expected = bytes_of(train(folder / name, SETTINGS, **options), tmp_path / "whole")
     for after in (1, 2, 3):
-        stopped(after, folder / name, SETTINGS, checkpoint=path, every=1, **options)
+        stopped(after, folder / name, SETTINGS, checkpoint=path, checkpoint_every=1, **options)
         again = train(folder / name, SETTINGS, checkpoint=path, resume=True, **options)
         assert bytes_of(again, tmp_path / "again") == expected
 
@@ -112,7 +112,7 @@ def test_lines_in_messages_and_counts_stay_right(tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     bad = {20: "1 |a b:x\n", 333: "7 |a b\n", 390: "nonsense\n", 391: "\n"}
     source.write_text("\n\n" + "".join(bad.get(k, f"{k % 2} |a b{k % 7}\n") for k in range(400)))
-    options = {"bits": 8, "block_bytes": 100, "on_error": "skip", "checkpoint": path, "every": 1}
+    options = {"bits": 8, "block_bytes": 100, "on_error": "skip", "checkpoint": path, "checkpoint_every": 1}
     whole = train(source, SETTINGS, **options)
     assert whole.problems.count == 3
     assert "line 23" in whole.problems.messages[0]
@@ -138,7 +138,7 @@ def test_lines_in_messages_and_counts_stay_right(tmp_path):
 def test_how_the_negative_class_is_written_is_remembered(tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     source.write_text("-1 |a b\n" + "1 |a c\n" * 50 + "0 |a d\n")
-    options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "every": 1}
+    options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "checkpoint_every": 1}
     stopped(2, source, SETTINGS, **options)
     with pytest.raises(Malformed, match="the label 0, expected -1 or 1 as before"):
         train(source, SETTINGS, resume=True, **options)
@@ -150,7 +150,7 @@ def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
         return 2 * d * d, 4 * d
 
     path, first = tmp_path / "m.checkpoint", tmp_path / "first"
-    options = {"bits": 10, "block_bytes": 4000, "checkpoint": path, "every": 1}
+    options = {"bits": 10, "block_bytes": 4000, "checkpoint": path, "checkpoint_every": 1}
     for settings in (Settings(steep, alpha=0.01), SETTINGS):
         expected = train(folder / "a.vw", settings, **options).model.state.tobytes()
         stopped(5, folder / "a.vw", settings, **options)
@@ -169,7 +169,7 @@ def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
 def test_other_options_and_other_files_are_sentences(folder, tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     shutil.copy(folder / "a.vw", source)
-    options = {**OPTIONS, "checkpoint": path, "every": 1}
+    options = {**OPTIONS, "checkpoint": path, "checkpoint_every": 1}
     stopped(3, source, SETTINGS, **options)
     for change, said in [
         ({"holdout": 5}, "holdout: got 5, expected 7, as when"),
@@ -196,7 +196,7 @@ def test_other_options_and_other_files_are_sentences(folder, tmp_path):
 
 def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path):
     path = tmp_path / "m.checkpoint"
-    options = {**OPTIONS, "bits": 6, "checkpoint": path, "every": 1}
+    options = {**OPTIONS, "bits": 6, "checkpoint": path, "checkpoint_every": 1}
     stopped(20, folder / "a.vw", SETTINGS, **options)
     assert load(path).model.rounds > 0
     assert load(path).extra["reading"]["bits"] == 6
@@ -211,7 +211,7 @@ def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path
 def test_the_state_of_measures_is_whole(folder, tmp_path):
     path = tmp_path / "m.checkpoint"
     for loss in ("squared", "hinge"):
-        options = {**OPTIONS, "certified": False, "checkpoint": path, "every": 1}
+        options = {**OPTIONS, "certified": False, "checkpoint": path, "checkpoint_every": 1}
         whole = train(folder / "a.vw", Settings(loss), **options)
         stopped(37, folder / "a.vw", Settings(loss), **options)
         again = train(folder / "a.vw", Settings(loss), resume=True, **options)
@@ -220,7 +220,7 @@ def test_the_state_of_measures_is_whole(folder, tmp_path):
 
 def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_the_last_stays(folder, tmp_path, monkeypatch):
     path = tmp_path / "m.checkpoint"
-    stopped(3, folder / "a.vw", SETTINGS, checkpoint=path, every=1, **OPTIONS)
+    stopped(3, folder / "a.vw", SETTINGS, checkpoint=path, checkpoint_every=1, **OPTIONS)
     before = path.read_bytes()
 
     def fail(*_, **__):
@@ -228,7 +228,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_the_last_stays(fol
 
     monkeypatch.setattr("forel.store.files.save_file", fail)
     with pytest.raises(OSError, match=r"No space left on device.; a file that was there is unchanged; make room"):
-        train(folder / "a.vw", SETTINGS, checkpoint=path, every=1, resume=True, **OPTIONS)
+        train(folder / "a.vw", SETTINGS, checkpoint=path, checkpoint_every=1, resume=True, **OPTIONS)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.checkpoint"]
 
@@ -256,7 +256,7 @@ while kills < 20:
     before = path.stat().st_mtime_ns if path.exists() else 0
     child = os.fork()
     if child == 0:
-        train(source, Settings(alpha=0.3), checkpoint=path, every=1, resume=True, **options).save(model)
+        train(source, Settings(alpha=0.3), checkpoint=path, checkpoint_every=1, resume=True, **options).save(model)
         os._exit(0)
     while (path.stat().st_mtime_ns if path.exists() else 0) == before and os.waitid(
         os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT

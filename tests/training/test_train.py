@@ -17,7 +17,7 @@ from forel.data.clicks import clicks, write_clicks
 from forel.doors.sklearn import FTRLClassifier
 from forel.learner.linear import Linear, Rows, Settings
 from forel.store import load
-from forel.training.scoring import evaluate, predictions
+from forel.training.scoring import evaluate, predict_blocks
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -89,7 +89,7 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
     assert seen["loss"] == pytest.approx(evaluate(twin.stored, folder / "a.vw").report.loss)
     lines = command("predict", "-t", "-i", path, "-d", folder / "a.vw", "--link", "identity").stdout.split()
-    margins = np.concatenate([m for _, m in predictions(twin.stored, folder / "a.vw")])
+    margins = np.concatenate([m for _, m in predict_blocks(twin.stored, folder / "a.vw")])
     assert np.allclose(np.array(lines, float), margins, rtol=1e-4, atol=1e-6)
     shown = json.loads(command("inspect", path, "--top", 3, "--json").stdout)
     assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)

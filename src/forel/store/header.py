@@ -11,7 +11,7 @@ from forel.store.files import Unreadable, text_of
 from forel.store.versions import known_fields
 from forel.validation import refuse, whole
 
-__all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings"]
+__all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings", "user_defined_loss"]
 
 
 def count_of(name: str, value: Any, low: int = 0) -> int:
@@ -53,6 +53,12 @@ def pack_settings(settings: Settings) -> dict[str, Any]:
         name = getattr(loss, "__qualname__", type(loss).__qualname__)
         content["loss"] = {"own": f"{getattr(loss, '__module__', '')}.{name}"}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
+
+
+def user_defined_loss(settings: Settings) -> Any:
+    """Return the loss if it is user-defined, so that a file holds only its name; None otherwise."""
+    loss = pack_settings(settings)["loss"]
+    return settings.loss if isinstance(loss, dict) and "own" in loss else None
 
 
 def checked_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Names
+from forel.data import Names, ReadOptions
 from forel.learner.guard import unchanged
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
+from forel.learner.settings import Settings
 from forel.store.files import File, Path, Unreadable, opened, write
-from forel.store.header import count_of, extra_of
+from forel.store.header import count_of, extra_of, unpack_settings
 from forel.store.predicting import Serving, pack_serving, unpack_serving
 from forel.store.trainer import pack, unpack
 from forel.validation import refuse
@@ -32,6 +33,19 @@ class Stored:
     names: Names | None = field(default=None, repr=False)
     estimator: dict[str, Any] | None = field(default=None, repr=False)
     arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the model was trained with."""
+        settings = self.model.settings
+        return unpack_settings(settings) if isinstance(settings, Mapping) else settings
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """The options that data for the model is read with: those of its training."""
+        stored = self.extra.get("reading", {})
+        bits = {"bits": max(1, (self.model.features - 1).bit_length())}
+        return ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
 
 
 def save(

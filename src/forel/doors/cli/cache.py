@@ -64,7 +64,7 @@ def cache(
         from rich.console import Console
 
         from forel.doors.cli.show import print_problems
-        from forel.training.passes import write_cache
+        from forel.training.row_cache import write_cache
 
         if output is not None:
             made = [write_cache(source, output, threads, **reading)]

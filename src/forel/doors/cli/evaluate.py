@@ -41,7 +41,7 @@ def evaluate(
 
         from forel.doors.cli.show import jsonable, print_problems, report_table
         from forel.store import load
-        from forel.training.scoring import evaluate, settings_of
+        from forel.training.scoring import evaluate
 
         stored = load(model)
         reading = reading_options(format=form, label=label, on_error=on_error, line_limit=line_limit)
@@ -50,7 +50,7 @@ def evaluate(
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return
         console = Console()
-        console.print(report_table({"evaluated": found.report}, settings_of(stored).title))
+        console.print(report_table({"evaluated": found.report}, stored.settings.title))
         if found.report.table:
             table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
             for bucket in found.report.table:

@@ -62,7 +62,6 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     from forel.doors.cli.show import mixture_of
     from forel.learner.linear import Linear
     from forel.learner.mixture import Mixture
-    from forel.training.scoring import settings_of
 
     model = stored.model
     mixed, whole = isinstance(model, Mixture), isinstance(model, Linear | Mixture)
@@ -71,7 +70,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
     order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
     names = stored.names
-    settings = settings_of(stored)
+    settings = stored.settings
     said = None
     if whole and model.certified and model.lanes == 1:
         said = model.words()

@@ -12,7 +12,8 @@ import typer
 
 from forel.doors.cli.predict import writing
 from forel.store import save, serving
-from forel.training.train import Moment, Trained
+from forel.training.state import Progress
+from forel.training.trained import Trained
 
 __all__ = ["Kept", "Predictions", "Saved", "rescue_folders", "save_model", "write_all"]
 
@@ -39,7 +40,7 @@ class Predictions:
         self._open = ExitStack()
         self._write = self._open.enter_context(writing(path))
 
-    def __call__(self, moment: Moment) -> None:
+    def __call__(self, moment: Progress) -> None:
         """Write those of a block."""
         if self._problem is not None:
             return

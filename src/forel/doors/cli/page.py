@@ -8,8 +8,8 @@ import typer
 import forel
 from forel.data.options import BLOCK_BYTES
 from forel.doors.cli.progress import size_of
-from forel.training.history import History, proofs, shares
-from forel.training.train import Trained
+from forel.training.history import History, certificate_values, mixture_weights
+from forel.training.trained import Trained
 
 __all__ = ["Page"]
 
@@ -29,7 +29,9 @@ class Page:
 
     def __init__(self, path: str, source: list[str], certified: bool) -> None:
         self.path, self.source = path, source
-        self.history = History(proof=proofs, shares=shares) if certified else History(shares=shares)
+        self.history = (
+            History(proof=certificate_values, shares=mixture_weights) if certified else History(shares=mixture_weights)
+        )
 
     @property
     def block_bytes(self) -> int | None:

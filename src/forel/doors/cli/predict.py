@@ -55,16 +55,16 @@ def predict(
         from forel.data import Problems
         from forel.doors.cli.show import print_problems
         from forel.store import load
-        from forel.training.scoring import predictions, settings_of
+        from forel.training.scoring import predict_blocks
 
         source = source_of(files, data)
         check_files({"--output": output}, [*source, model])
         stored = load(model)
-        turn = link_named(link, settings_of(stored))
+        turn = link_named(link, stored.settings)
         reading = reading_options(format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit)
         with writing(output) as write:
             problems = Problems()
-            for block, margins in predictions(stored, source, threads, problems, **reading):
+            for block, margins in predict_blocks(stored, source, threads, problems, **reading):
                 write(block, turn(margins))
         print_problems(problems, Console(stderr=True))
 

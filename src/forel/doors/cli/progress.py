@@ -11,7 +11,8 @@ from rich.console import Console
 from forel.data.sources import expand
 from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.learner.mixture import Mixture
-from forel.training.train import Moment, Trained
+from forel.training.state import Progress
+from forel.training.trained import Trained
 
 __all__ = ["Reporter", "finish", "size_of"]
 
@@ -51,16 +52,16 @@ class Reporter:
     def __exit__(self, *wrong: Any) -> None:
         self._stack.close()
 
-    def __call__(self, moment: Moment) -> None:
+    def __call__(self, moment: Progress) -> None:
         """Tell how far training is, if it is time to."""
         if self._quiet:
             return
         now = time.perf_counter()
-        if moment.turn != self._turn:
+        if moment.pass_number != self._turn:
             # A run that goes on from a checkpoint did not read the rows before; a later pass began when one ended.
             first = self._turn == 0
             self._before = (moment.rows - len(moment.block), moment.bytes - moment.block.size) if first else (0, 0)
-            self._turn, self._next, self._begun = moment.turn, 1, self._begun if first else self._last
+            self._turn, self._next, self._begun = moment.pass_number, 1, self._begun if first else self._last
         self._last = now
         if self._bar is not None:
             if now - self._looked >= OFTEN:
@@ -73,22 +74,22 @@ class Reporter:
                 self._next *= 2
             print(self._row(moment, now), file=self._console.file, flush=True)
 
-    def _done(self, moment: Moment) -> float:
-        return moment.bytes + (moment.turn - 1) * (self._bytes or 0)
+    def _done(self, moment: Progress) -> float:
+        return moment.bytes + (moment.pass_number - 1) * (self._bytes or 0)
 
-    def _speed(self, moment: Moment, now: float) -> tuple[float, float]:
+    def _speed(self, moment: Progress, now: float) -> tuple[float, float]:
         seconds = max(now - self._begun, 1e-9)
         return (moment.rows - self._before[0]) / seconds, (moment.bytes - self._before[1]) / seconds / 1e6
 
-    def _words(self, moment: Moment, now: float) -> str:
+    def _words(self, moment: Progress, now: float) -> str:
         rows, megabytes = self._speed(moment, now)
-        turn = f"pass {moment.turn}, " if self._passes > 1 else ""
+        turn = f"pass {moment.pass_number}, " if self._passes > 1 else ""
         speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
-        return f"{turn}{moment.rows:,} rows, {speed}, loss {moment.seen.report().loss:.4f}"
+        return f"{turn}{moment.rows:,} rows, {speed}, loss {moment.progressive.report().loss:.4f}"
 
-    def _row(self, moment: Moment, now: float) -> str:
+    def _row(self, moment: Progress, now: float) -> str:
         rows, megabytes = self._speed(moment, now)
-        total, recent = moment.seen.report(), moment.seen.report(recent=True)
+        total, recent = moment.progressive.report(), moment.progressive.report(recent=True)
         features = moment.entries / max(moment.rows, 1)
         cells = f"{total.loss:.6f}", f"{recent.loss:.6f}", moment.rows, f"{features:.1f}", f"{rows:.0f}"
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))

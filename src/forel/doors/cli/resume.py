@@ -29,4 +29,4 @@ def checkpoint_of(
         there = os.path.exists(path)
         said = f"goes on from {path}" if there else f"there is no {path}; begins at the beginning"
         typer.echo(f"forel: {said}", err=True)
-    return {"checkpoint": path, "resume": resume, **({} if every is None else {"every": every})}
+    return {"checkpoint": path, "resume": resume, **({} if every is None else {"checkpoint_every": every})}

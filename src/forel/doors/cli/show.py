@@ -10,7 +10,7 @@ from rich.table import Table
 
 from forel.data import Problems
 from forel.learner.mixture import Mixture
-from forel.training.progressive import Report
+from forel.training.metrics import Report
 
 __all__ = ["jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
 

@@ -233,7 +233,6 @@ def train(
         from forel.doors.cli.resume import checkpoint_of
         from forel.learner.grid import settle
         from forel.store import load
-        from forel.training.scoring import settings_of
         from forel.training.train import train
 
         given: dict[str, Any] = {
@@ -250,7 +249,7 @@ def train(
         chosen = settle(**given, lanes=lanes) if stored is None else None
         if stored is not None:
             # What was said has to be what the model was begun with; what was not said is.
-            chosen = replace(settings_of(stored), **{k: given[k] for k in said}) if said else None
+            chosen = replace(stored.settings, **{k: given[k] for k in said}) if said else None
         page = None if report is None else Page(report, source, certificate)
         reading = reading_options(
             format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore,
@@ -261,7 +260,7 @@ def train(
         with ExitStack() as held:
             out = None
             if predictions is not None:
-                out = Predictions(predictions, link_named(link, chosen if stored is None else settings_of(stored)))
+                out = Predictions(predictions, link_named(link, chosen if stored is None else stored.settings))
                 held.enter_context(out)
             with Reporter(source, passes, quiet or as_json) as progress:
 
@@ -285,4 +284,4 @@ def train(
                 partial(finish, trained, saved.path, certificate, as_json, aside),
                 *(() if page is None else (partial(page.write, trained, aside=as_json or aside),)),
             )
-        trained.done()
+        trained.remove_checkpoint()

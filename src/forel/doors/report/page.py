@@ -14,8 +14,8 @@ from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store.outputs import replacing
 from forel.training.history import History
-from forel.training.progressive import Report
-from forel.training.train import Trained
+from forel.training.metrics import Report
+from forel.training.trained import Trained
 
 __all__ = ["page", "write_report"]
 

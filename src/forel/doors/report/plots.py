@@ -6,7 +6,7 @@ from forel.doors.report.axes import even, fitting
 from forel.doors.report.chart import Marks, chart, legend
 from forel.doors.report.markup import Element, tag
 from forel.training.history import Curve
-from forel.training.progressive import Report
+from forel.training.metrics import Report
 
 __all__ = ["calibration", "floor", "losses", "mixture", "proof", "weights"]
 

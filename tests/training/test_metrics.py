@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from forel.learner.kernels.counting import log_losses
 from forel.losses import Hinge, Logistic, Squared
-from forel.training.progressive import Progressive
+from forel.training.metrics import Metrics
 
 
 def clicks(rows=20_000, scale=1.0, seed=0):
@@ -23,7 +23,7 @@ def clicks(rows=20_000, scale=1.0, seed=0):
 def test_metrics_are_scikit_learns(weighted):
     margins, labels, importance = clicks()
     weight = importance.astype(float) if weighted else np.ones(labels.size)
-    seen = Progressive(Logistic())
+    seen = Metrics(Logistic())
     seen.add(margins, labels, importance if weighted else None)
     found, p = seen.report(), expit(margins.astype(float))
     assert found.loss == pytest.approx(log_loss(labels, p, sample_weight=weight), rel=1e-9)
@@ -43,7 +43,7 @@ def test_margins_beyond_the_histogram_make_the_error_larger_and_never_a_lie():
     margins, labels, _ = clicks(scale=40.0)
     rng = np.random.default_rng(1)
     labels = np.where(rng.random(labels.size) < 0.2, 1 - labels, labels)
-    seen = Progressive(Logistic())
+    seen = Metrics(Logistic())
     seen.add(margins, labels)
     found = seen.report()
     assert found.auc_error > 0.01
@@ -53,7 +53,7 @@ def test_margins_beyond_the_histogram_make_the_error_larger_and_never_a_lie():
 @pytest.mark.parametrize("sizes", [[20_000], [1] * 50, [7, 13, 4096, 3, 1000]])
 def test_how_rows_are_divided_into_blocks_changes_nothing(sizes):
     margins, labels, importance = clicks()
-    whole, parts = Progressive(Logistic()), Progressive(Logistic())
+    whole, parts = Metrics(Logistic()), Metrics(Logistic())
     end = 0
     for size in sizes:
         rows = slice(end, end + size)
@@ -74,7 +74,7 @@ def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
     margins, labels, importance = clicks(500, scale=12.0)
     # Numbers whose products float32 would have to round.
     labels, importance = 2 * labels - 1 if kind == "sign" else labels * np.float32(0.3), importance / np.float32(3)
-    seen = Progressive(loss, kind)
+    seen = Metrics(loss, kind)
     seen.add(margins, labels, importance)
     sums, bins = np.zeros(5), {}
     for m, y, w in zip(margins.astype(float), labels.astype(float), importance.astype(float), strict=True):
@@ -84,7 +84,7 @@ def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
         sums += [1, w, w * lost, w * y, w * p]
         place = min(max(int((m + 16) * 2048), 0), 65535)
         bins[place] = bins.get(place, 0) + np.array([w, w * (1 + y) / 2 if kind == "sign" else w * y, w * p])
-    kept = seen.packed()
+    kept = seen.pack()
     np.testing.assert_array_equal(kept["sums"], sums)
     if kind != "number":
         used = sorted(place for place, held in bins.items() if held.any())
@@ -104,20 +104,20 @@ def test_compiled_log_losses_and_probabilities_are_those_of_the_loss(dtype):
 
 
 def test_signs_are_predicted_by_margins_whatever_the_loss():
-    seen = Progressive(Logistic(), "sign")
+    seen = Metrics(Logistic(), "sign")
     seen.add([2.0, 5.0], [0.0, 1.0])
     assert seen.report().mean_prediction == 3.5
 
 
 def test_what_cannot_be_counted_harms_nothing():
-    seen = Progressive(Logistic())
+    seen = Metrics(Logistic())
     for margins, importance in (([0.0, 1.0], None), ([0.0], [1.0, 1.0, 1.0]), ([[0.0]], None)):
         with pytest.raises(ValueError, match="one number for each of 1 labels"):
             seen.add(margins, [1.0], importance)
     with pytest.raises(ValueError, match="margins: got shape"):
         seen.add([0.0, 1.0, 2.0], [1.0, 0.0])  # which numpy would not compute with either
     with pytest.raises(ValueError, match="loss: got shape"):
-        Progressive(lambda m, y: np.zeros(5)).add([0.0], [1.0])
+        Metrics(lambda m, y: np.zeros(5)).add([0.0], [1.0])
     assert seen.report().rows == 0
     seen.add([math.nan, 1e300, -1e300], [1, 1, 0])
     assert math.isnan(seen.report().loss)
@@ -125,7 +125,7 @@ def test_what_cannot_be_counted_harms_nothing():
 
 def test_recent_is_since_the_last_recent_report():
     margins, labels, _ = clicks(1000)
-    seen, second = Progressive(Logistic()), Progressive(Logistic())
+    seen, second = Metrics(Logistic()), Metrics(Logistic())
     seen.add(margins[:400], labels[:400])
     assert seen.report(recent=True).rows == 400
     seen.add(margins[400:], labels[400:])
@@ -137,17 +137,17 @@ def test_recent_is_since_the_last_recent_report():
 
 
 def test_what_is_not_known_is_none():
-    empty = Progressive(Logistic()).report()
+    empty = Metrics(Logistic()).report()
     assert (empty.rows, empty.auc, empty.calibration, empty.table) == (0, None, None, ())
     assert math.isnan(empty.loss)
-    one = Progressive(Logistic())
+    one = Metrics(Logistic())
     one.add([0.0, 1.0], [0, 0])
     assert (one.report().auc, one.report().entropy, one.report().calibration) == (None, None, None)
-    numbers = Progressive(Squared(), "number")
+    numbers = Metrics(Squared(), "number")
     numbers.add([1.0, 2.0], [1.5, 2.0])
     assert numbers.report().loss == 0.5 * 0.25 / 2
     assert numbers.report().auc is None
-    signs = Progressive(Hinge(), "sign")
+    signs = Metrics(Hinge(), "sign")
     signs.add([1.0, -2.0, 0.5], [1, -1, -1])
     assert signs.report().auc == 1.0
     assert signs.report().entropy is None

@@ -1,0 +1,212 @@
+r"""Streaming metrics of predictions: loss, normalised entropy, AUC and calibration, in constant memory.
+
+Sums are accumulated row by row, so that they do not depend on how rows are divided into blocks. Margins are counted in
+a histogram of 65,536 equal bins over [−16, 16]; the outermost bins also hold all margins beyond. The histogram yields
+the area under the ROC curve and the calibration table. A pair of rows in the same bin counts half in the area, so the
+area is off by at most half the fraction of such pairs. This bound is reported as ``auc_error``, usually about 0.0001,
+and limits the digits that are printed. It is not a standard error: it says nothing about other samples.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forel.losses import MarginLoss
+from forel.losses.margin import Mixing
+
+__all__ = ["CalibrationBin", "Metrics", "Report", "roc_auc"]
+
+BINS, LIMIT = 1 << 16, 16.0
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Rows with similar predictions: their total weight, mean prediction and mean label."""
+
+    weight: float
+    predicted: float
+    actual: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Metrics of a set of rows; each row is weighted by its importance.
+
+    Parameters
+    ----------
+    rows : number of rows, unweighted
+    weight : sum of importances
+    loss : mean loss
+    entropy : mean log-loss divided by that of always predicting the mean label; None without probabilities
+    auc, auc_error : area under the ROC curve, and the largest possible error of it; None without two classes
+    calibration : sum of predictions over sum of labels; None without probabilities
+    mean_label, mean_prediction : weighted means
+    table : calibration by deciles of the prediction; empty without probabilities
+    """
+
+    rows: int
+    weight: float
+    loss: float
+    entropy: float | None
+    auc: float | None
+    auc_error: float | None
+    calibration: float | None
+    mean_label: float
+    mean_prediction: float
+    table: tuple[CalibrationBin, ...] = ()
+
+    def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
+        """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
+        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss_name, f"{self.loss:.6f}")]
+        if self.entropy is not None:
+            lines.append(("entropy", "normalised entropy", f"{self.entropy:.4f}"))
+        if self.auc is not None:
+            lines.append(("auc", "AUC", self._format_auc()))
+        if self.calibration is not None:
+            lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
+        means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
+        return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in means)]
+
+    def _format_auc(self) -> str:
+        """Return the AUC with as many digits, up to four, as ``auc_error`` leaves right to two units."""
+        assert self.auc is not None
+        assert self.auc_error is not None
+        digits = 4
+        while digits > 1 and self.auc_error > 1.5 * 10.0**-digits:
+            digits -= 1
+        return f"{self.auc:.{digits}f}"
+
+
+class Metrics:
+    """Accumulated metrics of predictions, in total and since the last report.
+
+    Parameters
+    ----------
+    loss : a loss of ``forel.losses``, or a function of margins and labels; its ``link``, if it has one, maps margins to
+        predictions
+    kind : "probability" for labels in [0, 1], "sign" for labels −1 and 1, "number" for other labels
+
+    >>> from forel.losses import Logistic
+    >>> metrics = Metrics(Logistic(), "probability")
+    >>> metrics.add([-1.0, 2.0, 0.5, 0.0], [0, 1, 1, 0])
+    >>> total = metrics.report()
+    >>> round(total.loss, 4), round(total.entropy, 4), total.auc, round(total.calibration, 3)
+    (0.4019, 0.5798, 1.0, 1.136)
+    >>> metrics.report(recent=True).rows
+    4
+    >>> metrics.add([1.0], [0])
+    >>> metrics.report(recent=True).rows, metrics.report().rows
+    (1, 5)
+    """
+
+    def __init__(self, loss: MarginLoss | Any, kind: str = "probability") -> None:
+        self.loss, self.kind = loss, kind
+        self.link = getattr(loss, "link", np.asarray) if kind != "sign" else np.asarray
+        self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
+        # Weight, label and prediction of a bin are adjacent in memory: a row updates all three.
+        self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
+        self._last_report = self._sums.copy(), self._bins.copy()
+
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
+        """Add rows."""
+        from forel.learner.kernels.kernel import routine
+
+        m, y = _floats(margins), _floats(labels)
+        w = np.ones(y.size) if importance is None else _floats(importance)
+        _check_lengths(y.size, labels=y, margins=m, importance=w)
+        if self.kind != "sign" and getattr(self.loss, "mixing", None) is Mixing.BAYES:
+            losses, predictions = np.empty((2, y.size))
+            routine("counting", "log_losses")(m, y, losses, predictions)
+        else:
+            losses, predictions = (np.ascontiguousarray(a, np.float64) for a in (self.loss(m, y), self.link(m)))
+            _check_lengths(y.size, loss=losses, link=predictions)  # both may be user-defined
+        positive = (1 + y) / 2 if self.kind == "sign" else y
+        routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
+
+    def pack(self) -> dict[str, Floats]:
+        """Return the totals as arrays; empty bins are left out."""
+        used = np.flatnonzero(self._bins.any(axis=0))
+        return {"sums": self._sums.copy(), "used": used.astype(np.float64), "bins": self._bins[:, used]}
+
+    def unpack(self, arrays: Mapping[str, Floats]) -> None:
+        """Replace the totals by those that :meth:`pack` returned."""
+        self._sums[:] = arrays["sums"]
+        self._bins[:] = 0
+        self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
+        self._last_report = self._sums.copy(), self._bins.copy()
+
+    def report(self, recent: bool = False) -> Report:
+        """Return the metrics of all rows, or of the rows added since the previous ``recent`` report."""
+        sums, bins = self._sums, self._bins
+        if recent:
+            before, self._last_report = self._last_report, (sums.copy(), bins.copy())
+            # Rounding may leave a difference slightly below 0.
+            sums, bins = sums - before[0], np.maximum(bins - before[1], 0)
+        return _report(self.kind, sums, bins)
+
+
+def _floats(values: ArrayLike) -> NDArray[Any]:
+    """Return a contiguous array of float32 if it already has that type, else of float64."""
+    array = np.ascontiguousarray(values)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+def _check_lengths(rows: int, **columns: Floats) -> None:
+    """Raise unless each column has one number per row: compiled code does not check bounds."""
+    for name, column in columns.items():
+        if column.shape != (rows,):
+            raise ValueError(f"{name}: got shape {column.shape}, expected one number for each of {rows} labels")
+
+
+def _report(kind: str, sums: Floats, bins: Floats) -> Report:
+    rows, weight, loss, label, prediction = sums.tolist()
+    mean = (lambda total: total / weight) if weight else (lambda total: math.nan)
+    mean_label = mean(label)
+    probability = kind == "probability" and weight > 0
+    base_entropy = -_xlogx(mean_label) - _xlogx(1 - mean_label) if probability else 0.0
+    auc, auc_error = roc_auc(bins[0] - bins[1], bins[1]) if kind != "number" else (None, None)
+    return Report(
+        rows=int(rows),
+        weight=weight,
+        loss=mean(loss),
+        entropy=mean(loss) / base_entropy if base_entropy > 0 else None,
+        auc=auc,
+        auc_error=auc_error,
+        calibration=prediction / label if probability and label else None,
+        mean_label=mean_label,
+        mean_prediction=mean(prediction),
+        table=_calibration_table(bins) if probability else (),
+    )
+
+
+def roc_auc(negative: Floats, positive: Floats) -> tuple[float | None, float | None]:
+    """Return the area under the ROC curve of a histogram by increasing score, and its largest possible error.
+
+    >>> roc_auc(np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0]))
+    (0.916..., 0.083...)
+    """
+    pairs = float(negative.sum()) * float(positive.sum())
+    if pairs <= 0:
+        return None, None
+    below = np.cumsum(negative) - negative
+    # Not the @ operator, for which BLAS starts threads on arrays of this length.
+    tied = 0.5 * float(np.sum(positive * negative)) / pairs
+    return float(np.sum(positive * below)) / pairs + tied, tied
+
+
+def _calibration_table(bins: Floats, parts: int = 10) -> tuple[CalibrationBin, ...]:
+    weight, label, prediction = bins
+    cumulative = np.cumsum(weight)
+    # The midpoint of a bin decides its part, so that a bin with much of the weight is a part by itself.
+    part = np.minimum(((cumulative - weight / 2) / cumulative[-1] * parts).astype(np.int64), parts - 1)
+    sums = [np.bincount(part, values, parts).tolist() for values in (weight, prediction, label)]
+    return tuple(CalibrationBin(w, p / w, y / w) for w, p, y in zip(*sums, strict=True) if w > 0)
+
+
+def _xlogx(x: float) -> float:
+    return x * math.log(x) if x > 0 else 0.0

@@ -1,0 +1,190 @@
+"""Writing and finding caches of parsed rows: files that later passes read instead of the source."""
+
+import errno
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
+from forel.data.cached import HEAD, Cache, Writer, begins_cache, cache_in
+from forel.data.pipeline import ordered_blocks
+from forel.data.place import prints_of, single_sources
+from forel.store.files import Path, beside
+from forel.store.locks import lock
+from forel.validation import refuse
+
+__all__ = ["CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "is_one_shot", "write_cache"]
+
+
+class CacheWriteError(OSError):
+    """A cache could not be written: the errno, and a message."""
+
+
+def write_cache(source: Any, path: Path, threads: int | None = None, **reading: Any) -> Cache:
+    """Write the parsed blocks of a source to a cache, and return it.
+
+    Parameters
+    ----------
+    source : as in :func:`forel.data.read`
+    path : the file; an existing cache is replaced once the new one is complete
+    threads : number of parser threads
+    reading : arguments of ``read``
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.cache"
+    >>> cache = write_cache([{"x": 1.0}, {"x": 2.0}], path, bits=10)
+    >>> cache.totals["rows"], [block.values.tolist() for block in read(path, bits=10)]
+    (2, [[1.0, 2.0]])
+    """
+    if os.path.exists(path) and not is_cache(path):
+        raise refuse("output", os.fspath(path), "a cache, or the name of a file that is not there")
+    reader = read(source, **{**reading, "constant": False})
+    with ExitStack() as stack:
+        draft, no_problems = CacheDraft(path, reader, stack), Problems()
+        for block in ordered_blocks(reader, threads):
+            draft.add(block, no_problems)
+        return draft.finish(reader.problems, reader.kinds.known)
+
+
+class CacheDraft:
+    """A cache that is being written, under a temporary name or without one.
+
+    Parameters
+    ----------
+    path : the name that it gets when it is complete; None for an anonymous temporary file
+    reader : the reader of the blocks that are written
+    stack : closes the file, and removes the temporary name, at its exit
+    """
+
+    def __init__(self, path: Path | None, reader: Reader, stack: ExitStack) -> None:
+        self._path = None if path is None else os.path.realpath(path)
+        self._problems = Problems("skip")
+        with self._write_errors():
+            if self._path is None:
+                # Unbuffered: a write that failed must not be repeated on closing.
+                self._file: Any = tempfile.TemporaryFile(  # noqa: SIM115
+                    buffering=0, prefix="forel-", dir=_temporary_folder()
+                )
+            else:
+                self._name = beside(self._path)
+                self._file = open(self._name, "x+b", buffering=0)  # noqa: SIM115
+                lock(self._file.fileno())
+                stack.callback(_unlink, self._name)
+            stack.enter_context(self._file)
+            self._writer = Writer(self._file, _fingerprint(reader))
+
+    def add(self, block: Block, problems: Problems) -> "CacheDraft":
+        """Write a block, and copy the problems found since the block before."""
+        self._problems.take(replace(problems, messages=list(problems.messages)))
+        with self._write_errors():
+            self._writer.add(block)
+        return self
+
+    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> Cache:
+        """Complete the file, rename it, and open it for reading."""
+        self._problems.take(replace(problems, messages=list(problems.messages)))
+        with self._write_errors():
+            self._writer.close(self._problems, kinds)
+            if self._path is not None:
+                os.fsync(self._file.fileno())
+                os.replace(self._name, self._path)
+            cache = cache_in(self._file, self._path or "cache")
+        if cache is None:
+            raise CacheWriteError(errno.EIO, "cache: could not be read again")
+        return cache
+
+    def _discard(self) -> None:
+        """Free the disk space at once: the model may need it."""
+        if hasattr(self, "_file"):
+            with suppress(OSError):
+                self._file.close()
+        if self._path is not None:
+            _unlink(self._name)
+
+    @contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._discard()
+            where = f"in {_temporary_folder()}, or where TMPDIR says" if self._path is None else self._path
+            message = f"cache {where}: could not be written ({error.strerror or error})"
+            raise CacheWriteError(error.errno, message) from error
+
+
+def find_cache(path: str, reader: Reader) -> Cache | None:
+    """Return the cache of an earlier run if it has the same options and the files are unchanged; None otherwise."""
+    if not os.path.exists(path):
+        return None
+    if not is_cache(path):
+        raise refuse("cache", path, "a cache, or the name of a file that is not there")
+    try:
+        with open(path, "rb") as file:
+            cache = cache_in(file, path)
+    except Malformed as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        return None
+    expected = _fingerprint(reader)
+    if cache is not None and cache.told == expected and expected["sources"] is not None:
+        if not cache.problems.count or reader.problems.on_error == "skip":
+            return cache
+        return None  # reading the source raises the first problem, with its line
+    reason = "a cache of other files, of what they were before, or read in another way; it is made again"
+    warnings.warn(f"{path}: {reason}", RuntimeWarning, stacklevel=2)
+    return None
+
+
+def cached_options(source: Any) -> ReadOptions | None:
+    """Return the options that a source of caches was written with; None for other sources.
+
+    A model trained on a cache stores them, to read files in the original format.
+    """
+    paths = [] if is_one_shot(source) else single_sources(source)
+    if not paths or not all(is_cache(path) for path in paths):
+        return None
+    with open(paths[0], "rb") as file:
+        cache = cache_in(file, os.fspath(paths[0]))
+    if cache is None:
+        return None
+    return ReadOptions.from_json({**cache.told["options"], "format": None, "kinds": cache.kinds}, owner=cache.file)
+
+
+def is_cache(path: Any) -> bool:
+    """Return whether a source is a file that begins as a cache does; it may be incomplete."""
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return begins_cache(file.read(HEAD))
+
+
+def is_one_shot(source: Any) -> bool:
+    """Return whether a source is a stream, which can be read only once.
+
+    >>> is_one_shot(["-"]), is_one_shot([{"x": 1.0}])
+    (True, False)
+    """
+    if isinstance(source, Iterator) or hasattr(source, "read"):
+        return True
+    return any(
+        not os.path.isfile(one) if isinstance(one, str) else hasattr(one, "read") for one in single_sources(source)
+    )
+
+
+def _fingerprint(reader: Reader) -> dict[str, Any]:
+    return {"options": reader.options.meaning, "sources": prints_of(reader.source)}
+
+
+def _temporary_folder() -> str:
+    """Return the folder of large temporary files: not /tmp, which is often in memory, unless TMPDIR is set."""
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK):
+        return "/var/tmp"
+    return tempfile.gettempdir()
+
+
+def _unlink(name: str) -> None:
+    with suppress(OSError):
+        os.unlink(name)

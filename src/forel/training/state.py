@@ -1,0 +1,90 @@
+"""The state of a training run beside the model, and the progress that callbacks receive."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from forel.data import Block, Names, Place, Problems
+from forel.data.kinds import Kinds
+from forel.data.place import BEGINNING
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.training.metrics import Metrics
+
+__all__ = ["Progress", "TrainingState"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a training run, passed to the ``progress`` callback after each block.
+
+    Parameters
+    ----------
+    pass_number : the current pass, from 1
+    rows, entries, bytes : rows, features and bytes of text read in this pass
+    progressive, holdout : metrics of the rows learned from, and of the rows held out, in this pass
+    block, margins : the last block, and the margins of its rows before they were learned from
+    model : the model after the block
+    """
+
+    pass_number: int
+    rows: int
+    entries: int
+    bytes: int
+    progressive: Metrics
+    holdout: Metrics
+    block: Block = field(repr=False)
+    margins: NDArray[Any] = field(repr=False)
+    model: Linear | Mixture = field(repr=False)
+
+
+@dataclass
+class TrainingState:
+    """Everything but the model that changes during training; a checkpoint holds both.
+
+    Parameters
+    ----------
+    progressive, holdout : metrics of the rows learned from, and of the rows held out, in this pass
+    problems, names : malformed examples, and names of features, found in the first pass
+    pass_number : the current pass, from 1
+    rows, entries, bytes : rows, features and bytes of text read in this pass
+    negative_label : label of the negative class in this pass, −1 or 0; None before the first one
+    place : place in the source after the last block
+    first_pass : rows and entries of the first pass, once it has ended
+    finished : metrics of the rows learned from in each earlier pass
+    seconds : time spent so far
+    certificate : summary of the certificate of the first pass, once it has ended
+    kinds : kinds of columns found so far
+    """
+
+    progressive: Metrics
+    holdout: Metrics
+    problems: Problems
+    names: Names | None = None
+    pass_number: int = 1
+    rows: int = 0
+    entries: int = 0
+    bytes: int = 0
+    negative_label: float | None = None
+    place: Place | None = BEGINNING
+    first_pass: tuple[int, int] = (0, 0)
+    finished: list[Metrics] = field(default_factory=list)
+    seconds: float = 0.0
+    certificate: str | None = None
+    kinds: Kinds = field(default_factory=Kinds)
+
+    @property
+    def metrics(self) -> list[Metrics]:
+        """The metrics of all passes: finished ones, then the current rows learned from and held out."""
+        return [*self.finished, self.progressive, self.holdout]
+
+    def next_pass(self, new_metrics: Callable[[], Metrics]) -> None:
+        """End this pass and start the next one."""
+        if self.pass_number == 1:
+            self.first_pass = self.rows, self.entries
+        self.finished.append(self.progressive)
+        self.progressive, self.holdout = new_metrics(), new_metrics()
+        self.pass_number, self.rows, self.entries, self.bytes = self.pass_number + 1, 0, 0, 0
+        self.negative_label, self.place = None, BEGINNING

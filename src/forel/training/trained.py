@@ -1,0 +1,84 @@
+"""The result of training: a model, and what is known of its predictions."""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from forel.data import Names, Problems
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.store import Stored, save
+from forel.store.files import Path
+from forel.training.checkpoint import remove_checkpoint
+from forel.training.metrics import Report
+
+__all__ = ["Trained"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model, and the metrics of its training.
+
+    Parameters
+    ----------
+    model : the learner, which can continue to learn
+    report : metrics of the first pass; each row is predicted before it is learned from
+    holdout : metrics of the rows held out, in the last pass; None if no rows are
+    passes : metrics of the rows learned from in each pass; from the second on, the model has learned them before
+    rows, entries : rows and features of the first pass, including rows held out
+    seconds : time from the first byte to the last row
+    problems : malformed examples
+    certificate : summary of the certificate of the rows of ``report``, against all fixed models of at most the learned
+        model's norm; None without a certificate
+    names : names of features by slot; None if they were not kept
+    reading : read options to store with the model
+    checkpoint : the checkpoint of the run; None without one
+    others : extra content of the model that training started from
+    """
+
+    model: Linear | Mixture
+    report: Report
+    holdout: Report | None
+    passes: tuple[Report, ...]
+    rows: int
+    entries: int
+    seconds: float
+    problems: Problems
+    certificate: str | None = None
+    names: Names | None = field(default=None, repr=False)
+    reading: dict[str, Any] = field(default_factory=dict, repr=False)
+    checkpoint: Path | None = field(default=None, repr=False)
+    others: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def stored(self) -> Stored:
+        """The model as :func:`forel.load` would return it."""
+        return Stored(self.model, self.extra, self.names)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Content stored with the model: read options, metrics, and content of the model that training started from."""
+        reports = {"report": self.report, "holdout": self.holdout}
+        return {
+            **self.others,
+            "reading": self.reading,
+            **{name: None if report is None else _json(report) for name, report in reports.items()},
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file, with its read options and names, and remove the checkpoint."""
+        save(path, self.model, self.extra, self.names)
+        self.remove_checkpoint()
+
+    def best(self) -> "Trained":
+        """Return the same result with the best setting's model alone; itself if there is one setting only."""
+        return replace(self, model=self.model.only()) if isinstance(self.model, Mixture) else self
+
+    def remove_checkpoint(self) -> None:
+        """Remove the checkpoint of the run, once the model is saved elsewhere."""
+        if self.checkpoint is not None:
+            remove_checkpoint(self.checkpoint)
+
+
+def _json(report: Report) -> dict[str, Any]:
+    """Return the metrics of a report without its table; JSON has no NaN."""
+    return {name: value for name, value in asdict(report).items() if name != "table" and value == value}

@@ -1,7 +1,8 @@
-"""Reading text in blocks: megabytes a second of VW text and svmlight, beside scikit-learn's load_svmlight_file.
+"""Throughput of reading text in blocks.
 
-Two files of click-like lines, 39 features each, are written to a temporary folder, read once to warm caches, and then
-read in turns. Reading includes opening the file; nothing is kept but the number of examples.
+Peer: scikit-learn's ``load_svmlight_file``, which also keeps the matrix.
+Input: VW text and svmlight files of click-like lines, 39 features each, in a temporary folder; opening is timed.
+Output: medians in turns, MB/s, and the ratio for svmlight.
 """
 
 import argparse
@@ -12,15 +13,15 @@ import tempfile
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
+from timing import medians, without_preparation
 
 from forel.data import read
-from learner import medians
 
 PER_ROW, FEATURES = 39, 1 << 22
 
 
 def write(folder, rows, seed=0):
-    """Write the two files: every third feature of the VW file has a value, all of the svmlight file have."""
+    """Write both files, and the VW file gzipped: every third VW feature and all svmlight features have a value."""
     rng = np.random.default_rng(seed)
     vw, svmlight = folder / "clicks.vw", folder / "clicks.svm"
     with vw.open("w") as one, svmlight.open("w") as two:
@@ -39,7 +40,7 @@ def write(folder, rows, seed=0):
 
 
 def count(path, **options):
-    """Read a file to its end; return how many examples it has."""
+    """Number of examples in a file, read to its end."""
     return sum(len(block) for block in read(path, **options))
 
 
@@ -60,11 +61,9 @@ def main():
             "forel, svmlight": (svmlight, lambda: count(svmlight)),
             "scikit-learn load_svmlight_file": (svmlight, lambda: load_svmlight_file(str(svmlight), dtype=np.float32)),
         }
-        for _, run in runs.values():  # compile, or load what was compiled
+        for _, run in runs.values():  # compile the parsers and read the files into memory
             run()
-        found = medians(
-            {name: (lambda run=run: run, lambda run: run()) for name, (_, run) in runs.items()}, options.repeats
-        )
+        found = medians({name: without_preparation(run) for name, (_, run) in runs.items()}, options.repeats)
     print(f"\n{options.rows:,} rows, medians of {options.repeats} in turns\n")
     for name, (path, _) in runs.items():
         print(f"{name:34} {sizes[path]:7.1f} MB {found[name]:7.3f} s {sizes[path] / found[name]:7.0f} MB/s")

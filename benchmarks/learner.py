@@ -1,8 +1,10 @@
-"""The fast learner on click-like rows in memory: against its peers, in lanes, certified, and the cost of memory itself.
+"""The fast learner on rows in memory: one lane, many lanes, certified, and through the scikit-learn estimator.
 
-500,000 rows of 39 features, log-uniform popularity, some 1.6 million distinct features. Every model starts from nothing
-in every repeat; all sides are timed in turns, and what a side needs before the first row, its own table of the data and
-its memory, is made outside the clock. Peers that are not installed are left out: ``pip install datatable``.
+Peers: scikit-learn's ``SGDClassifier``, datatable's ``Ftrl`` if installed, and a loop that only loads and stores the
+same coordinates, a lower bound on the time.
+Input: 500,000 click-like rows of 39 features with log-uniform popularity, about 1.6 million distinct features. Every
+repeat starts from an empty model; conversion of the data and allocation are not timed.
+Output: medians in turns, and medians of the ratios within a turn to one lane and to ``partial_fit``.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
+from timing import median_ratio, medians, time_in_turns
 
 from forel.doors.sklearn import FTRLClassifier
 from forel.learner.kernels.prefetch import prefetch
@@ -27,7 +30,7 @@ AHEAD = np.uint64(48)
 
 
 def clicks(rows, seed=0):
-    """Return the features of each row, the same as CSR rows, and labels of a logistic model with sparse truth."""
+    """Feature indices of each row, the same as a CSR matrix, and labels of a logistic model with sparse weights."""
     rng = np.random.default_rng(seed)
     popular = (POPULAR ** rng.random(rows * PER_ROW)).astype(np.uint64)
     indices = ((popular * np.uint64(2654435761)) % np.uint64(FEATURES)).astype(np.int32).reshape(rows, PER_ROW)
@@ -42,7 +45,7 @@ def clicks(rows, seed=0):
 
 @njit(nogil=True, error_model="numpy")
 def touch(indptr, indices, zn):
-    """Load and store the same coordinates in the same order, twice a row, and nothing else: the floor."""
+    """Load and store the same coordinates in the same order, twice per row: a lower bound on the time."""
     rows = indptr.shape[0] - 1
     end = np.uint64(indptr[rows]) - np.uint64(1)
     for r in range(rows):
@@ -55,30 +58,8 @@ def touch(indptr, indices, zn):
                 zn[q + np.uint64(1)] += np.float32(1)
 
 
-def turns(runs, repeats):
-    """Return the seconds of each run, all of them in turns; a run is (prepare, timed)."""
-    seconds = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, (prepare, timed) in runs.items():
-            ready = prepare()
-            start = time.perf_counter()
-            timed(ready)
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-def medians(runs, repeats):
-    """Return the median seconds of each run, all of them in turns."""
-    return {name: statistics.median(kept) for name, kept in turns(runs, repeats).items()}
-
-
-def ratio(seconds, base):
-    """Return the median of the ratios of each turn: what slows the machine for a while slows both sides."""
-    return statistics.median(mine / theirs for mine, theirs in zip(seconds, base, strict=True))
-
-
 def learner(X, y, settings, certified=False):
-    """Return a run of ours: the same memory again, as empty as new."""
+    """Run of ``Linear.learn`` on reused memory, cleared before each repeat."""
     model = Linear(FEATURES, settings, certified=certified)
 
     def prepare():
@@ -90,12 +71,12 @@ def learner(X, y, settings, certified=False):
 
 
 def estimator(X, y):
-    """Return a run of the estimator, which makes its memory inside the clock."""
+    """Run of the first call of ``partial_fit``, which allocates the model."""
     return lambda: FTRLClassifier(alpha=0.1, l1=1.0), lambda m: m.partial_fit(X, y, classes=[0, 1])
 
 
-def going_on(X, y, certified=False):
-    """Return a run of an estimator that has its memory, as in all calls but the first; it is emptied before."""
+def later_call(X, y, certified=False):
+    """Run of a later call of ``partial_fit``, on reused memory that is cleared before each repeat."""
     model = FTRLClassifier(alpha=0.1, l1=1.0, certified=certified).partial_fit(X[:1000], y[:1000], classes=[0, 1])
 
     def prepare():
@@ -107,7 +88,7 @@ def going_on(X, y, certified=False):
 
 
 def scikit(X, y):
-    """Return a run of scikit-learn, which takes float64 values."""
+    """Run of scikit-learn, which needs float64 values."""
     wide = sparse.csr_matrix((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
     return (
         lambda: SGDClassifier(loss="log_loss", penalty="l1", alpha=1e-6),
@@ -116,7 +97,7 @@ def scikit(X, y):
 
 
 def datatable(indices, y, threads):
-    """Return a run of datatable's Ftrl on a frame of 39 columns, or nothing where it is not installed."""
+    """Run of datatable's Ftrl on a frame of 39 columns, or None if it is not installed."""
     try:
         dt = importlib.import_module("datatable")
         models = importlib.import_module("datatable.models")
@@ -132,7 +113,7 @@ def datatable(indices, y, threads):
 
 
 def start():
-    """Return the seconds that a new process takes to its first learned row, kernels compiled before, and to import."""
+    """Seconds of a new process to import the learner, and to learn its first rows with compiled kernels."""
     code = "import numpy as np\nfrom forel.learner.linear import Linear, Settings\n"
     first = "m = Linear(3, Settings())\nm.learn(np.eye(3), [1, 0, 1])\n"
     found = []
@@ -161,8 +142,8 @@ def main():
         "forel, certified": learner(X, y, one, certified=True),
         "forel, scale-free": learner(X, y, Settings(alpha=0.1, l1=1.0, rate="scale_free")),
         "forel, FTRLClassifier.partial_fit, first call": estimator(X, y),
-        "forel, FTRLClassifier.partial_fit": going_on(X, y),
-        "forel, FTRLClassifier.partial_fit, certified": going_on(X, y, certified=True),
+        "forel, FTRLClassifier.partial_fit": later_call(X, y),
+        "forel, FTRLClassifier.partial_fit, certified": later_call(X, y, certified=True),
         "scikit-learn SGDClassifier.partial_fit, L1": scikit(X, y),
         "datatable Ftrl.fit, one thread": datatable(indices, y, 1),
         "datatable Ftrl.fit, two threads": datatable(indices, y, 2),
@@ -173,19 +154,23 @@ def main():
         },
     }
     runs = {name: run for name, run in runs.items() if run is not None}
-    medians(runs, 1)  # compile, or load what was compiled, and touch the memory
-    found = turns(runs, options.repeats)
+    medians(runs, 1)  # compile the kernels and touch the memory
+    found = time_in_turns(runs, options.repeats)
     for name, seconds in found.items():
-        lane, door = (ratio(seconds, found[f"forel, {base}"]) for base in ("one lane", "FTRLClassifier.partial_fit"))
-        print(f"{name:46} {statistics.median(seconds):7.3f} s {lane:6.2f} times one lane {door:6.2f} times partial_fit")
-    print("\ngrowth with the number of rows, one lane:")
+        lane, fitted = (
+            median_ratio(seconds, found[f"forel, {base}"]) for base in ("one lane", "FTRLClassifier.partial_fit")
+        )
+        print(
+            f"{name:46} {statistics.median(seconds):7.3f} s {lane:6.2f} times one lane {fitted:6.2f} times partial_fit"
+        )
+    print("\nscaling with the number of rows, one lane:")
     for part in (8, 4, 2, 1):
         rows = options.rows // part
         piece = X[:rows]
         seconds = medians({"": learner(piece, y[:rows], one)}, options.repeats)[""]
-        print(f"{rows:9,} rows {seconds:7.3f} s   {1e9 * seconds / piece.nnz:6.1f} ns a non-zero")
+        print(f"{rows:9,} rows {seconds:7.3f} s   {1e9 * seconds / piece.nnz:6.1f} ns per non-zero")
     imported, learned = start()
-    print(f"\na new process: {imported:.2f} s to import, {learned - imported:.2f} s more to the first rows learned")
+    print(f"\na new process: {imported:.2f} s to import, {learned - imported:.2f} s more to learn its first rows")
 
 
 if __name__ == "__main__":

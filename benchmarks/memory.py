@@ -1,8 +1,9 @@
-"""Peak memory of whole processes, from a VW file to a model: it does not grow with the rows. Beside Vowpal Wabbit.
+"""Peak memory of whole training processes, which does not grow with the number of rows.
 
-Files of click-like rows are written to a temporary folder, 350 MB for a million rows. A process's peak is what the
-system says of it when it has ended. New categories go on coming, and the file of a model has every slot that was seen,
-so that putting it together takes a little more room, until all 2^22 slots were seen.
+Peer: Vowpal Wabbit ``--ftrl`` with the same settings, if its Python package is installed.
+Input: VW files of 1,000,000 and 4,000,000 click-like rows in a temporary folder, 350 MB per million rows.
+Output: the peak resident memory of each process, as reported by the system. A model file has every slot seen so far, so
+writing it takes more memory with more rows, until all 2^22 slots have been seen.
 """
 
 import argparse
@@ -20,20 +21,20 @@ from forel.data.clicks import write_clicks
 
 
 def without_model(line):
-    """Return a command that learns, and writes nothing."""
+    """Remove ``--model`` from a command."""
     place = line.index("--model")
     return line[:place] + line[place + 2 :]
 
 
 def peak(line):
-    """Return the most memory that a process held, in MB."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=said)
+    """Peak resident memory of a process in MB."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=errors)
         _, status, usage = os.wait4(process.pid, 0)
         if status:
-            said.seek(0)
-            sys.exit(f"{' '.join(line)}: {said.read().decode()}")
-    process.returncode = 0  # it was waited for here
+            errors.seek(0)
+            sys.exit(f"{' '.join(line)}: {errors.read().decode()}")
+    process.returncode = 0  # wait4 has collected it
     return usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
@@ -43,7 +44,7 @@ def main():
     options = parser.parse_args()
     peer = importlib.util.find_spec("vowpalwabbit") is not None
     if not peer:
-        print("Vowpal Wabbit is not there (pip install vowpalwabbit), and not compared with")
+        print("Vowpal Wabbit is not installed (pip install vowpalwabbit): no comparison")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         whole, part = folder / "whole.vw", folder / "part.vw"

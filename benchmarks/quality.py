@@ -1,9 +1,10 @@
-"""No tuning: progressive log-loss of ``forel train`` with no options, beside Vowpal Wabbit's default, coin and FTRL.
+"""Progressive log-loss of ``forel train`` without options, a measure of quality rather than speed.
 
-Eight real sets, the same lines in the same order, and two generated streams. Vowpal Wabbit's --ftrl is also run with
-seven alphas, of which the best one after the fact counts. The grid of settings was chosen on the sets marked "chosen";
-the others had no say. At last one pass over a9a against scikit-learn's batch logistic regression at its best C, on
-a9a's test rows. Sets that are not there are left out, and Vowpal Wabbit where it is not installed.
+Peers: Vowpal Wabbit's default, ``--coin``, ``--ftrl``, and ``--ftrl`` with the best of seven alphas in hindsight, if
+its Python package is installed; scikit-learn's batch logistic regression at its best C on the test rows of a9a.
+Input: eight real data sets from ``FOREL_DATA`` (missing ones are skipped) and two generated streams, the same lines in
+the same order for all. The default grid was chosen on the sets marked "chosen" only.
+Output: a Markdown table of average losses and relative differences.
 """
 
 import argparse
@@ -38,7 +39,7 @@ PEER = "import sys\nfrom vowpalwabbit import Workspace\nWorkspace(sys.argv[1]).f
 
 
 def lines(name):
-    """Yield a set's examples as lines of VW text."""
+    """Examples of a data set as lines of VW text."""
     if name.startswith("clicks"):
         stream = io.BytesIO()
         write_clicks(stream, int(re.sub(r"\D", "", name)), seed=1)
@@ -58,14 +59,14 @@ def lines(name):
 
 
 def vw(path, options):
-    """Return Vowpal Wabbit's average progressive loss."""
+    """Average progressive loss of Vowpal Wabbit."""
     words = f"-d {path} --loss_function logistic -b 22 --holdout_off --no_stdin {options}"
     done = subprocess.run([sys.executable, "-c", PEER, words], capture_output=True, text=True, check=True)
     return float(re.search(r"average loss = ([\d.]+)", done.stderr)[1])
 
 
 def one(name, folder, peers):
-    """Return forel's loss, its best setting's, its name, and the peers' losses on one set."""
+    """Loss of forel, loss and name of its best setting, and the losses of the peers on one data set."""
     path = folder / "set.vw"
     path.write_text("".join(lines(name)))
     trained = forel.train(path)
@@ -77,7 +78,7 @@ def one(name, folder, peers):
 
 
 def batch():
-    """Return log-losses on a9a's test rows: of one pass, and of batch logistic regression at the best C."""
+    """Log-losses on the test rows of a9a: after one pass, and of batch logistic regression at the best C."""
     trained = forel.train(DATA / "a9a.svm.gz")
     test = concatenate(read(DATA / "a9a.test.svm.gz"))
     learned = concatenate(read(DATA / "a9a.svm.gz"))
@@ -113,10 +114,12 @@ def main():
                 wins += loss <= least
                 behind.append(loss / least - 1)
     if behind:
-        print(f"\nAt or below the best of the four on {wins} of {len(behind)} real sets; at most {max(behind):+.2%}.")
+        print(
+            f"\nAt or below the best of the four on {wins} of {len(behind)} real data sets; at most {max(behind):+.2%}."
+        )
     if "a9a" in names:
         ours, theirs = batch()
-        print(f"a9a's test rows: one pass {ours:.5f}, batch at its best C {theirs:.5f}, {ours / theirs - 1:+.2%}.")
+        print(f"test rows of a9a: one pass {ours:.5f}, batch at its best C {theirs:.5f}, {ours / theirs - 1:+.2%}.")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""The river door against river's own FTRL-Proximal: the same dicts, a row at a time, then frames.
+"""The river interface: one dict at a time, then frames.
 
-Rows of 39 features with the value 1.0 and names like "f12345", log-uniform popularity; every name is a string of its
-own in every row, as a reader of files makes them. Models are new in every repeat; all sides are timed in turns.
+Peer: river's ``LogisticRegression`` with ``FTRLProximal`` and the same parameters.
+Input: 3,000 dicts of 39 names like "f12345" with value 1.0 and log-uniform popularity; every row has its own string
+objects, as a file reader creates them. Every repeat starts from a new model.
+Output: medians per row in turns, and river's time over forel's.
 """
 
 import argparse
-import statistics
-import time
 
 import numpy as np
 import pandas as pd
 from river import linear_model, optim
+from timing import medians
 
 from forel.doors.river import LinearClassifier
 
@@ -18,7 +19,7 @@ PER_ROW = 39
 
 
 def clicks(rows, features, seed=0):
-    """Return dicts of 39 different names each, and labels of a logistic model with sparse truth."""
+    """Dicts of 39 distinct names each, and labels of a logistic model with sparse weights."""
     rng = np.random.default_rng(seed)
     truth = np.where(rng.random(features) < 0.1, rng.normal(size=features), 0)
     found, labels = [], []
@@ -33,14 +34,14 @@ def clicks(rows, features, seed=0):
     return found, labels
 
 
-PARAMETERS = {"alpha": 0.05, "beta": 1.0, "l1": 0.0, "l2": 1.0}  # river's defaults, on both sides
+PARAMETERS = {"alpha": 0.05, "beta": 1.0, "l1": 0.0, "l2": 1.0}  # river's defaults, for both
 
 
 def river_model():
     return linear_model.LogisticRegression(optimizer=optim.FTRLProximal(**PARAMETERS))
 
 
-def mine(**options):
+def forel_model(**options):
     return LinearClassifier(**PARAMETERS, **options)
 
 
@@ -60,24 +61,12 @@ def both(model, rows, labels):
         model.learn_one(x, y)
 
 
-def medians(runs, repeats):
-    """Return the median seconds of each run, all of them in turns; what a run needs is made outside the clock."""
-    seconds = {name: [] for name in runs}
-    for _ in range(repeats):
-        for name, (prepare, run) in runs.items():
-            given = prepare()
-            start = time.perf_counter()
-            run(given)
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(kept) for name, kept in seconds.items()}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=3_000)
     parser.add_argument("--features", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--l1", type=float, default=0.0, help="where it is large, river has little to update")
+    parser.add_argument("--l1", type=float, default=0.0, help="a large value leaves river little to update")
     options = parser.parse_args()
     PARAMETERS["l1"] = options.l1
     rows, labels = clicks(options.rows, options.features)
@@ -90,11 +79,11 @@ def main():
     series = pd.Series(labels)
     makers = {
         "river": river_model,
-        "forel": mine,
-        "forel, float32": lambda: mine(dtype="float32"),
-        "forel, 22 bits": lambda: mine(bits=22),
+        "forel": forel_model,
+        "forel, float32": lambda: forel_model(dtype="float32"),
+        "forel, 22 bits": lambda: forel_model(bits=22),
     }
-    for make in makers.values():  # compile, or load what was compiled
+    for make in makers.values():  # compile the kernels
         both(make(), rows[:10], labels[:10])
         make().learn_many(frame[:10], series[:10])
 
@@ -107,7 +96,7 @@ def main():
         "learn_one": lambda make: (make, lambda model: learn(model, rows, labels)),
         "predict_proba_one": lambda make: (lambda: learned(make), lambda model: predict(model, rows)),
         "predict_proba_one, then learn_one": lambda make: (make, lambda model: both(model, rows, labels)),
-        "learn_many, 100 rows a frame": lambda make: (
+        "learn_many, frames of 100 rows": lambda make: (
             make,
             lambda model: [
                 model.learn_many(frame[k : k + 100], series[k : k + 100]) for k in range(0, options.rows, 100)
@@ -119,7 +108,7 @@ def main():
         print(task)
         for name, seconds in found.items():
             ratio = found["river"] / seconds
-            print(f"  {name:16} {1e6 * seconds / options.rows:8.2f} µs a row   {ratio:6.2f} times as fast as river")
+            print(f"  {name:16} {1e6 * seconds / options.rows:8.2f} µs per row   {ratio:6.2f} times as fast as river")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""How sparse models get with L1: FTRL-Proximal and dual averaging against FOBOS, on reviews of four kinds of products.
+"""Sparsity with L1 of FTRL-Proximal and dual averaging (RDA).
 
-Learns from the first 1,600 rows in order, once, and judges by the AUC on the other 400. The penalty is λ‖x‖₁ in every
-round, all algorithms have AdaGrad's rates η = c / (1 + √Σg²), and for each λ each has the c of the grid with the
-smallest logistic loss before learning, averaged over the first 1,600 rows: the rows that judge choose nothing. There
-is no intercept, since half of the reviews are positive.
+Peer: FOBOS, with the same reference engine; AUC and the number of non-zero weights are compared, not speed.
+Input: Amazon reviews of four product categories from ``FOREL_DATA``: one pass over the first 1,600 rows of each, AUC on
+the other 400. The penalty is λ‖x‖₁ in every round and rates are η = c / (1 + √Σg²); for each λ and algorithm, c is the
+value of the grid with the smallest progressive logistic loss, so the test rows choose nothing. There is no intercept,
+because half of the reviews are positive.
+Output: a Markdown table per category, and the sparsest model of each algorithm at comparable AUC.
 
 Survey: section 6.2; McMahan, "Follow-the-regularized-leader and mirror descent: equivalence theorems and L1
 regularization" (2011).
@@ -45,7 +47,7 @@ LOGISTIC = Logistic()
 
 
 class Task(NamedTuple):
-    """Examples to learn from and to judge by, over the features that occur in the former; labels are 0 and 1."""
+    """Training and test examples, over the features of the training examples; labels are 0 and 1."""
 
     examples: csr_array
     labels: Vector
@@ -54,7 +56,7 @@ class Task(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What came out of a run: the loss before learning, how well it ranks, and how many weights are not 0."""
+    """Result of a run: progressive loss, AUC and number of non-zero weights."""
 
     progressive: float
     auc: float
@@ -62,7 +64,7 @@ class Model(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The three algorithms at one λ, each with its best scale."""
+    """The three algorithms at one λ, each with its best scale c."""
 
     penalty: float
     features: int
@@ -70,20 +72,20 @@ class Line(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """The largest difference between AUCs."""
+        """Largest difference between AUCs."""
         aucs = [model.auc for _, model in self.best.values()]
         return max(aucs) - min(aucs)
 
     @property
     def ratio(self) -> float:
-        """How many times more weights FOBOS keeps than the denser of the other two."""
+        """Non-zero weights of FOBOS over those of the denser of the other two."""
         nonzeros = {name: model.nonzeros for name, (_, model) in self.best.items()}
         return nonzeros["FOBOS"] / max(nonzeros["FTRL-Proximal"], nonzeros["RDA"], 1)
 
 
 @dataclass(frozen=True, eq=False)
 class SparseExample:
-    """The logistic loss of an example of which only the features that occur are kept."""
+    """Logistic loss of a sparse example."""
 
     indices: Any
     values: Vector
@@ -126,12 +128,12 @@ ALGORITHMS: dict[str, Callable[[float, float], Algorithm]] = {
 
 @cache
 def read(name: str) -> Task:
-    """Return a set of reviews, from lines ``label |f word:count …``."""
+    """Read a set of reviews from lines ``label |f word:count …``."""
     with gzip.open(DATA / f"amazon_{name}.vw.gz", "rt", encoding="utf-8") as lines:
         rows = [line.split() for line in lines]
     labels = np.array([float(row[0]) > 0 for row in rows], dtype=np.float64)
     counts = [[word.rpartition(":")[::2] for word in row[2:]] for row in rows]
-    # A feature that only the judging rows have keeps the weight 0, in every algorithm: no need to carry it along.
+    # Features that occur only in test rows have weight 0 in every algorithm.
     index: dict[str, int] = {}
     for row in counts[:LEARNED]:
         for word, _ in row:
@@ -148,14 +150,14 @@ def _table(rows: list[list[tuple[str, str]]], index: dict[str, int]) -> csr_arra
 
 
 def losses(task: Task) -> Iterator[SparseExample]:
-    """Yield the losses to learn from, in order."""
+    """Losses of the training examples, in order."""
     table = task.examples
     for start, end, label in zip(table.indptr, table.indptr[1:], task.labels, strict=False):
         yield SparseExample(table.indices[start:end], table.data[start:end], float(label))
 
 
 def auc(margins: Vector, labels: Vector) -> float:
-    """Return the share of pairs of a 1 and a 0 that are ranked right, ties counting half.
+    """Area under the ROC curve.
 
     >>> auc(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0]))
     0.75
@@ -166,7 +168,7 @@ def auc(margins: Vector, labels: Vector) -> float:
 
 
 def fit(algorithm: Algorithm, task: Task) -> tuple[float, Vector]:
-    """Play one round an example; return the average loss before learning, and the last point."""
+    """Play one round per example; return the average progressive loss and the last point."""
     state, total = algorithm.init(task.examples.shape[1]), 0.0
     for loss in losses(task):
         total += loss(algorithm.play(state))
@@ -175,7 +177,7 @@ def fit(algorithm: Algorithm, task: Task) -> tuple[float, Vector]:
 
 
 def learn(algorithm: Algorithm, task: Task) -> Model:
-    """Fit, and judge the last point."""
+    """Fit, and evaluate the last point on the test rows."""
     progressive, x = fit(algorithm, task)
     return Model(progressive, auc(task.unseen @ x, task.unseen_labels), int(np.count_nonzero(x)))
 
@@ -185,12 +187,12 @@ def run(set_name: str, algorithm: str, penalty: float, scale: float) -> Model:
 
 
 def choose(models: dict[float, Model]) -> tuple[float, Model]:
-    """Return the scale with the smallest loss before learning, and its model."""
+    """Scale with the smallest progressive loss, and its model."""
     return min(models.items(), key=lambda item: item[1].progressive)
 
 
 def curve(task: Task, penalties: Sequence[float], models: dict[tuple[str, float, float], Model]) -> list[Line]:
-    """Return the best model of each algorithm for each λ, from all models by algorithm, λ and scale."""
+    """Best model of each algorithm for each λ, from all models by algorithm, λ and scale."""
     best = {
         penalty: {
             name: choose({c: model for (a, p, c), model in models.items() if (a, p) == (name, penalty)})
@@ -202,9 +204,9 @@ def curve(task: Task, penalties: Sequence[float], models: dict[tuple[str, float,
 
 
 def markdown(lines: Sequence[Line]) -> str:
-    """Return the curve as a table: for each algorithm c, AUC, non-zeros and their share of the features."""
+    """Markdown table with c, AUC, non-zeros and density of each algorithm."""
     header = ["λ", *(f"{name}: {what}" for name in ALGORITHMS for what in ("c", "AUC", "non-zeros", "density"))]
-    header += ["AUCs apart", "FOBOS / denser of the others"]
+    header += ["AUC range", "FOBOS / denser of the others"]
     rows = [header, ["---:"] * len(header)]
     for line in lines:
         cells = [f"{line.penalty:g}"]
@@ -215,30 +217,30 @@ def markdown(lines: Sequence[Line]) -> str:
 
 
 def sparsest(lines: Sequence[Line], within: float = 0.02) -> str:
-    """Return a sentence with each algorithm's smallest model, of any λ, whose AUC is near what all three can reach."""
+    """Sentence with the sparsest model of each algorithm whose AUC is near what all three reach."""
     reached = min(max(line.best[name][1].auc for line in lines) for name in ALGORITHMS) - within
     found = []
     for name in ALGORITHMS:
         near = [(line.best[name][1], line.penalty) for line in lines if line.best[name][1].auc >= reached]
         model, penalty = min(near, key=lambda pair: pair[0].nonzeros)
         found.append(f"{name} {model.nonzeros:,} (λ = {penalty:g}, AUC {model.auc:.3f})")
-    return f"Fewest non-zeros with an AUC of at least {reached:.3f}, whatever the λ: {', '.join(found)}."
+    return f"Fewest non-zeros with an AUC of at least {reached:.3f}, for any λ: {', '.join(found)}."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sets", default=",".join(SETS), help="which, with commas between (default: all)")
-    parser.add_argument("--quick", action="store_true", help="three λ and two rates instead of seven and five")
-    parser.add_argument("--processes", type=int, default=2, help="how many at once (default: 2)")
+    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated names (default: all)")
+    parser.add_argument("--quick", action="store_true", help="three λ and two scales instead of seven and five")
+    parser.add_argument("--processes", type=int, default=2, help="number of worker processes (default: 2)")
     args = parser.parse_args()
     names = args.sets.split(",")
     if unknown := sorted(set(names) - set(SETS)):
         parser.error(f"--sets: got {', '.join(unknown)}, expected some of {', '.join(SETS)}")
     if not DATA.is_dir():
-        parser.error(f"needs the reviews in {DATA}, which is not there")
+        parser.error(f"FOREL_DATA: got {DATA}, expected a directory with the reviews")
     penalties, scales = QUICK if args.quick else (LAMBDAS, SCALES)
     start = time.perf_counter()
-    # Workers that wait for each other's BLAS threads take many times as long; started afresh, they heed this.
+    # BLAS threads of several workers compete for cores; spawned workers read this variable.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:
         for name in names:

@@ -1,4 +1,9 @@
-"""Model files: sizes, and seconds of saving and loading, for learners of click-like rows and more and more slots."""
+"""Model files: size, and seconds to save and load.
+
+Peer: none; the figures show how the cost grows with the number of slots.
+Input: models trained on 100,000 click-like rows of 39 hashed features, with 2^18, 2^22 and 2^26 slots.
+Output: slots seen, file size, seconds to save and load, and the size of a float16 serving file.
+"""
 
 import argparse
 import pathlib
@@ -14,7 +19,7 @@ from learner import FEATURES, PER_ROW, POPULAR
 
 
 def clicks(rows, slots, seed=0):
-    """Return CSR rows of hashed features, of log-uniform popularity, and labels."""
+    """CSR rows of hashed features with log-uniform popularity, and random labels."""
     rng = np.random.default_rng(seed)
     popular = (POPULAR ** rng.random(rows * PER_ROW)).astype(np.uint64)
     hashed = ((popular * np.uint64(11400714819323198485)) >> np.uint64(32)) % np.uint64(slots)
@@ -24,11 +29,11 @@ def clicks(rows, slots, seed=0):
     return X, rng.integers(0, 2, rows)
 
 
-def timed(act):
-    """Return what it gives, and the seconds it takes."""
+def timed(function):
+    """Result of a function and the seconds it takes."""
     start = time.perf_counter()
-    found = act()
-    return found, time.perf_counter() - start
+    result = function()
+    return result, time.perf_counter() - start
 
 
 def main():

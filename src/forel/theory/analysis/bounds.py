@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
 from forel.theory.analysis.decomposition import Against
@@ -52,7 +53,7 @@ class Bound:
         return f"{self.result}: {self.total:.6g} = {self.regularization[-1]:.6g} + {self.stability.sum():.6g}"
 
 
-def _evaluate(trace: Trace, x: Vector, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
+def _evaluate(trace: Trace, x: ArrayLike, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
     x = vector("x", x, trace.points.shape[1])
     void = void or _increasing(trace, against)
@@ -102,7 +103,7 @@ def _no_strength(stability: Vector) -> str:
     return f"in round {t} the gradient is not zero where the objective has no strength"
 
 
-def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
+def theorem_1(trace: Trace, x: ArrayLike, against: Against = "losses") -> Bound:
     r"""Return $r_{0:T-1}(x^*) + \frac12\sum_t \|g_t\|^2_{(t-1),\star}$, for regularizers around any point.
 
     The norm is that of $r_{0:t-1} + f_{1:t} + \alpha_{1:t-1}\Psi$. With a penalty in the regularizer,
@@ -121,7 +122,7 @@ def theorem_1(trace: Trace, x: Vector, against: Against = "losses") -> Bound:
     return _evaluate(trace, x, "Theorem 1", against, True, 0.5, void)
 
 
-def theorem_2(trace: Trace, x: Vector) -> Bound:
+def theorem_2(trace: Trace, x: ArrayLike) -> Bound:
     r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$, for proximal regularizers and no penalty.
 
     >>> from forel.theory.algorithms import ftrl_proximal
@@ -136,7 +137,7 @@ def theorem_2(trace: Trace, x: Vector) -> Bound:
     return _evaluate(trace, x, "Theorem 2", "losses", False, 0.5, _proximal(trace) or _bare(trace))
 
 
-def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+def theorem_10(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
     r"""Return $r_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for FTRL-Proximal.
 
     The norm is that of $r_{0:t} + f_{1:t} + \alpha_{1:t-1}\Psi$, without this round's penalty: the survey's statement,
@@ -157,7 +158,7 @@ def theorem_10(trace: Trace, x: Vector, against: Against = "composite") -> Bound
     return _evaluate(trace, x, "Theorem 10", against, False, 0.5, void or _proximal(trace))
 
 
-def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+def theorem_12(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
     r"""Return $r^B_{0:T}(x^*) + \frac12\sum_t \|g_t\|^2_{(t),\star}$ against $g_t \cdot x + \alpha_t\Psi(x)$, for Mirror Descent.
 
     The norm is that of $r_{0:t}$: of earlier penalties only tangents are left, whose curvature is none. Otherwise as
@@ -177,7 +178,7 @@ def theorem_12(trace: Trace, x: Vector, against: Against = "composite") -> Bound
     return _evaluate(trace, x, "Theorem 12", against, False, 0.5, void)
 
 
-def theorem_14(trace: Trace, x: Vector) -> Bound:
+def theorem_14(trace: Trace, x: ArrayLike) -> Bound:
     r"""Return $r_{0:T}(x^*) + \sum_t \|g_t\|^2_{(t),\star}$, what the Standard FTRL Lemma gives: weaker by a factor 2.
 
     >>> from forel.theory.algorithms import ftrl_proximal
@@ -192,7 +193,7 @@ def theorem_14(trace: Trace, x: Vector) -> Bound:
     return _evaluate(trace, x, "Theorem 14", "losses", False, 1.0, _proximal(trace) or _bare(trace))
 
 
-def nonadaptive_bound(trace: Trace, x: Vector) -> Bound:
+def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
     r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, what both theorems say of a regularizer that never changes.
 
     >>> from forel.theory.algorithms import gradient_descent
@@ -211,7 +212,7 @@ def nonadaptive_bound(trace: Trace, x: Vector) -> Bound:
     return _evaluate(trace, x, "equation (nonadaptive)", "losses", True, 0.5, void or _bare(trace))
 
 
-def bound(trace: Trace, x: Vector, against: Against = "composite") -> Bound:
+def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
     """Return the tightest of the survey's theorems that speaks of the algorithm that played.
 
     >>> from forel.theory.algorithms import dual_averaging

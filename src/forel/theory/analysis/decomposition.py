@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.theory.analysis.game import Trace
 from forel.validation import Unsupported, Vector, vector
@@ -58,7 +59,7 @@ class Decomposition:
         return abs(self.regret - self.bound - self.remainder) / max(scale, 1e-300)
 
 
-def surrogate_regret(trace: Trace, x: Vector, against: Against = "losses") -> float:
+def surrogate_regret(trace: Trace, x: ArrayLike, against: Against = "losses") -> float:
     """Return the regret of the losses as the algorithm treats them, with or without α_tΨ, term by term.
 
     >>> from forel.theory.algorithms import gradient_descent
@@ -87,7 +88,7 @@ def _treated(trace: Trace, x: Vector, against: Against) -> float:
     return surrogate_regret(trace, x) + sum(charged)
 
 
-def strong_ftrl_lemma(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
+def strong_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composite") -> Decomposition:
     r"""Return the Strong FTRL Lemma's parts.
 
     $$\mathrm{Regret}(x^*) = r_{0:T}(x^*) + \sum_{t=1}^T \bigl(h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t)\bigr)
@@ -121,7 +122,7 @@ def strong_ftrl_lemma(trace: Trace, x: Vector, against: Against = "composite") -
     return Decomposition("Lemma 5", _treated(trace, x, against), regularization, np.array(stability), remainder)
 
 
-def conjugate_lemma(trace: Trace, x: Vector) -> Decomposition:
+def conjugate_lemma(trace: Trace, x: ArrayLike) -> Decomposition:
     r"""Return the same in terms of conjugates, for linear losses and Ψ in the regularizer.
 
     $$h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t)
@@ -152,7 +153,7 @@ def conjugate_lemma(trace: Trace, x: Vector) -> Decomposition:
     )
 
 
-def standard_ftrl_lemma(trace: Trace, x: Vector, against: Against = "composite") -> Decomposition:
+def standard_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composite") -> Decomposition:
     r"""Return the Standard FTRL Lemma's parts, whose stability is $f_t(x_t) - f_t(x_{t+1})$.
 
     >>> from forel.theory.algorithms import gradient_descent

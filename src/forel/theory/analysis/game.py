@@ -117,14 +117,14 @@ class Trace:
         r"""$h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where every point is an argmin."""
         return suboptimality(self.algorithm, self.initial, self.stages, self.points)
 
-    def regrets(self, x: Vector, linearized: bool = False) -> Vector:
+    def regrets(self, x: ArrayLike, linearized: bool = False) -> Vector:
         r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""
         x = vector("x", x, self.points.shape[1])
         if linearized:
             return np.cumsum(np.einsum("ti,ti->t", self.gradients, self.points[:-1] - x))
         return np.cumsum(self.values - [loss(x) for loss in self.losses])
 
-    def regret(self, x: Vector, linearized: bool = False) -> float:
+    def regret(self, x: ArrayLike, linearized: bool = False) -> float:
         """Return the regret against x after all rounds."""
         return float(self.regrets(x, linearized)[-1])
 

@@ -1,7 +1,7 @@
-"""The door to an existing solver for convex programs: cvxpy with Clarabel, the extra ``cvx``.
+"""Convex programs, solved by cvxpy with Clarabel: the optional extra ``cvx``.
 
-Sets say their ``constraints(x)`` and functions their ``expression(x)`` in cvxpy's words; whatever has no closed form is
-solved from those, and the tests check every closed form against them.
+Sets have ``constraints(x)`` and functions ``expression(x)``, both in cvxpy; a problem without a closed form is
+solved from these, and the tests check every closed form against the solver.
 """
 
 import importlib.util
@@ -28,12 +28,12 @@ _ATTEMPTS: tuple[dict[str, float], ...] = (
 
 
 def available() -> bool:
-    """Tell whether the extra ``cvx`` is installed, without importing it."""
+    """Return whether the extra ``cvx`` is installed, without importing it."""
     return all(importlib.util.find_spec(name) is not None for name in ("cvxpy", "clarabel"))
 
 
 def cvxpy() -> Any:
-    """Return the cvxpy module, or refuse with the name of the extra."""
+    """Return the cvxpy module; raise Unsupported, with the name of the extra, if it is not installed."""
     if not available():
         raise Unsupported(f"this needs a solver for convex programs; {REMEDY}")
     import cvxpy

@@ -1,4 +1,4 @@
-"""What forel accepts as numbers, and the sentences it answers with otherwise.
+"""Validation of arguments, with uniform error messages.
 
 Every check takes the argument's name first and returns the value in the form the library computes with, or raises
 a ``ValueError`` that names the argument, the value and what is allowed.
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Shape = Literal["scalar", "diagonal", "matrix"]
-Strength = Any  # a float, a vector or a matrix, as a shape says
+Strength = Any  # a float, a vector or a matrix, according to its Shape
 
 
 class Unsupported(ValueError):
-    """A combination of parts that cannot work; the message says why, and what to use instead."""
+    """A combination of parts that cannot work; the message explains why and names an alternative."""
 
 
 class Infeasible(ValueError):
@@ -29,7 +29,7 @@ class Unbounded(ValueError):
 
 
 def refuse(name: str, value: object, expected: str) -> ValueError:
-    """Return the error every check raises: name, value, what is allowed."""
+    """Return the ValueError that every check raises: name, value, what is allowed."""
     return ValueError(f"{name}: got {value!r}, expected {expected}")
 
 
@@ -85,7 +85,7 @@ def floats(name: str, value: ArrayLike, expected: str) -> NDArray[np.float64]:
 
 
 def real(name: str, value: Any) -> Any:
-    """Return an array or matrix, or refuse what numpy would drop in silence: imaginary parts, and masked entries.
+    """Return an array or matrix; raise for what numpy would drop silently, imaginary parts and masked entries.
 
     >>> real("X", [1.0, 2.0])
     array([1., 2.])
@@ -107,7 +107,7 @@ def real(name: str, value: Any) -> Any:
 
 
 def all_finite(array: NDArray[np.float64]) -> bool:
-    """Tell whether there is neither NaN nor infinity, as fast as can be told."""
+    """Return whether all entries are finite, by the fastest test."""
     # One dot product, which neither lets through; on long arrays it would start BLAS threads, and a sum is faster.
     if array.size <= 8192:
         return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())
@@ -161,9 +161,9 @@ def same_length(**vectors: Vector) -> int:
 def constants(
     name: str, value: ArrayLike, expected: str = "finite numbers", low: float = -math.inf, infinite: bool = False
 ) -> float | Vector:
-    """Return ``value`` as a float or a read-only vector of its own, each entry at least ``low``.
+    """Return ``value`` as a float or a read-only copy of a vector, each entry at least ``low``.
 
-    What a frozen object keeps must not change when the caller's array does.
+    A copy, because a frozen object must not change when the caller's array does.
     """
     array = floats(name, value, expected)
     if array.ndim > 1 or array.size == 0:
@@ -183,7 +183,7 @@ def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def enough_memory(name: str, size: float, remedy: str) -> None:
-    """Refuse to ask for more memory than a machine has: a system may grant it, and end the process once it is used.
+    """Raise MemoryError for more memory than the machine has: the system may grant it and kill the process later.
 
     >>> enough_memory("features: got 1,000", 1e18, "use fewer")
     Traceback (most recent call last):
@@ -198,7 +198,7 @@ def enough_memory(name: str, size: float, remedy: str) -> None:
 
 
 def total_memory() -> float:
-    """Return how many bytes of memory the machine has, with what it may swap to; infinity where it does not say."""
+    """Return the machine's memory and swap in bytes; infinity if unknown."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             held = dict(line.split(":", 1) for line in file)

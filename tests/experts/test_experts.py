@@ -299,7 +299,7 @@ def test_any_exp_concave_loss_by_its_constant():
     assert measured <= bound == pytest.approx(math.log(6) / alpha)
     with pytest.raises(Unsupported, match=r"eta: got 1, more than the 0.135335 .* use eta=0.135335, or AdaHedge\(\)"):
         mix(margins, y, WeightedMean(losses.Logistic(), alpha), ExponentialWeights(1.0))
-    with pytest.raises(Unsupported, match=r"more than the 0 that this way of pooling allows; use AdaHedge\(\)"):
+    with pytest.raises(Unsupported, match=r"more than the pool's 0; use AdaHedge\(\)"):
         mix(margins, y, WeightedMean(losses.Absolute()), FixedShare(0.1))
 
 
@@ -620,11 +620,17 @@ def test_words_are_true_and_name_the_best():
         (lambda: mix([[0.5, math.nan]], [1]), r"predictions: got nan at index \(0, 1\)"),
         (lambda: mix([[0.5]], [0.5]), "labels: got 0.5 at index 0, expected 0 or 1"),
         (lambda: mix([[0.5]], [1, 0]), r"labels: got shape \(2,\), expected \(1,\), one for each row"),
-        (lambda: mix([0.5], [1]), r"predictions: got shape \(1,\), expected a row a round and a column an expert"),
+        (
+            lambda: mix([0.5], [1]),
+            r"predictions: got shape \(1,\), expected one row per round and one column per expert",
+        ),
         (lambda: mix([[0.5]], None), "labels: got None, expected 0 or 1"),
         (lambda: mix([[0.5]], [1], names=["a", "b"]), "names: got 2, expected 1, one for each column"),
         (lambda: mix({"a": [0.5], "b": [0.5, 0.5]}, [1]), r"predictions: got columns of shapes \[\(1,\), \(2,\)\]"),
-        (lambda: mix([[0.5]], [1], Likelihoods()), "labels: got .*, expected none, because the table already says"),
+        (
+            lambda: mix([[0.5]], [1], Likelihoods()),
+            "labels: got .*, expected none, because the table already holds the losses",
+        ),
         (lambda: mix([[-0.5]], None, Likelihoods()), "predictions: got -0.5"),
         (lambda: mix([[math.inf]], None, Likelihoods(log=True)), "predictions: got inf"),
         (lambda: mix([[0.5]], [2.0], squared(0, 1)), "labels: got 2.0 at index 0"),
@@ -655,7 +661,7 @@ def test_words_are_true_and_name_the_best():
         (lambda: ExpertMixture(names=("a",)).init(2), "n: got 2, expected 1, one for each name"),
         (
             lambda: ExpertMixture().predict(ExpertMixture().init(2), [0.5]),
-            r"predictions: got shape \(1,\), expected \(2,\), one an expert",
+            r"predictions: got shape \(1,\), expected \(2,\), one per expert",
         ),
         (
             lambda: ExpertMixture().update(ExpertMixture().init(1), [0.5], [1, 0]),

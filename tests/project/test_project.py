@@ -22,7 +22,7 @@ def run(*command, cwd=ROOT, **environment):
 # What an example that makes its own data must come to.
 SAYS = {
     "adversary": ("7999.50     T^1.00", "T^0.50", "void, because the gradient of round 1 has norm 10"),
-    "own_algorithm": ("void   the point of round 4 is no argmin",),
+    "own_algorithm": ("void   the point of round 4 is not an argmin",),
     "own_loss": ("the truth is 4.3 4.8 5.3",),
     "text": ("good", "words kept"),
 }

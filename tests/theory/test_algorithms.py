@@ -796,7 +796,7 @@ def test_worst_regret_is_attained_and_exact_for_linear_losses():
     [
         (lambda: FTRL(DiagonalAdaGrad(1.0), Euclidean()), r"gives a diagonal strength.*use geometry=Diagonal\(\)"),
         (lambda: MirrorDescent(Constant(1.0), Diagonal()), r"use geometry=Euclidean\(\)"),
-        (lambda: FTRL(Constant(1.0), Entropy()), "lives on the simplex"),
+        (lambda: FTRL(Constant(1.0), Entropy()), "needs a subset of the simplex"),
         (lambda: gradient_descent(-1.0), "eta: got -1.0, expected a positive number"),
         (lambda: gradient_descent(1.0).init(0), "n: got 0, expected a whole number of at least 1"),
         (lambda: greedy_projection(1.0, Box(-1, 1)).init(2.5), "n: got 2.5, expected a whole number of at least 1"),
@@ -807,7 +807,7 @@ def test_worst_regret_is_attained_and_exact_for_linear_losses():
         (lambda: play(gradient_descent(1.0), random_gradients, 0, 3), "rounds: got 0, expected a whole number"),
         (lambda: play(gradient_descent(1.0), random_gradients, 3, 0), "n: got 0, expected a whole number"),
         (lambda: play(gradient_descent(1.0), []), r"losses: got \(\), expected at least one loss"),
-        (lambda: play(gradient_descent(1.0), [Convex(sum, np.sign)]), "the dimension, which Convex does not tell"),
+        (lambda: play(gradient_descent(1.0), [Convex(sum, np.sign)]), "the dimension, which Convex does not have"),
         (lambda: play(gradient_descent(1.0), [Linear([1.0])]).regret([1.0, 2.0]), r"x: got shape \(2,\)"),
         (lambda: play(gradient_descent(1.0), lambda t, x: Convex(sum, lambda x: x * math.nan), 1, 1), "nan"),
         (lambda: hedge(1), "n"),

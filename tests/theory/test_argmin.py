@@ -325,7 +325,7 @@ def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
         (lambda: Argmin(FullMatrix())([1.0], [[-1.0]]), ValueError, "strength: got the eigenvalue -1"),
         (lambda: Argmin(FullMatrix())([1.0, 0], np.zeros((2, 2))), Unbounded, "no minimum"),
         (lambda: Argmin(Entropy(), feasible=Simplex())([1.0], 0), ValueError, "strength: got 0, expected a positive"),
-        (lambda: Argmin(Entropy()), Unsupported, r"lives on the simplex.*use feasible=Simplex\(\)"),
+        (lambda: Argmin(Entropy()), Unsupported, r"needs a subset of the simplex.*use feasible=Simplex\(\)"),
         (lambda: Argmin(Euclidean(), l1([1.0, 2.0]), Box(0, [1, 1, 1])), ValueError, r"dimensions \[2, 3\]"),
         (lambda: Argmin(Euclidean(), l1([1.0, 2.0]))([1.0], 1.0), ValueError, "z: got shape.*length 2"),
         (

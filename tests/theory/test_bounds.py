@@ -328,7 +328,7 @@ HYPOTHESES = {
         lambda: strongly_convex_formula(
             aimed(FTRL(proximal_rate(1.0, 1.0), Euclidean(), True, Exact(), feasible=l2_ball(2.0))), X, 3.0
         ),
-        "the algorithm has a regularizer of its own",
+        "the algorithm has a regularizer",
     ),
 }
 

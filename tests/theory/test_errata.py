@@ -38,7 +38,7 @@ def test_the_page_is_in_the_navigation_and_linked():
 
 
 def at_rest(rounds, penalty, lipschitz=11.0):
-    """Tell whether Native FTRL has x_T = 0 against appendix D's gradients, from |g_{1:T−1}| ≤ (T − 1)λ."""
+    """Return whether Native FTRL has x_T = 0 against appendix D's gradients, from |g_{1:T−1}| ≤ (T − 1)λ."""
     adversary = l1_example_alternating(lipschitz, penalty)
     gradients = [-(lipschitz + penalty) / 2, *(lipschitz * (-1) ** t for t in range(rounds - 2))]
     assert [adversary(t, np.zeros(1)).g[0] for t in range(1, rounds)] == gradients

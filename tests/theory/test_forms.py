@@ -236,7 +236,7 @@ def test_the_entropy_s_unconstrained_point_is_not_normalised():
 def test_figure_5_refuses_constraints_and_the_entropy(name):
     with pytest.raises(Unsupported, match="take a form of LAZY or GREEDY"):
         UNCONSTRAINED[name](Euclidean(), 1.0, Box(-1, 1))
-    with pytest.raises(Unsupported, match="lives on the simplex"):
+    with pytest.raises(Unsupported, match="needs a subset of the simplex"):
         UNCONSTRAINED[name](Entropy(), 1.0)
 
 

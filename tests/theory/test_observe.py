@@ -216,7 +216,7 @@ def test_multiclass_features_are_those_of_every_class():
     ("losses", "message"),
     [
         ([Linear(np.ones(2))], "losses: got Linear.* expected examples, such as Example, whose features"),
-        (lambda t, x: Linear(np.ones(2)), r"expected an adversary with features\(t, x\), at which ScaleFree"),
+        (lambda t, x: Linear(np.ones(2)), r"expected an adversary with features\(t, x\), which ScaleFree"),
     ],
 )
 def test_losses_without_features_are_refused_with_a_sentence(losses, message):

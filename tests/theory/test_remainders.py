@@ -1,4 +1,4 @@
-"""Bounds are void where a point that was played is no argmin, with the round that it was played in."""
+"""Bounds are void where a point that was played is not an argmin, with the round that it was played in."""
 
 import math
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def test_a_last_point_that_is_right_does_not_make_a_bound_for_those_before_it():
     assert strong_ftrl_lemma(trace, x).remainder <= 1e-12
     formula = 0.5 * float(trace.squared_norms[0].sum()) + trace.stages[-2].regularizer(x)
     assert surrogate_regret(trace, x) > 2 * formula
-    assert bound(trace, x).void.startswith("the point of round 2 is no argmin: its objective is ")
+    assert bound(trace, x).void.startswith("the point of round 2 is not an argmin: its objective is ")
     assert play(right, losses).suboptimality.tolist() == [0.0] * 51
 
 
@@ -96,7 +96,7 @@ def test_the_one_round_in_which_a_point_is_no_argmin_is_named(name, wrong):
     assert not trace.suboptimality[: wrong - 1].any()
     assert trace.suboptimality[wrong - 1] > 1e-3
     limit = bound(trace, np.full(3, 1 / 3))
-    assert limit.void.startswith(f"the point of round {wrong} is no argmin: its objective is ")
+    assert limit.void.startswith(f"the point of round {wrong} is not an argmin: its objective is ")
 
 
 def test_points_outside_of_x_are_no_argmins_however_low_the_objective_is_there():
@@ -104,7 +104,7 @@ def test_points_outside_of_x_are_no_argmins_however_low_the_objective_is_there()
         trace = play(Wrong(right, lambda t, x: 5 * x if t == 4 else x), [Linear([1.0, 2.0])] * 6)
         assert trace.suboptimality[3] == math.inf
         assert bound(trace, np.zeros(2)).void == (
-            "the point of round 4 is no argmin: it lies outside X, or its objective has no minimum"
+            "the point of round 4 is not an argmin: it lies outside X, or its objective has no minimum"
         )
 
 
@@ -163,7 +163,7 @@ def test_closing_formulas_are_void_as_well():
     """Garbage, and updates of which the survey proves nothing, at the rate that the formula is for."""
     losses, x = random_linear(2, 20), np.array([0.6, 0.8])
     garbage = play(Wrong(dual_averaging(1.0, 1.0), lambda t, x: x + 1 if t == 7 else x), losses)
-    assert dual_averaging_formula(garbage, x, 1.0, 1.0).void.startswith("the point of round 7 is no argmin")
+    assert dual_averaging_formula(garbage, x, 1.0, 1.0).void.startswith("the point of round 7 is not an argmin")
     implicit = play(Implicit(Constant(20**-0.5), Euclidean()), losses)
     assert tuned_formula(implicit, x, 1.0, 1.0, 20).void.startswith("the survey proves no bound for implicit updates")
 

@@ -28,7 +28,7 @@ def test_what_type_checkers_see_is_what_loads():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(AttributeError, match="has no attribute 'FTLR'; it has .*FTRL"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'FTLR'; it has .*FTRL"):
         theory.FTLR  # noqa: B018
 
 

@@ -1,6 +1,6 @@
 r"""Prediction with expert advice: many predictors, mixed into one that is nearly as good as the best of them.
 
-A *pool* says what is predicted and what it costs, a *rule* how predictors are weighed by what they lost.
+A *pool* defines the predictions, their loss and how to combine them; a *rule* weights the experts by their past losses.
 
 ===========================================  ===========================================  ==========
 pool                                         predictions                                  η

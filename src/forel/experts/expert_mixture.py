@@ -1,4 +1,4 @@
-"""Experts one round at a time: state in, state out."""
+"""Mix experts one round at a time, with an explicit state."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ PROBABILITIES = Probabilities()
 
 
 class ExpertMixtureState(NamedTuple):
-    """The rule's state, and what the mixture and each expert lost so far."""
+    """The rule's state, and the cumulative losses of the mixture and of each expert."""
 
     rule: Any
     loss: float
@@ -34,27 +34,27 @@ class ExpertMixtureState(NamedTuple):
 
 @dataclass(frozen=True)
 class ExpertMixture:
-    """Experts whose predictions are mixed as they come; whatever makes them, the proof holds.
+    """A mixture of experts, one round at a time; the bound holds for any experts.
 
-    Parameters
-    ----------
-    pool : what they predict, and what it costs
-    rule : how they are weighed; exponential weights at the pool's η if not given, AdaHedge where that is 0
-    names : of the experts, to be used in words
+        Parameters
+        ----------
+        pool : the predictions and their loss
+    rule : how experts are weighted; exponential weights at the pool's η if not given, AdaHedge where that is 0
+        names : of the experts, for messages
 
-    >>> panel = ExpertMixture(names=("rain as yesterday", "rain one day in three"))
-    >>> state, yesterday = panel.init(2), 1
-    >>> for rained in (1, 1, 0, 0, 0, 1, 1, 1, 1, 1):
-    ...     predictions = [0.8 if yesterday else 0.2, 1 / 3]
-    ...     p = panel.predict(state, predictions)  # before it is known whether it rains
-    ...     state = panel.update(state, predictions, rained)
-    ...     yesterday = rained
-    >>> panel.weights(state).round(2)
-    array([0.98, 0.02])
-    >>> print(panel.guarantee(state))
-    within 0.070 per example of the best of 2 experts, which is rain as yesterday (0.5004 per example)
+        >>> panel = ExpertMixture(names=("rain as yesterday", "rain one day in three"))
+        >>> state, yesterday = panel.init(2), 1
+        >>> for rained in (1, 1, 0, 0, 0, 1, 1, 1, 1, 1):
+        ...     predictions = [0.8 if yesterday else 0.2, 1 / 3]
+        ...     p = panel.predict(state, predictions)  # before it is known whether it rains
+        ...     state = panel.update(state, predictions, rained)
+        ...     yesterday = rained
+        >>> panel.weights(state).round(2)
+        array([0.98, 0.02])
+        >>> print(panel.guarantee(state))
+        within 0.070 per example of the best of 2 experts, which is rain as yesterday (0.5004 per example)
 
-    Survey: section 3.6
+        Survey: section 3.6
     """
 
     pool: Pool = PROBABILITIES
@@ -81,7 +81,7 @@ class ExpertMixture:
         return float(self.pool.predict(state.rule.log_weights, self._checked(state, predictions)))
 
     def update(self, state: ExpertMixtureState, predictions: ArrayLike, y: Any = None) -> ExpertMixtureState:
-        """Observe what came, and weigh the experts by what they lost."""
+        """Observe the label, and reweight the experts by their losses."""
         array, label = self._checked(state, predictions), self.pool.check_labels(y)
         if np.ndim(label):
             raise ValueError(f"y: got shape {np.shape(label)}, expected one label; for many rounds use mix")
@@ -92,18 +92,18 @@ class ExpertMixture:
         )
 
     def guarantee(self, state: ExpertMixtureState, expert: int | None = None) -> Guarantee:
-        """Return what is proved against an expert, the best so far if none is named."""
+        """Return the guarantee against one expert, the best so far by default."""
         return guarantee(self.resolved_rule, state.rule, state.loss, state.totals, self.names, expert)
 
     def _checked(self, state: ExpertMixtureState, predictions: ArrayLike) -> Vector:
         array = self.pool.check_predictions(predictions)
         if array.shape != state.totals.shape:
-            raise ValueError(f"predictions: got shape {array.shape}, expected {state.totals.shape}, one an expert")
+            raise ValueError(f"predictions: got shape {array.shape}, expected {state.totals.shape}, one per expert")
         return array
 
 
 def resolve_rule(pool: Pool, rule: Rule | None) -> Rule:
-    """Return the rule, once the pool suits it, or the one the pool asks for."""
+    """Return the rule after checking it against the pool, or the pool's default rule."""
     if rule is None:
         return ExponentialWeights(pool.eta) if pool.eta > 0 else AdaHedge()
     rule.check_eta(pool.eta)
@@ -113,7 +113,7 @@ def resolve_rule(pool: Pool, rule: Rule | None) -> Rule:
 def guarantee(
     rule: Rule, state: Any, loss: float, totals: Vector, names: tuple[str, ...] | None, expert: int | None = None
 ) -> Guarantee:
-    """Return what a rule proves against one expert, the best if none is named."""
+    """Return a rule's guarantee against one expert, the best by default."""
     n = totals.size
     k = int(np.argmin(totals)) if expert is None else whole("expert", expert)
     if k >= n:

@@ -1,4 +1,4 @@
-"""Exponential weights at a fixed rate: Bayes' rule, and its kin for other exp-concave losses."""
+"""Exponential weights at a fixed rate: Bayes' rule for log-loss, and its analogue for other exp-concave losses."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +13,7 @@ __all__ = ["ExponentialWeights", "Posterior", "check_rate", "condition"]
 
 
 class Posterior(NamedTuple):
-    """Rounds seen, log weights, and why the bound does not hold, if so."""
+    """Number of rounds, log weights, and the reason why the bound is void, if it is."""
 
     rounds: int
     log_weights: Vector
@@ -25,10 +25,10 @@ class ExponentialWeights:
     r"""$w_{t+1,k} \propto \pi_k e^{-\eta \ell_{1:t,k}}$: regret against k is at most $\frac1\eta\log\frac1{\pi_k}$.
 
     For a pool with $\ell_t \le -\frac1\eta \log \sum_k w_{t,k} e^{-\eta \ell_{t,k}}$, which exp-concave losses have for
-    weighted means. With log-loss, η = 1 and this is Bayes' rule; with uniform π regret is at most $\log K$, for ever.
+    weighted means. With log-loss, η = 1 and this is Bayes' rule; with uniform π regret is at most $\log K$ at any time.
 
-    An expert with infinite loss has no weight from then on. When the last one goes the mixture's loss is infinite too:
-    weights stay as they were, and there is no bound any more.
+    An expert with infinite loss gets weight 0 for good. If no expert is left, the mixture's loss is infinite too:
+    weights stay as they were, and the bound is void.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class ExponentialWeights:
 
     @property
     def result(self) -> str:
-        """The bound, in words."""
+        """A short description of the bound."""
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"exponential weights, {'log K' if self.prior is None else 'log(1/π)'}{over}"
 
     def check_eta(self, eta: float) -> None:
-        """Refuse a pool whose η is smaller."""
+        """Raise Unsupported if the pool's η is smaller than the rule's."""
         check_rate(self.eta, eta)
 
     def init(self, n: int) -> Posterior:
@@ -82,12 +82,12 @@ class ExponentialWeights:
         return -log_prior(self.prior, state.log_weights.size) / self.eta
 
     def void(self, state: Posterior) -> str:
-        """Return whether no expert is left."""
+        """Return the reason why the bound is void, or an empty string."""
         return state.void
 
 
 def condition(state: Posterior, losses: Vector) -> Posterior:
-    """Return the state with weights times e^{−losses}, or as they were where that leaves none."""
+    """Return the posterior after the losses: weights times e^{−losses}, unchanged if that leaves no weight."""
     joint = state.log_weights - losses
     total = np.logaddexp.reduce(joint)
     t = state.rounds + 1
@@ -98,7 +98,7 @@ def condition(state: Posterior, losses: Vector) -> Posterior:
 
 
 def check_rate(eta: float, pool: float) -> None:
-    """Refuse a rate above what the pool allows."""
+    """Raise Unsupported if the rate exceeds the pool's η."""
     if eta > pool * (1 + 1e-12):
         remedy = "use AdaHedge()" if pool == 0 else f"use eta={pool:.6g}, or AdaHedge()"
-        raise Unsupported(f"eta: got {eta:.6g}, more than the {pool:.6g} that this way of pooling allows; {remedy}")
+        raise Unsupported(f"eta: got {eta:.6g}, more than the pool's {pool:.6g}; {remedy}")

@@ -1,4 +1,4 @@
-"""Fixed share: exponential weights that let the best expert change."""
+"""Fixed share: exponential weights that track the best sequence of experts."""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class FixedShare:
 
     $$\log K + m \log(K - 1) + m \log\tfrac1\alpha + (T - 1 - m) \log\tfrac1{1 - \alpha}.$$
 
-    Without a share, $\alpha_t = 1/t$ on the way into round t, for which there is nothing to choose: the product over
+    By default $\alpha_t = 1/t$ before round t, which has no parameter to choose: the product over
     all rounds telescopes, and at most $\log K + \log T + \sum_{i=1}^m \log\bigl((K - 1)(T - i)\bigr)$ is paid.
 
     Parameters
@@ -49,12 +49,12 @@ class FixedShare:
 
     @property
     def result(self) -> str:
-        """The bound, in words."""
+        """A short description of the bound."""
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"fixed share with α = {'1/t' if self.share is None else f'{self.share:.6g}'}, log(1/π){over}"
 
     def check_eta(self, eta: float) -> None:
-        """Refuse a pool whose η is smaller."""
+        """Raise Unsupported if the pool's η is smaller than the rule's."""
         check_rate(self.eta, eta)
 
     def init(self, n: int) -> Posterior:
@@ -80,12 +80,12 @@ class FixedShare:
         return after._replace(log_weights=np.logaddexp(kept + after.log_weights, math.log(mixed / n)))
 
     def bound(self, state: Posterior, switches: int = 0) -> Vector:
-        """Return what a sequence of experts with so many switches costs, wherever it begins, over η."""
+        """Return the bound on regret against any sequence of experts with at most ``switches`` switches."""
         n = state.log_weights.size
         return np.full(n, self.cost(n, state.rounds, switches) / self.eta)
 
     def cost(self, n: int, rounds: int, switches: int) -> float:
-        r"""Return the largest $-\log \pi$ of a sequence of ``n`` experts with at most so many switches.
+        r"""Return the largest $-\log \pi$ of a sequence of ``n`` experts with at most ``switches`` switches.
 
         >>> round(FixedShare(share=0.5).cost(n=2, rounds=10, switches=3) / math.log(2), 9)
         10.0
@@ -100,5 +100,5 @@ class FixedShare:
         return math.log(K) + m * math.log((K - 1) / self.share) - (T - 1 - m) * math.log1p(-self.share)
 
     def void(self, state: Posterior) -> str:
-        """Return whether no sequence of experts is left."""
+        """Return the reason why the bound is void, or an empty string."""
         return state.void

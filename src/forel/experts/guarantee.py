@@ -1,4 +1,4 @@
-"""What is proved of a mixture, as numbers and in words."""
+"""A regret guarantee of a mixture, as numbers and as a sentence."""
 
 import math
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ __all__ = ["Guarantee"]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """How much more than a comparator a mixture has lost, and how much it can have lost at most.
+    """The regret of a mixture against a comparator, and the bound on it.
 
     Parameters
     ----------
-    result : what proves it
-    against : who the comparator is, in words
+    result : the result that proves it
+    against : a description of the comparator
     rounds : T
-    loss, other : what the mixture and the comparator lost in all
-    limit : the bound on the difference, as ``bound`` unless void
-    void : why there is no bound, if so
-    weight : what averages are taken over, the sum of the rows' importances; the rounds where None
+    loss, other : total loss of the mixture and of the comparator
+    limit : the bound on the difference; ``bound`` raises if it is void
+    void : the reason why the bound is void, empty if it holds
+    weight : the denominator of averages, the sum of importances; the number of rounds if None
 
     >>> print(Guarantee("log K", "the best of 16 experts, which is b", 92000, 25000.9, 25000.0, 2.77))
     within 0.000031 per example of the best of 16 experts, which is b (0.27174 per example)
@@ -42,7 +42,7 @@ class Guarantee:
 
     @property
     def bound(self) -> float:
-        """The most that the theorem allows."""
+        """The bound on the regret."""
         if self.void:
             raise ValueError(f"{self.result}: void, because {self.void}; it has no number")
         return self.limit
@@ -61,7 +61,7 @@ class Guarantee:
 
 
 def _plain(value: float) -> str:
-    """Return the number rounded up to two digits, so that the sentence stays true, and without an exponent."""
+    """Return the number rounded up to two significant digits, so that the sentence stays true, without an exponent."""
     if not (math.isfinite(value) and value > 0):
         return f"{value + 0.0:g}"
     places = max(0, 1 - math.floor(math.log10(value)))

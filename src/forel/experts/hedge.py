@@ -1,4 +1,4 @@
-"""Rules for losses that are merely convex: Hedge with the survey's rate, and AdaHedge, which finds its own."""
+"""Rules for general convex losses: Hedge with the survey's rate, and AdaHedge with a data-dependent rate."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FINITE = "; an infinite loss needs exponential weights, or probabilities kept aw
 
 
 class HedgeState(NamedTuple):
-    """Rounds, ℓ_{1:t}, the rate's state before and after the last round, log weights, and why there is no bound."""
+    """Number of rounds, ℓ_{1:t}, the rate's state before and after the last round, log weights, reason if void."""
 
     rounds: int
     totals: Vector
@@ -37,7 +37,7 @@ class Hedge:
 
     Parameters
     ----------
-    lipschitz : G, positive; no expert loses or gains more in a round. A larger loss voids the bound
+    lipschitz : G, positive; no loss is larger in absolute value. A larger loss voids the bound
 
     >>> rule = Hedge(lipschitz=1.0)
     >>> rule.play(rule.update(rule.init(2), [1.0, 0.0])).round(3)
@@ -53,11 +53,11 @@ class Hedge:
 
     @property
     def result(self) -> str:
-        """The bound, in words."""
+        """A short description of the bound."""
         return "Hedge, 2√((G² + Σ‖ℓ‖∞²) log K)"
 
     def check_eta(self, eta: float) -> None:
-        """Accept every pool."""
+        """Accept every pool: the bound needs no η."""
 
     def init(self, n: int) -> HedgeState:
         """Return uniform weights over n experts."""
@@ -70,7 +70,7 @@ class Hedge:
         return np.exp(state.log_weights)
 
     def update(self, state: HedgeState, losses: ArrayLike) -> HedgeState:
-        """Add the losses, and take the rate they give."""
+        """Add the losses and update the rate."""
         losses = _finite(losses, state.totals.size)
         n, t, totals = losses.size, state.rounds + 1, state.totals + losses
         largest = float(np.abs(losses).max())
@@ -82,12 +82,12 @@ class Hedge:
         return HedgeState(t, totals, state.rate, after, _softmax(-totals / rate.strength(after)), void)
 
     def bound(self, state: HedgeState) -> Vector:
-        """Return 2√((G² + Σ_{t<T}‖ℓ_t‖∞²) log K), the same for all."""
+        """Return 2√((G² + Σ_{t<T}‖ℓ_t‖∞²) log K), the same for all experts."""
         n = state.totals.size
         return np.full(n, 2 * state.before.root * math.sqrt(math.log(n)))
 
     def void(self, state: HedgeState) -> str:
-        """Return whether a loss was larger than promised."""
+        """Return the reason why the bound is void, or an empty string."""
         return state.void
 
 
@@ -107,10 +107,10 @@ class AdaHedge:
     r"""$w_{t+1,k} \propto e^{-\eta_{t+1} \ell_{1:t,k}}$ with $\eta_{t+1} = \log K / \Delta_t$, for losses of any size.
 
     The mixability gap $\Delta_t = \sum_{s \le t} \bigl(w_s \cdot \ell_s + \frac1{\eta_s}\log\sum_k w_{s,k}
-    e^{-\eta_s\ell_{s,k}}\bigr)$ is what weighing costs; regret is at most $2\Delta_T$, which is known at any moment.
+    e^{-\eta_s\ell_{s,k}}\bigr)$ is the cost of mixing; regret is at most $2\Delta_T$, which is known at any time.
     With $s_t$ the range of losses in round t, it is in turn at most
-    $\sqrt{\sum_t s_t^2 \log K} + \max_t s_t\,(\frac43\log K + 2)$ (:meth:`worst`). Nothing is promised of the losses,
-    and the same number added to all of them, or another unit for them, changes no weight.
+    $\sqrt{\sum_t s_t^2 \log K} + \max_t s_t\,(\frac43\log K + 2)$ (:meth:`worst`). Nothing is assumed of the losses,
+    and adding a constant to all of them, or scaling them, changes no weight.
 
     >>> rule = AdaHedge()
     >>> state = rule.init(2)
@@ -125,11 +125,11 @@ class AdaHedge:
 
     @property
     def result(self) -> str:
-        """The bound, in words."""
+        """A short description of the bound."""
         return "AdaHedge, twice the mixability gap"
 
     def check_eta(self, eta: float) -> None:
-        """Accept every pool."""
+        """Accept every pool: the bound needs no η."""
 
     def init(self, n: int) -> AdaHedgeState:
         """Return uniform weights over n experts."""
@@ -141,9 +141,9 @@ class AdaHedge:
         return np.exp(state.log_weights)
 
     def update(self, state: AdaHedgeState, losses: ArrayLike) -> AdaHedgeState:
-        """Add the losses and what weighing them cost, and take the rate that gives."""
+        """Add the losses and their mixability gap, and update the rate."""
         losses = _finite(losses, state.totals.size)
-        above = losses - losses.min()  # what all lose alike weighs nothing; without it, sums keep their digits
+        above = losses - losses.min()  # a common offset changes no weight; removing it keeps the sums accurate
         expected, mixed, log = float(np.exp(state.log_weights) @ above), 0.0, math.log(losses.size)
         if state.gap > 0:  # before, the rate is infinite and no expert has lost more than another
             mixed = -float(np.logaddexp.reduce(state.log_weights - log * (above / state.gap))) * state.gap / log
@@ -156,7 +156,7 @@ class AdaHedge:
         return AdaHedgeState(state.rounds + 1, totals, gap, largest, root, log_weights)
 
     def bound(self, state: AdaHedgeState) -> Vector:
-        """Return 2Δ_T, the same for all."""
+        """Return 2Δ_T, the same for all experts."""
         return np.full(state.totals.size, 2 * state.gap)
 
     def worst(self, state: AdaHedgeState) -> float:
@@ -165,7 +165,7 @@ class AdaHedge:
         return state.root * math.sqrt(log) + state.largest * (4 / 3 * log + 2)
 
     def void(self, state: AdaHedgeState) -> str:
-        """Return nothing: the bound always holds."""
+        """Return an empty string: the bound always holds."""
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Pools for log-loss, where the mixture of experts is a mixture of probabilities."""
+"""Pools for log-loss, where the mixture of experts is a mixture of distributions."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ EVERYTHING = Interval()
 class Probabilities:
     r"""Probabilities of a 1 with log-loss, mixed as $p = \sum_k w_k p_k$; η = 1.
 
-    Then the mixture's loss *is* $-\log\sum_k w_k e^{-\ell_k}$. A probability of 0 for what happened has infinite loss.
+    Then the mixture's loss *is* $-\log\sum_k w_k e^{-\ell_k}$. Probability 0 for the outcome is infinite loss.
 
     >>> pool = Probabilities()
     >>> float(pool.predict(np.log([0.5, 0.5]), np.array([0.2, 0.6]))), pool.losses([0.0, 1.0], 1)
@@ -94,13 +94,13 @@ class LogOdds:
 
 @dataclass(frozen=True)
 class Likelihoods:
-    r"""What each expert gave to the outcome that came, with loss $-\log p$, mixed as $p = \sum_k w_k p_k$; η = 1.
+    r"""The likelihood each expert assigned to the outcome, with loss $-\log p$, mixed as $p = \sum_k w_k p_k$; η = 1.
 
     For outcomes of any kind: probabilities of classes, densities, price relatives of stocks. There are no labels.
 
     Parameters
     ----------
-    log : whether the table holds log p instead, where nothing underflows
+    log : whether the table holds log p, which does not underflow
 
     >>> float(Likelihoods().loss(np.log([0.5, 0.5]), np.array([0.25, 0.75]), None).round(6))
     0.693147
@@ -120,7 +120,7 @@ class Likelihoods:
         return array
 
     def check_labels(self, y: Any) -> None:
-        """Refuse labels."""
+        """Raise ValueError if there are labels."""
         reject_labels(y)
 
     def losses(self, predictions: Array, y: Any = None) -> Array:

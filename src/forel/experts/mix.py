@@ -1,4 +1,4 @@
-"""Forecasts in a table, mixed."""
+"""Mix a table of forecasts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ __all__ = ["MixtureResult", "mix"]
 
 @dataclass(frozen=True, eq=False)
 class MixtureResult:
-    """A mixture over a whole table: what it predicted, lost, and proved.
+    """The result of mixing a table of forecasts: predictions, losses and guarantees.
 
     Parameters
     ----------
     names : of the experts
-    pool, rule, state : what was mixed and how, and the rule's state at the end
-    predictions, losses : of the mixture, one a round
-    expert_losses : a row a round, a column an expert
-    weights : a row a round, as used in it, and one more with the weights at the end
+    pool, rule, state : the pool, the rule, and the rule's final state
+    predictions, losses : of the mixture, one per round
+    expert_losses : one row per round, one column per expert
+    weights : one row per round, as used in it, and one more for the final weights
 
     >>> mix([[0.9, 0.5], [0.8, 0.5]], [1, 1])
     MixtureResult of 2 experts in 2 rounds: loss 0.723606, the best of them 0.328504
@@ -53,17 +53,17 @@ class MixtureResult:
 
     @property
     def loss(self) -> float:
-        """What the mixture lost in all."""
+        """The total loss of the mixture."""
         return float(self.losses.sum())
 
     @cached_property
     def totals(self) -> Vector:
-        """What each expert lost in all."""
+        """The total loss of each expert."""
         return np.asarray(self.expert_losses.sum(axis=0))
 
     @property
     def best(self) -> int:
-        """The expert that lost least."""
+        """The index of the expert with the smallest total loss."""
         return int(np.argmin(self.totals))
 
     @property
@@ -72,7 +72,7 @@ class MixtureResult:
         return np.asarray(self.weights[-1])
 
     def guarantee(self, expert: int | None = None, switches: int = 0) -> Guarantee:
-        """Return what is proved against an expert, the best if none is named, or against the best that switch.
+        """Return the guarantee against one expert, the best by default, or against the best sequence with switches.
 
         >>> first, then = [[0.9, 0.1]] * 50, [[0.1, 0.9]] * 50
         >>> mixed = mix(first + then, [1] * 100, rule=FixedShare())
@@ -99,14 +99,14 @@ def mix(
     rule: Rule | None = None,
     names: Sequence[str] | None = None,
 ) -> MixtureResult:
-    """Mix forecasts in a table, round by round, each before its label is used.
+    """Mix a table of forecasts round by round; no prediction uses its own label.
 
     Parameters
     ----------
-    predictions : a row a round, a column an expert: an array, a dataframe, or columns by name
-    labels : one a round; none for pools that need none
-    pool : what is predicted, and what it costs
-    rule : how experts are weighed; exponential weights at the pool's η if not given, AdaHedge where that is 0
+    predictions : one row per round, one column per expert: an array, a dataframe, or columns by name
+    labels : one per round; None for pools without labels
+    pool : the predictions and their loss
+    rule : how experts are weighted; exponential weights at the pool's η if not given, AdaHedge where that is 0
     names : of the experts; those of the columns if not given
 
     >>> rng = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def mix(
     raw, found = _table(predictions)
     table, y = pool.check_predictions(raw), pool.check_labels(labels)
     if table.ndim != 2 or table.size == 0:
-        raise ValueError(f"predictions: got shape {table.shape}, expected a row a round and a column an expert")
+        raise ValueError(f"predictions: got shape {table.shape}, expected one row per round and one column per expert")
     T, K = table.shape
     if y is not None and y.shape != (T,):
         raise ValueError(f"labels: got shape {y.shape}, expected ({T},), one for each row of predictions")
@@ -142,7 +142,7 @@ def mix(
 
 
 def _table(predictions: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return predictions as an array, and names of columns where there are any."""
+    """Return predictions as an array, and column names if it has them."""
     if isinstance(predictions, Mapping):
         columns = [np.asarray(column) for column in predictions.values()]
         if len({column.shape for column in columns}) > 1 or any(column.ndim != 1 for column in columns):

@@ -1,4 +1,4 @@
-"""Experts over rounds: who has how much weight in a mixture."""
+"""Plot the weights of experts over rounds."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["posterior"]
 
-POINTS = 400  # more do not show
+POINTS = 400  # more are not visible
 
 
 def posterior(mixed: MixtureResult, most: int = 5, ax: "Axes | None" = None) -> "Figure":
@@ -22,9 +22,9 @@ def posterior(mixed: MixtureResult, most: int = 5, ax: "Axes | None" = None) -> 
 
     Parameters
     ----------
-    mixed : a table of forecasts that was mixed
+    mixed : the result of ``mix``
     most : how many experts to show, those with most weight over all rounds; the others become one grey area
-    ax : where to draw, a new figure if not given
+    ax : the axes to draw on; a new figure by default
 
     >>> from forel.experts import FixedShare, mix
     >>> table = {"up": [0.9] * 40, "down": [0.1] * 40}

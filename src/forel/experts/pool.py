@@ -1,6 +1,6 @@
-r"""What a pool is: what experts predict, what it costs, and how their predictions become one.
+r"""The pool protocol: what experts predict, its loss, and how predictions are combined.
 
-A pool has an $\eta$ for which its prediction costs at most $-\frac1\eta \log \sum_k w_k e^{-\eta\ell_k}$, whatever the
+A pool has an $\eta$ for which its prediction costs at most $-\frac1\eta \log \sum_k w_k e^{-\eta\ell_k}$, for all
 weights; 0 where it only costs at most $\sum_k w_k \ell_k$, as for every convex loss. Experts are the last axis of
 predictions, labels have one axis less, and all methods work on whole tables.
 """
@@ -17,7 +17,7 @@ __all__ = ["Pool", "as_column", "mean", "mix_loss", "reject_labels"]
 
 
 class Pool(Protocol):
-    """How predictions are checked, paid for and mixed."""
+    """How predictions are validated, evaluated and combined."""
 
     @property
     def eta(self) -> float:
@@ -25,15 +25,15 @@ class Pool(Protocol):
         ...
 
     def check_predictions(self, predictions: ArrayLike) -> Array:
-        """Return predictions as an array, or refuse the first that makes no sense."""
+        """Return predictions as an array; raise ValueError for the first invalid one."""
         ...
 
     def check_labels(self, y: Any) -> Any:
-        """Return labels as an array, or refuse the first that makes no sense."""
+        """Return labels as an array; raise ValueError for the first invalid one."""
         ...
 
     def losses(self, predictions: Array, y: Any) -> Array:
-        """Return what each expert loses."""
+        """Return the losses of the experts."""
         ...
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
@@ -41,7 +41,7 @@ class Pool(Protocol):
         ...
 
     def loss(self, log_weights: Array, predictions: Array, y: Any) -> Array:
-        """Return what the mixture loses."""
+        """Return the loss of the mixture."""
         ...
 
 
@@ -59,11 +59,11 @@ def mix_loss(log_weights: Array, losses: Array) -> Array:
 
 
 def as_column(y: ArrayLike) -> Array:
-    """Return labels as a column, to stand beside the experts."""
+    """Return labels as a column that broadcasts over the experts."""
     return np.asarray(y, dtype=np.float64)[..., None]
 
 
 def reject_labels(y: Any) -> None:
-    """Refuse labels."""
+    """Raise ValueError if there are labels."""
     if y is not None:
-        raise refuse("labels", y, "none, because the table already says what the outcome cost")
+        raise refuse("labels", y, "none, because the table already holds the losses")

@@ -1,4 +1,4 @@
-"""What a rule for weighing experts is: three pure functions over a state, and a bound on regret."""
+"""The rule protocol: weights over experts as three pure functions over a state, and a bound on regret."""
 
 from typing import Any, Protocol
 
@@ -13,17 +13,16 @@ __all__ = ["Rule", "check_losses", "log_prior"]
 class Rule(Protocol):
     """Weights over experts that follow from their losses, like an algorithm whose point is on the simplex.
 
-    A state has ``log_weights``, the logarithms of what ``play`` returns: there, what has little weight keeps all its
-    digits.
+    A state has ``log_weights``, the logarithms of the weights, in which small weights keep full precision.
     """
 
     @property
     def result(self) -> str:
-        """The bound, in words."""
+        """A short description of the bound."""
         ...
 
     def check_eta(self, eta: float) -> None:
-        """Refuse a way of pooling predictions whose η is too small for the bound to hold."""
+        """Raise Unsupported if the pool's η is too small for the bound to hold."""
         ...
 
     def init(self, n: int) -> Any:
@@ -35,28 +34,28 @@ class Rule(Protocol):
         ...
 
     def update(self, state: Any, losses: ArrayLike) -> Any:
-        """Observe what each expert lost in this round."""
+        """Observe the losses of the experts in this round."""
         ...
 
     def bound(self, state: Any) -> Vector:
-        """Return for each expert how much more than it the mixture can have lost so far."""
+        """Return the bound on regret against each expert."""
         ...
 
     def void(self, state: Any) -> str:
-        """Return why the bound does not hold, or nothing."""
+        """Return the reason why the bound is void, or an empty string."""
         ...
 
 
 def check_losses(losses: ArrayLike, n: int) -> Vector:
-    """Return the losses of n experts, of which some may be infinite: what happened was impossible for them."""
+    """Return the losses of n experts; an expert that gave the outcome probability 0 has infinite loss."""
     array = floats("losses", losses, "a vector of numbers")
     if array.shape != (n,) or not (array > -np.inf).all():
-        vector("losses", np.where(array == np.inf, 0.0, array), n)  # says what is wrong
+        vector("losses", np.where(array == np.inf, 0.0, array), n)  # raises with the reason
     return array
 
 
 def log_prior(prior: Vector | None, n: int) -> Vector:
-    """Return the logarithms of weights before round 1, those of the uniform distribution if there are none."""
+    """Return the logarithms of the prior, uniform by default."""
     if prior is None:
         return np.full(n, -np.log(n))
     if prior.size != n:

@@ -15,7 +15,7 @@ def best_switching(losses: ArrayLike, switches: int) -> Vector:
 
     Parameters
     ----------
-    losses : a row a round, a column an expert; infinite ones allowed
+    losses : one row per round, one column per expert; infinite ones allowed
     switches : m
 
     >>> best_switching([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], switches=1)
@@ -25,7 +25,7 @@ def best_switching(losses: ArrayLike, switches: int) -> Vector:
     """
     table, m = floats("losses", losses, "a table of numbers"), whole("switches", switches)
     if table.ndim != 2 or table.size == 0 or not (table > -np.inf).all():
-        raise refuse("losses", f"shape {table.shape}", "a table of numbers, a row a round, without NaN")
+        raise refuse("losses", f"shape {table.shape}", "a table of numbers, one row per round, without NaN")
     best = np.zeros((m + 1, table.shape[1]))
     for row in table:
         best[1:] = np.minimum(best[1:], best[:-1].min(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Pools for numbers: weighted means, Vovk's substitution for squared loss, and bare costs."""
+"""Pools for real-valued predictions: weighted means, Vovk's aggregation for squared loss, and raw losses."""
 
 import math
 from collections.abc import Callable
@@ -25,10 +25,10 @@ class WeightedMean:
 
     Parameters
     ----------
-    loss_of : ℓ(p, y) over arrays: a margin loss of forel, or a function of your own
+    loss_of : ℓ(p, y) over arrays: a margin loss of forel, or any function
     eta : an α for which $e^{-\alpha\ell}$ is concave in p over the range, 0 where there is none (``loss.constants``)
     range : where predictions must lie
-    labels : where labels must lie, as the loss says if not given
+    labels : where labels must lie; the domain of the loss by default
 
     >>> from forel.losses import Absolute
     >>> pool = WeightedMean(Absolute())
@@ -51,7 +51,7 @@ class WeightedMean:
         return self.range.check("predictions", predictions)
 
     def check_labels(self, y: Any) -> Array:
-        """Return labels in their range, or such as the loss takes."""
+        """Return labels in their range, or in the domain of the loss."""
         labels: Labels = getattr(self.loss_of, "labels", EVERYTHING) if self.labels is None else self.labels
         return labels.check("labels", y)
 
@@ -126,7 +126,7 @@ class Aggregated:
         return SQUARED(predictions, as_column(y))
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
-        """Return p, from what the mixture would lose at either end."""
+        """Return p, from the mixture's loss at both ends of the interval."""
         at = [mix_loss(log_weights, self.eta * self.losses(predictions, y)) / self.eta for y in (self.low, self.high)]
         p = (self.low + self.high) / 2 + (at[0] - at[1]) / (self.high - self.low)
         return np.clip(p, self.low, self.high)
@@ -138,9 +138,9 @@ class Aggregated:
 
 @dataclass(frozen=True)
 class Costs:
-    r"""The experts' losses themselves, in place of predictions; the mixture loses $\sum_k w_k \ell_k$.
+    r"""The experts' losses in place of predictions; the mixture's loss is $\sum_k w_k \ell_k$.
 
-    That is what choosing an expert at random by the weights costs on average. There are no labels, and η is 0.
+    That is the expected loss of an expert drawn at random by the weights. There are no labels, and η is 0.
 
     >>> float(Costs().loss(np.log([0.5, 0.5]), np.array([1.0, 0.0]), None))
     0.5
@@ -155,7 +155,7 @@ class Costs:
         return EVERYTHING.check("predictions", predictions)
 
     def check_labels(self, y: Any) -> None:
-        """Refuse labels."""
+        """Raise ValueError if there are labels."""
         reject_labels(y)
 
     def losses(self, predictions: Array, y: Any = None) -> Array:

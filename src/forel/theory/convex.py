@@ -1,4 +1,4 @@
-r"""Bregman divergences and conjugates, for whatever function can say its gradient or its argmin.
+r"""Bregman divergences and conjugates, for functions with a gradient or a conjugate gradient.
 
 The conjugate is $\psi^\star(g) = \sup_x g \cdot x - \psi(x)$. Its gradient is the point that attains it, which is why
 one function serves both sides of the theory: $\nabla\psi^\star(-g) = \arg\min_x g \cdot x + \psi(x)$ (Lemma 15).
@@ -24,7 +24,7 @@ class Differentiable(Protocol):
 
 
 class Conjugable(Protocol):
-    """A convex function that knows where its conjugate is attained."""
+    """A convex function with the gradient of its conjugate."""
 
     def __call__(self, x: Vector) -> float:
         """Return ψ(x)."""

@@ -38,7 +38,7 @@ class Geometry(Protocol):
     on_simplex: ClassVar[bool]
 
     def check(self, strength: ArrayLike, n: int) -> Strength:
-        """Return a valid strength for points in R^n, or refuse."""
+        """Return a valid strength for points in R^n; raise ValueError otherwise."""
         ...
 
     def value(self, strength: Strength, x: Vector) -> float:
@@ -58,7 +58,7 @@ class Geometry(Protocol):
         ...
 
     def factor(self, strength: Strength) -> Any:
-        """Return what ``expression`` multiplies with, so that a solver's program is compiled only once."""
+        """Return the parameter that ``expression`` multiplies by, so that a solver's program is compiled only once."""
         ...
 
     def expression(self, factor: Any, x: Any) -> Any:
@@ -67,12 +67,12 @@ class Geometry(Protocol):
 
 
 def _scaled(norm: Norm, strength: float) -> Norm:
-    # A strength of 0 measures nothing, and its dual is infinite: DiagonalNorm says just that.
+    # A strength of 0 is the zero seminorm, whose dual is infinite: DiagonalNorm(0).
     return ScaledNorm(norm, math.sqrt(strength)) if strength > 0 else DiagonalNorm(0.0)
 
 
 def safe_divide(numerator: Vector, strength: float | Vector) -> Vector:
-    """Return numerator / strength in place, with 0/0 = 0: where nothing has been seen, the point nearest the origin."""
+    """Return numerator / strength in place, with 0/0 = 0, the minimiser nearest the origin."""
     if np.min(strength) > 0:
         numerator /= strength
         return numerator

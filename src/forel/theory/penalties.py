@@ -1,7 +1,7 @@
 r"""Penalties Ψ: part of the objective, kept in closed form, with a weight α_t from ``weights``.
 
 ========================= ========================================== =========================
-penalty                   Ψ(x)                                       what it does
+penalty                   Ψ(x)                                       effect
 ========================= ========================================== =========================
 ``l1(λ)``                 λ ‖x‖₁                                     exact zeros
 ``squared_l2(λ)``         (λ/2) ‖x‖₂²                                shrinks
@@ -14,7 +14,7 @@ sums of these             with ``+``
 
 The squared norm carries a half, as in the closed form of the ad-click paper (McMahan et al. 2013), so that λ simply
 adds to the strength. Every penalty is non-negative and 0 at the origin, except an indicator of a set without it. An
-indicator holds whatever its weight.
+indicator constrains for every weight.
 """
 
 import math
@@ -294,7 +294,7 @@ def _add(*penalties: Penalty) -> Penalty:
 
 
 class PenaltyParts(NamedTuple):
-    """A penalty taken apart into what closed forms know how to treat, and the rest."""
+    """A penalty split into the terms that closed forms handle, and the others."""
 
     l1: float | Vector
     l2: float | Vector
@@ -304,7 +304,7 @@ class PenaltyParts(NamedTuple):
 
 
 def split_penalty(penalty: Penalty) -> PenaltyParts:
-    """Take a penalty apart.
+    """Split a penalty into its terms.
 
     >>> from forel.theory.sets import Box
     >>> split_penalty(l1(1.0) + squared_l2(2.0) + Indicator(Box(0, 1)))

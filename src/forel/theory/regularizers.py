@@ -66,7 +66,7 @@ class Regularizer:
     ) -> "Regularizer":
         """Return B_{φ_σ}(x, point): centered when the point is x_1, proximal when it is x_t.
 
-        An image, where there is one, says more exactly where the point is.
+        A mirror image, if given, determines the point more accurately.
         """
         point = vector("point", point)
         if not np.any(strength):

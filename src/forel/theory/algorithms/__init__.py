@@ -1,4 +1,4 @@
-"""The algorithms of the survey, each a small function that assembles the vocabulary's parts.
+"""The algorithms of the survey, each a small function that assembles an algorithm from parts.
 
 ======================================== ==================================================== ==============
 ``FTRL``                                 Algorithms 1 and 2, with everything that can vary    sections 1, 5
@@ -9,14 +9,14 @@
 ``dual_averaging``, ``regularized_…``    centered, 1/√t                                       section 3.2
 ``ftrl_proximal``                        proximal, 1/√t                                       section 3.3
 ``adagrad_ftrl_proximal``, ``matrix_…``  proximal, adaptive to gradients                      section 3.4
-``ad_click``                             the same as practitioners know it                    section 3.4
+``ad_click``                             the variant used for ad-click prediction             section 3.4
 ``adagrad_dual_averaging``, ``matrix_…`` centered, adaptive to gradients                      section 3.5
 ``hedge``, ``exponentiated_gradient``    entropy on the simplex                               section 3.6
 ``strongly_convex_descent``              rate 1/(σt)                                          section 3.7
-``curvature_adaptive``                            adds the curvature that losses lack                  section 2.3
+``curvature_adaptive``                   adds strength only where losses lack curvature                  section 2.3
 ``MirrorDescent``, ``fobos``             the state is the point                               section 6
 ``Implicit``                             the loss is not linearized                           section 6
-``as_ftrl_proximal``                     Mirror Descent as what it is                         section 6.1
+``as_ftrl_proximal``                     Mirror Descent in its FTRL-Proximal form             section 6.1
 ======================================== ==================================================== ==============
 """
 

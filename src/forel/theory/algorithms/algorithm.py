@@ -1,16 +1,16 @@
-r"""What an algorithm is: three pure functions over an explicit state.
+r"""The algorithm protocol: three pure functions over an explicit state.
 
     state = algorithm.init(n)              # before round 1
     x = algorithm.play(state)              # x_t
     state = algorithm.update(state, loss)  # observe f_t, choose r_t
 
-An algorithm that looks at the features of the example to come says so by a property ``observes``, and has one more
-step, which goes before ``play``:
+An algorithm that uses the features of the next example has a property ``observes`` and one more
+step, called before ``play``:
 
     state = algorithm.observe(state, features)
 
-What a round added to the objective, $h_t = f_t + \alpha_t\Psi + r_t$, can be asked for afterwards, with ``added``: that
-is all the analysis needs to know of an algorithm.
+``added`` returns what a round added to the objective, $h_t = f_t + \alpha_t\Psi + r_t$, which
+is all that the analysis needs from an algorithm.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -107,16 +107,16 @@ class Observer(Algorithm, Protocol):
 
     @property
     def observes(self) -> bool:
-        """Whether it is to be shown features; where not, ``observe`` changes nothing."""
+        """Whether it uses features; if not, ``observe`` returns the state unchanged."""
         ...
 
     def observe(self, state: Any, features: Vector) -> Any:
-        """Return the state that knows the features of the example to come, before its point is played."""
+        """Return the state after observing the features of the next example, before its point is played."""
         ...
 
 
 def check_curvature(rate: Rate[Any], keeps_curvature: bool, who: str) -> None:
-    """Refuse a rate that counts on the curvature of losses where losses are linearized."""
+    """Raise Unsupported if the rate needs the losses' curvature and the losses are linearized."""
     if getattr(rate, "needs_curvature", False) and not keeps_curvature:
         raise Unsupported(
             f"rate: {rate} adds only what the curvature of the losses lacks, and {who} linearizes them; use "
@@ -125,10 +125,10 @@ def check_curvature(rate: Rate[Any], keeps_curvature: bool, who: str) -> None:
 
 
 def check_shapes(rate: Rate[Any], geometry: Geometry) -> None:
-    """Refuse a rate whose strength the geometry cannot take."""
+    """Raise Unsupported if rate and geometry have strengths of different shapes."""
     if rate.shape != geometry.shape:
         fitting = {"scalar": "Euclidean()", "diagonal": "Diagonal()", "matrix": "FullMatrix()"}[rate.shape]
         raise Unsupported(
-            f"rate, geometry: {rate} gives a {rate.shape} strength, {geometry} takes a {geometry.shape} one; "
+            f"rate, geometry: {rate} has a {rate.shape} strength, {geometry} takes a {geometry.shape} one; "
             f"use geometry={fitting}, or a {geometry.shape} rate"
         )

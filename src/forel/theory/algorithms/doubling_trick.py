@@ -28,7 +28,7 @@ class DoublingState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DoublingTrick:
-    r"""Constant-rate FTRL tuned for 1, 2, 4, … rounds, from the start again whenever its horizon is over.
+    r"""Constant-rate FTRL tuned for 1, 2, 4, … rounds, restarted at the end of each horizon.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ class DoublingTrick:
         return point
 
     def update(self, state: DoublingState, loss: Loss) -> DoublingState:
-        """Update the epoch's algorithm, or forget it when its horizon is over."""
+        """Update the epoch's algorithm, or restart at the end of its horizon."""
         t = state.t + 1
         if self.epochs.epoch(t + 1).first_round == t + 1:
-            loss.subgradient(state.inner.x)  # observed, and forgotten
+            loss.subgradient(state.inner.x)  # evaluated, and discarded with the epoch
             return DoublingState(t, self._algorithm(t + 1).init(state.inner.x.size))
         return DoublingState(t, self._algorithm(t).update(state.inner, loss))
 
@@ -81,8 +81,8 @@ class DoublingTrick:
         return self._algorithm(1).initial(state.inner)
 
     def added(self, before: DoublingState, loss: Loss, after: DoublingState) -> Round:
-        """Refuse: there is no one objective across restarts."""
-        raise Unsupported("the objective starts anew with each epoch; its bound is Doubling.bound(rounds)")
+        """Raise Unsupported: there is no single objective across restarts."""
+        raise Unsupported("the objective restarts with each epoch; the bound is Doubling.bound(rounds)")
 
 
 def doubling_trick(radius: float, lipschitz: float, feasible: FeasibleSet = EVERYWHERE) -> DoublingTrick:

@@ -58,7 +58,7 @@ def adagrad_dual_averaging(
 ) -> FTRL:
     r"""Return dual averaging with $\eta_{t,i} = R/\sqrt{G^2 + \sum_{s \le t} g_{s,i}^2}$ for each coordinate.
 
-    The offset G², a bound on what comes next, is the price of centering: $r_t$ cannot look at $g_t$.
+    The offset G² bounds the next gradient, which a centered $r_t$ must not depend on.
 
     >>> adagrad_dual_averaging(radius=1.0, lipschitz=1.0).geometry
     Diagonal()

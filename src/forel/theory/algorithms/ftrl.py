@@ -27,9 +27,9 @@ EXACT = Exact()
 
 
 class FTRLState(NamedTuple):
-    """What FTRL keeps: the sum of losses, and the strength and linear part of r_{0:t}; x_{t+1} follows from them.
+    """The state of FTRL: the sum of losses, and the strength and linear part of r_{0:t}, which determine x_{t+1}.
 
-    ``updated`` is the strength after the last update, without what observing features has added since.
+    ``updated`` is the strength after the last update, before observing features added to it.
     """
 
     t: int
@@ -60,7 +60,7 @@ class FTRL:
     rate : η_t
     geometry : φ, which takes strengths of the rate's shape
     proximal : whether r_t is around x_t; around x_1 otherwise
-    surrogate : what stands for f_t: its tangent, a quadratic below it, or itself
+    surrogate : the lower bound that replaces f_t: its tangent, a quadratic, or f_t itself
     penalty, weights : Ψ and α_t
     feasible : X
 
@@ -103,11 +103,11 @@ class FTRL:
 
     @property
     def observes(self) -> bool:
-        """Whether the rate looks at the features of the example to come."""
+        """Whether the rate uses the features of the next example."""
         return hasattr(self.rate, "observe")
 
     def observe(self, state: FTRLState, features: Vector) -> FTRLState:
-        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_1."""
+        """Pass the features of the next example to the rate; the strength this adds is around x_1."""
         observe = getattr(self.rate, "observe", None)
         if observe is None:
             return state

@@ -1,4 +1,4 @@
-"""FTRL-Proximal: each r_t around x_t, so that it may look at g_t."""
+"""FTRL-Proximal: each r_t is around x_t, so that it may depend on g_t."""
 
 import math
 
@@ -44,7 +44,7 @@ def adagrad_ftrl_proximal(
 
     Parameters
     ----------
-    radius : R∞, with |x_i| ≤ R∞ on the feasible set; one number, or one R_i a coordinate
+    radius : R∞, with |x_i| ≤ R∞ on the feasible set; one number, or one R_i per coordinate
     penalty, weights : Ψ and α_t
     feasible : X, the box of all |x_i| ≤ R_i if not given
 

@@ -31,7 +31,7 @@ def lazy_projection(eta: float, feasible: FeasibleSet) -> FTRL:
     >>> from forel.theory.sets import Box
     >>> lazy = lazy_projection(1.0, Box(-1, 1))
     >>> state = lazy.update(lazy.update(lazy.init(1), Linear([3.0])), Linear([-1.0]))
-    >>> lazy.play(state)  # it remembers how far outside it was
+    >>> lazy.play(state)  # the state keeps how far outside it was
     array([-1.])
 
     Survey: section 3.1
@@ -40,13 +40,13 @@ def lazy_projection(eta: float, feasible: FeasibleSet) -> FTRL:
 
 
 def greedy_projection(eta: float, feasible: FeasibleSet) -> MirrorDescent:
-    r"""Return gradient descent that goes on from the projection, $x_{t+1} = \Pi_X(x_t - \eta g_t)$.
+    r"""Return gradient descent that steps from the projected point, $x_{t+1} = = \Pi_X(x_t - \eta g_t)$.
 
     >>> from forel.losses import Linear
     >>> from forel.theory.sets import Box
     >>> greedy = greedy_projection(1.0, Box(-1, 1))
     >>> state = greedy.update(greedy.update(greedy.init(1), Linear([3.0])), Linear([-1.0]))
-    >>> greedy.play(state)  # it does not
+    >>> greedy.play(state)  # the projection discarded how far outside it was
     array([0.])
 
     Survey: appendix C.2

@@ -28,7 +28,7 @@ EVERY_ROUND = EveryRound()
 class Implicit:
     r"""$x_{t+1} = \arg\min_{x \in X}\ f_t(x) + \alpha_t\Psi(x) + B_{r_{0:t}}(x, x_t)$.
 
-    For a loss of a margin it is one number that is unknown: $x_{t+1}$ is Mirror Descent's step for the slope
+    For a loss of a margin the only unknown is a number: $x_{t+1}$ is Mirror Descent's step for the slope
     $s \in \partial\ell(a \cdot x_{t+1}, y)$, and $s - \ell'(a \cdot x(s))$ grows with s. Other losses go to the solver.
 
     Parameters
@@ -68,17 +68,17 @@ class Implicit:
 
     @property
     def observes(self) -> bool:
-        """Whether the rate looks at the features of the example to come."""
+        """Whether the rate uses the features of the next example."""
         return self.mirror.observes
 
     def observe(self, state: MirrorState, features: Vector) -> MirrorState:
-        """Show the features of the example to come to a rate that looks at them."""
+        """Pass the features of the next example to the rate."""
         return self.mirror.observe(state, features)
 
     def update(self, state: MirrorState, loss: Loss) -> MirrorState:
         """Minimise the loss itself near x_t."""
         t = state.t + 1
-        rate = self.rate.update(state.rate, loss.subgradient(state.x))  # of f_t's curvature only this step has use
+        rate = self.rate.update(state.rate, loss.subgradient(state.x))  # the curvature of f_t is used in this step only
         strength, weight = self.rate.strength(rate), self.weights(t)
         pull = gradient_at(self.geometry, strength, state.x, state.image)
         if isinstance(loss, Example):
@@ -115,5 +115,5 @@ class Implicit:
         return self.mirror.initial(state)
 
     def added(self, before: MirrorState, loss: Loss, after: MirrorState) -> Round:
-        """Refuse: the survey's lemmas are about losses linearized at x_t."""
+        """Raise Unsupported: the survey's lemmas are about losses linearized at x_t."""
         raise Unsupported("the survey proves no bound for implicit updates; use MirrorDescent for one that has a proof")

@@ -1,4 +1,4 @@
-"""Mirror Descent as the FTRL-Proximal algorithm that it is."""
+"""Mirror Descent in its equivalent FTRL-Proximal form."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -37,8 +37,8 @@ class MirrorAsFTRL:
     r"""$x_{t+1} = \arg\min_{x \in X}\ (g_{1:t} + g^{(\Psi)}_{1:t-1}) \cdot x + \alpha_t\Psi(x) + r^B_{0:t}(x)$.
 
     Here $r^B_t(x) = B_{r_t}(x, x_t)$, and $g^{(\Psi)}_t \in \partial(\alpha_t\Psi + I_X)(x_{t+1})$ is the subgradient
-    for which $g_{1:t} + g^{(\Psi)}_{1:t} + \nabla r^B_{0:t}(x_{t+1}) = 0$. Nothing is taken from the point but through
-    these sums, so that it selects Mirror Descent's points is a theorem, not a definition.
+    for which $g_{1:t} + g^{(\Psi)}_{1:t} + \nabla r^B_{0:t}(x_{t+1}) = 0$. The state depends on the point only through
+    these sums, so that it plays Mirror Descent's points is a theorem, not a definition.
 
     >>> from forel.theory.geometries import Euclidean
     >>> from forel.theory.penalties import l1
@@ -56,7 +56,7 @@ class MirrorAsFTRL:
 
     @property
     def rate(self) -> Rate[Any]:
-        """That of Mirror Descent, as is all else."""
+        """The rate of Mirror Descent."""
         return self.mirror.rate
 
     @property
@@ -86,11 +86,11 @@ class MirrorAsFTRL:
 
     @property
     def observes(self) -> bool:
-        """Whether the rate looks at the features of the example to come."""
+        """Whether the rate uses the features of the next example."""
         return self.mirror.observes
 
     def observe(self, state: MirrorAsFTRLState, features: Vector) -> MirrorAsFTRLState:
-        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_t."""
+        """Pass the features of the next example to the rate; the strength this adds is around x_t."""
         observe = getattr(self.rate, "observe", None)
         if observe is None:
             return state

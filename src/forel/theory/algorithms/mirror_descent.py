@@ -23,9 +23,9 @@ EVERY_ROUND = EveryRound()
 
 
 class MirrorState(NamedTuple):
-    """What Mirror Descent keeps: the point, its mirror image, and what the rate needs.
+    """The state of Mirror Descent: the point, its mirror image, and the rate's state.
 
-    ``updated`` is the strength after the last update, without what observing features has added since.
+    ``updated`` is the strength after the last update, before observing features added to it.
     """
 
     t: int
@@ -40,7 +40,7 @@ class MirrorState(NamedTuple):
 class MirrorDescent:
     r"""$x_{t+1} = \arg\min_{x \in X}\ g_t \cdot x + \alpha_t\Psi(x) + B_{r_{0:t}}(x, x_t)$.
 
-    Only this round's penalty is kept as it is; earlier ones live on as subgradients inside the point. The feasible set
+    Only this round's penalty is kept exactly; earlier ones enter as subgradients through the point. The feasible set
     is a penalty of every round (greedy projection).
 
     Parameters
@@ -87,11 +87,11 @@ class MirrorDescent:
 
     @property
     def observes(self) -> bool:
-        """Whether the rate looks at the features of the example to come."""
+        """Whether the rate uses the features of the next example."""
         return hasattr(self.rate, "observe")
 
     def observe(self, state: MirrorState, features: Vector) -> MirrorState:
-        """Show the features of the example to come to a rate that looks at them; strength it adds is around x_t."""
+        """Pass the features of the next example to the rate; the strength this adds is around x_t."""
         observe = getattr(self.rate, "observe", None)
         if observe is None:
             return state

@@ -1,4 +1,4 @@
-"""How FTRL treats a loss: as its tangent, as a quadratic below it, or as it is."""
+"""Surrogates for a loss in FTRL: its tangent, a quadratic lower bound, or the loss itself."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -10,19 +10,19 @@ __all__ = ["Exact", "Linearized", "QuadraticBound", "Surrogate"]
 
 
 class Surrogate(Protocol):
-    """What stands for f_t in the sum that FTRL minimises."""
+    """A lower bound that replaces f_t in the sum that FTRL minimises."""
 
     @property
     def keeps_curvature(self) -> bool:
-        """Whether that is as strongly convex as f_t."""
+        """Whether it is as strongly convex as f_t."""
         ...
 
     def lower_bound(self, loss: Loss, x: Vector) -> Loss:
-        """Return the function that stands for the loss, equal to it at x and nowhere above it."""
+        """Return the surrogate: equal to the loss at x and nowhere above it."""
         ...
 
     def add(self, total: Total, loss: Loss, x: Vector, g: Vector) -> Total:
-        """Return the sum with that function added, up to a constant."""
+        """Return the sum with the surrogate added, up to a constant."""
         ...
 
 
@@ -53,7 +53,7 @@ class Linearized:
 class QuadraticBound:
     r"""The quadratic below a strongly convex loss, $f_t(x_t) + g_t \cdot (x - x_t) + \frac\sigma2\|x - x_t\|_2^2$.
 
-    A loss with σ = 0 has the tangent.
+    For a loss with σ = 0 it is the tangent.
 
     >>> import numpy as np
     >>> from forel.losses import Linear
@@ -76,7 +76,7 @@ class QuadraticBound:
 
 @dataclass(frozen=True)
 class Exact:
-    r"""The loss as it is, $\bar f_t = f_t$.
+    r"""The loss itself, $\bar f_t = f_t$.
 
     >>> import numpy as np
     >>> from forel.losses import Linear

@@ -1,6 +1,6 @@
-"""Adversaries: losses chosen during the game, as functions of the round t and of the point x_t.
+"""Adversaries: losses chosen during the game, as functions of the round t and the point x_t.
 
-All losses here are linear: against an algorithm that linearizes, nothing else is worse. Losses fixed beforehand are in
+All losses here are linear, the worst case for algorithms that linearize. Losses fixed before the game are in
 ``forel.theory.analysis.streams``.
 """
 
@@ -47,7 +47,7 @@ def orthogonal(lipschitz: float = 1.0) -> Adversary:
     No round costs anything, and yet $\|g_{1:T}\|_2 = G\sqrt T$: against gradient descent with rate $R/(G\sqrt T)$ on
     all of R^n, the regret against the best point of norm R is $RG\sqrt T$, exactly what Theorem 1 allows.
 
-    It remembers $g_{1:t-1}$ and forgets it at t = 1, so games may follow each other but not run at the same time. In
+    It keeps $g_{1:t-1}$ and resets it at t = 1, so games may run one after another but not interleaved. In
     three dimensions or more there always is such a g; in two, only while $x_t$ and $g_{1:t-1}$ are parallel.
 
     Parameters
@@ -74,7 +74,7 @@ def orthogonal(lipschitz: float = 1.0) -> Adversary:
 
 
 def alternating(lipschitz: float = 1.0) -> Adversary:
-    r"""Return the adversary of gradients +G, −G, +G, … along the first coordinate, whatever is played.
+    r"""Return the adversary of gradients +G, −G, +G, … along the first coordinate, independent of the points.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def l1_example(lipschitz: float = 11.0, penalty: float = 0.5) -> Adversary:
 
 
 def l1_example_alternating(lipschitz: float = 11.0, penalty: float = 0.5) -> Adversary:
-    r"""Return the gradients of appendix D's table, $-\frac12(G + \lambda), G, -G, G, \dots$, whatever is played.
+    r"""Return the gradients of appendix D's table, $-\frac12(G + \lambda), G, -G, G, \dots$, independent of the points.
 
     Mirror Descent cannot tell it from :func:`l1_example`. Native FTRL can: with the survey's numbers it plays 0 from
     round 13 on.
@@ -183,7 +183,7 @@ def _along(i: int, n: int, value: float) -> Vector:
 
 
 def _dimension(norm: Norm) -> int | None:
-    """Return the n a norm is made for, None when it fits any, and refuse norms without a worst gradient."""
+    """Return the dimension of a norm, None if it fits any; raise for norms without a worst gradient."""
     if isinstance(norm, PNorm):
         return None
     if isinstance(norm, ScaledNorm):
@@ -230,7 +230,7 @@ def _perpendicular(*vectors: Vector) -> Vector:
             f"x_t: got a point of dimension {n} that leaves no direction orthogonal to it and to g_{{1:t−1}}; "
             "play in three dimensions or more"
         )
-    # Of all coordinates, the one that sticks out most loses least to rounding.
+    # The coordinate farthest from the span of the basis loses least to rounding.
     i = int(np.argmin(np.einsum("ki,ki->i", basis, basis)))
     g = _without(basis, _along(i, n, 1.0))
     g = _without(basis, g / L2(g))

@@ -53,7 +53,9 @@ class Bound:
         return f"{self.result}: {self.total:.6g} = {self.regularization[-1]:.6g} + {self.stability.sum():.6g}"
 
 
-def _evaluate(trace: Trace, x: ArrayLike, result: str, against: Against, delayed: bool, factor: float, void: str) -> Bound:
+def _evaluate(
+    trace: Trace, x: ArrayLike, result: str, against: Against, delayed: bool, factor: float, void: str
+) -> Bound:
     """Sum factor·‖g_t‖²_(t),⋆, or with the norm of the round before, and r_{0:T}(x) likewise."""
     x = vector("x", x, trace.points.shape[1])
     void = void or _increasing(trace, against)
@@ -74,7 +76,7 @@ def _evaluate(trace: Trace, x: ArrayLike, result: str, against: Against, delayed
 def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     r"""Return what Ψ adds to the bound at each horizon.
 
-    Less its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs ask for it. Against
+    Minus its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs need it. Against
     the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
     $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimises Ψ.
     """
@@ -88,7 +90,7 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
 
 
 def _increasing(trace: Trace, against: Against) -> str:
-    """Return that weights increase, which only matters where Ψ is in the objective."""
+    """Return the reason, if weights increase where Ψ is in the objective."""
     weights = trace.algorithm.weights
     if against == "losses" or weights.non_increasing:
         return ""
@@ -194,7 +196,7 @@ def theorem_14(trace: Trace, x: ArrayLike) -> Bound:
 
 
 def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
-    r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, what both theorems say of a regularizer that never changes.
+    r"""Return $r_0(x^*) + \frac12\sum_t \|g_t\|_\star^2$, both theorems for a fixed regularizer.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play
@@ -213,7 +215,7 @@ def nonadaptive_bound(trace: Trace, x: ArrayLike) -> Bound:
 
 
 def bound(trace: Trace, x: ArrayLike, against: Against = "composite") -> Bound:
-    """Return the tightest of the survey's theorems that speaks of the algorithm that played.
+    """Return the tightest of the survey's theorems that applies to the algorithm that played.
 
     >>> from forel.theory.algorithms import dual_averaging
     >>> from forel.theory.analysis import play
@@ -233,7 +235,7 @@ def _mirror(trace: Trace) -> bool:
 
 
 def _proximal(trace: Trace) -> str:
-    """Return why the regularizers are not proximal; what was observed before a round is around x_1, and in no norm."""
+    """Return the reason why the regularizers are not proximal; observed strength is around x_1, and in no norm."""
     if not trace.algorithm.proximal:
         return "the regularizers are not proximal; use theorem_1"
     if getattr(trace.algorithm, "observes", False):
@@ -247,6 +249,6 @@ def _proximal(trace: Trace) -> str:
 
 
 def _bare(trace: Trace) -> str:
-    """Return why a theorem without a penalty cannot speak; an indicator that every point satisfies is none."""
+    """Return the reason, if there is a penalty; an indicator that all points satisfy is none."""
     penalty = trace.algorithm.penalty
     return "" if not any(penalty(p) for p in trace.points) else "there is a penalty; use theorem_10 or theorem_12"

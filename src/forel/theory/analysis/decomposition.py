@@ -2,8 +2,8 @@ r"""The survey's lemmas that turn regret into regularization plus stability, as 
 
 Each lemma is an inequality because it leaves out a non-positive remainder; with it, both sides agree to rounding. In
 the Strong FTRL Lemma the remainder is $h_{0:T}(x_{T+1}) - h_{0:T}(x^*)$: how much better the last point is for the
-objective. It is non-positive at every comparator in X exactly when $x_{T+1}$ is an argmin, and says nothing of the
-points before that: these are the business of the remainders at shorter horizons. ``Trace.suboptimality`` has the
+objective. It is non-positive at every comparator in X exactly when $x_{T+1}$ is an argmin, independent of the
+earlier points, which determine the remainders at shorter horizons. ``Trace.suboptimality`` has the
 largest of each horizon, and bounds are void where one is positive.
 """
 
@@ -139,10 +139,10 @@ def conjugate_lemma(trace: Trace, x: ArrayLike) -> Decomposition:
     primal = strong_ftrl_lemma(trace, x, "losses")
     argmin = getattr(trace.algorithm, "argmin", None)
     if argmin is None or any(not stage.losses.quadratic or stage.losses.curvature for stage in trace.stages):
-        raise Unsupported("the conjugate form is for algorithms that keep linear losses and the penalty as it is")
+        raise Unsupported("the conjugate form needs an algorithm that keeps linear losses and the exact penalty")
     geometry, weight, totals = trace.initial.geometry, 0.0, [0.0]
     for stage in trace.stages:
-        # r*(−g) = max −g·x − r(x), found anew from the sums rather than taken from the points that were played
+        # r*(−g) = max −g·x − r(x), solved again from the sums, independent of the points that were played
         weight += stage.added.weight
         z = stage.losses.g - stage.regularizer.linear
         strength = geometry.check(stage.regularizer.strength, z.size)

@@ -1,8 +1,8 @@
-r"""The closing formulas of the survey's section 3: bounds in R, G and T alone, with their constants.
+r"""The closed-form bounds of the survey's section 3, in R, G and T alone, with their constants.
 
-They follow from the theorems by inequalities that lose something; ``theorem_1`` and ``theorem_2`` are tighter. Each is
-void where a gradient was larger than promised, a comparator is outside what it speaks of, another algorithm played, or
-a point that was played is no argmin.
+They follow from the theorems by further inequalities; ``theorem_1`` and ``theorem_2`` are tighter. Each is
+void if a gradient is larger than assumed, the comparator is outside the set it holds for, another algorithm played, or
+a point that was played is not an argmin.
 """
 
 import math
@@ -57,12 +57,12 @@ def _comparator(trace: Trace, x: Vector, radius: float, norm: Norm = L2) -> str:
 
 
 def _penalty(trace: Trace, x: Vector) -> str:
-    """Return that there is a penalty, unless it is 0 at the comparator and at every point that was played."""
+    """Return the reason, if the penalty is not 0 at the comparator or at a point that was played."""
     return "there is a penalty" if any(trace.algorithm.penalty(p) for p in (vector("x", x), *trace.points)) else ""
 
 
 def _rate(trace: Trace, geometry: Geometry, expected: Vector, first: int) -> str:
-    """Return why the geometry and the strengths that were used are not those the formula was derived for."""
+    """Return the reason, if geometry or strengths differ from those the formula assumes."""
     if trace.initial.geometry != geometry:
         return f"the geometry is not {geometry}"
     used = [np.max(getattr(state, "strength", math.nan)) for state in trace.states[first : first + expected.size]]
@@ -240,6 +240,6 @@ def strongly_convex_formula(trace: Trace, x: Vector, lipschitz: float) -> Bound:
         _comparator(trace, x, math.inf),
         _gradients(trace, lipschitz, L2),
         "" if weakest >= 1 else f"a loss is only {weakest:.6g}-strongly convex",
-        "" if idle else "the algorithm has a regularizer of its own",
+        "" if idle else "the algorithm has a regularizer",
         _penalty(trace, x),
     )

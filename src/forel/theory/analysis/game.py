@@ -42,7 +42,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """All that happened: the losses, and the algorithm's state before each round and after the last.
+    """A game that was played: the losses, and the algorithm's state before each round and after the last.
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.losses import Linear
@@ -98,7 +98,7 @@ class Trace:
         for added in self.added:
             losses = losses.plus(added.loss)
             if added.weight > 0:
-                penalties = penalties.plus(cast(Loss, added.penalty), added.weight)  # a sum only asks for values
+                penalties = penalties.plus(cast(Loss, added.penalty), added.weight)  # only values of a sum are used
             regularizer = regularizer + added.regularizer
             found.append(Stage(added, losses, penalties, regularizer))
         return tuple(found)
@@ -159,10 +159,10 @@ def play(
 
     Parameters
     ----------
-    algorithm : who plays x_t
+    algorithm : chooses x_t
     losses : the losses in order, or an adversary, a function of the round t = 1, 2, … and of x_t that returns f_t
-    rounds : how many; an adversary needs it, a sequence of losses ends by itself
-    n : the dimension; an adversary needs it, otherwise it is taken from the first loss
+    rounds : the number of rounds; required for an adversary, by default all losses of a sequence
+    n : the dimension; required for an adversary, by default that of the first loss
     progress : called with t after each round
 
     An algorithm that ``observes`` is shown the features of each round's example before it plays: those of the losses in
@@ -181,7 +181,9 @@ def play(
     limit = None if rounds is None else whole("rounds", rounds, low=1)
     if callable(losses):
         if limit is None or n is None:
-            raise refuse("rounds, n", (rounds, n), "both, because an adversary goes on for ever and in any dimension")
+            raise refuse(
+                "rounds, n", (rounds, n), "both, because an adversary has neither a last round nor a dimension"
+            )
         return _against(algorithm, losses, getattr(losses, "features", None), limit, whole("n", n, low=1), progress)
     sequence = tuple(losses)[:limit]
     if not sequence:
@@ -206,7 +208,7 @@ def _against(
 ) -> Trace:
     observer = cast(Observer, algorithm) if getattr(algorithm, "observes", False) else None
     if observer is not None and features is None:
-        raise refuse("losses", adversary, f"an adversary with features(t, x), at which {algorithm.rate} looks")
+        raise refuse("losses", adversary, f"an adversary with features(t, x), which {algorithm.rate} uses")
     state = algorithm.init(n)
     states, losses = [], []
     for t in range(1, rounds + 1):
@@ -222,7 +224,7 @@ def _against(
 
 
 def _features(loss: Loss) -> Vector:
-    """Return what an example's point is multiplied with, for each of its coordinates, or refuse."""
+    """Return the feature of each coordinate of an example's point; raise ValueError if it has none."""
     features: Vector | None = getattr(loss, "features", None)
     if features is None:
         raise refuse("losses", loss, "examples, such as Example, whose features the algorithm can observe")
@@ -230,9 +232,9 @@ def _features(loss: Loss) -> Vector:
 
 
 def dimension(loss: Loss) -> int:
-    """Return the n of the R^n on which a loss is defined, or refuse."""
+    """Return the dimension of a loss; raise ValueError if it has none."""
     for name in ("g", "features", "center"):
         held = getattr(loss, name, None)
         if held is not None:
             return int(np.size(held)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
-    raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not tell")
+    raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not have")

@@ -32,7 +32,7 @@ def curvature_of(penalty: Penalty | Loss) -> float | Vector:
 
     Survey: section 5
     """
-    taken = split_penalty(cast(Penalty, penalty))  # of a tangent, or of one's own, it only asks for the constant
+    taken = split_penalty(cast(Penalty, penalty))  # for a tangent, or a user's penalty, only the constant is used
     return taken.l2 + sum(other.strong_convexity for other in taken.others)
 
 

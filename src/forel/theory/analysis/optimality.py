@@ -1,7 +1,7 @@
-r"""Whether the points that were played are the argmins that the survey's proofs take them for.
+r"""Whether the points that were played are argmins, as the survey's proofs assume.
 
-Everything about FTRL is proved of points $x_{t+1} = \arg\min_{x \in X} h_{0:t}(x)$. An algorithm that plays others has
-no bound, however well it ends: so each round's minimum is found anew, from the sums of what the rounds added.
+The results about FTRL hold for points $x_{t+1} = \arg\min_{x \in X} h_{0:t}(x)$. An algorithm that plays others has
+no bound. Each round's minimum is therefore solved again, from the sums of what the rounds added.
 """
 
 import math
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["first_suboptimal_round", "suboptimality"]
 
-# Relative to the terms of the objective. Closed forms leave rounding; the solver stops where its own tolerance says.
+# Relative to the terms of the objective. Closed forms leave rounding; the solver stops at its tolerance.
 ROUNDING, SOLVED = 1e-12, 1e-8
 
 
 class _Objective(NamedTuple):
-    """Losses, α·Ψ and r, to be minimised over X; the losses hold whatever penalties are kept as tangents."""
+    """Losses, α·Ψ and r, to be minimised over X; penalties kept as tangents are part of the losses."""
 
     losses: Total
     weight: float
@@ -115,10 +115,10 @@ def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
 
 
 def first_suboptimal_round(found: Vector) -> str:
-    """Return the first round whose point is no argmin, as the reason why nothing is proved of the game.
+    """Return the first round whose point is not an argmin, as a reason why bounds are void.
 
     >>> first_suboptimal_round(np.array([0.0, 0.0, 0.25]))
-    'the point of round 3 is no argmin: its objective is 0.25 above the minimum'
+    'the point of round 3 is not an argmin: its objective is 0.25 above the minimum'
 
     Survey: Lemma 5
     """
@@ -127,5 +127,5 @@ def first_suboptimal_round(found: Vector) -> str:
         return ""
     t, above = wrong[0] + 1, found[wrong[0]]
     if above == math.inf:
-        return f"the point of round {t} is no argmin: it lies outside X, or its objective has no minimum"
-    return f"the point of round {t} is no argmin: its objective is {above:.3g} above the minimum"
+        return f"the point of round {t} is not an argmin: it lies outside X, or its objective has no minimum"
+    return f"the point of round {t} is not an argmin: its objective is {above:.3g} above the minimum"

@@ -1,6 +1,6 @@
-"""Streams: losses chosen before the game, by a seed or from data.
+"""Streams: losses fixed before the game, drawn with a seed or taken from data.
 
-The same arguments give the same losses. What the algorithm plays has no influence; for that, see
+The same arguments give the same losses, independent of the points; for losses that depend on them see
 ``forel.theory.analysis.adversaries``.
 """
 
@@ -98,12 +98,12 @@ def experts(n: int, rounds: int, seed: int = 0, gap: float = 0.1) -> tuple[Linea
 def switching(n: int, rounds: int, period: int = 20, seed: int = 0) -> tuple[Linear, ...]:
     """Return linear losses whose gradient is a unit vector that changes after each period.
 
-    A new gradient is at a right angle to the old one or beyond, so that the point that was best is so no longer.
+    Consecutive gradients have a non-positive inner product, so that the best point changes with each period.
 
     Parameters
     ----------
     n, rounds : the dimension and the number of losses
-    period : for how many rounds a gradient stays
+    period : the number of rounds between changes
     seed : which gradients
 
     >>> [float(loss.g[0]) for loss in switching(n=1, rounds=5, period=2)]
@@ -184,7 +184,7 @@ def examples_from(X: Any, y: ArrayLike, loss: MarginLoss) -> tuple[Loss, ...]:
     labels = vector("y", loss.labels.check("y", y))
     if labels.size != rows.shape[0]:
         raise refuse("y", f"{labels.size} labels", f"one for each of the {rows.shape[0]} rows of X")
-    # A row at a time: the whole of a sparse matrix may not fit.
+    # One row at a time: the dense matrix may not fit in memory.
     dense = (rows[[t]].toarray()[0] if sparse else rows[t] for t in range(labels.size))
     if isinstance(loss, Softmax):
         return tuple(MulticlassExample(loss, a, label) for a, label in zip(dense, labels, strict=True))

@@ -1,4 +1,4 @@
-"""Choosing how to solve: the first closed form that fits, otherwise the solver."""
+"""Dispatch an argmin to the first closed form that applies, otherwise to the solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ EVERYWHERE = Reals()
 
 
 class Minimizer(NamedTuple):
-    """A minimiser x and its mirror image ∇φ_1(x), where that knows coordinates which underflow in x; None elsewhere."""
+    """A minimiser x and its mirror image ∇φ_1(x), which keeps coordinates that underflow in x; None if not needed."""
 
     x: Vector
     image: Vector | None = None
@@ -49,8 +49,8 @@ class Minimizer(NamedTuple):
 class Argmin:
     r"""The map $(z, \sigma, \alpha) \mapsto \arg\min_{x \in X}\ z \cdot x + \alpha\Psi(x) + \phi_\sigma(x)$.
 
-    How it is solved is decided once, at construction, which is also where a combination that cannot be solved is
-    refused. Calls then cost no more than the formula.
+    The method is chosen once, at construction, which raises Unsupported for a combination that cannot be solved. Calls
+    then cost no more than the formula.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Argmin:
         object.__setattr__(self, "_image", IMAGES[method](problem) if method in IMAGES else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parts; how they are solved is decided again."""
+        """Pickle the parts; the method is chosen again on load."""
         return Argmin, (self.geometry, self.penalty, self.feasible)
 
     def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
@@ -105,7 +105,7 @@ class Argmin:
         return x
 
     def solve_with_image(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
-        """Return what ``solve`` returns, and its mirror image where that says more."""
+        """Return the minimiser, and its mirror image where coordinates may underflow."""
         return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
 
     def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:

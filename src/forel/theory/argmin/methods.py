@@ -1,4 +1,4 @@
-"""Which combination is solved how: the table in the docs, and what the tests go through."""
+"""The method of every combination of geometry, penalty and set: for ``forel methods``, the docs and the tests."""
 
 from collections.abc import Mapping
 
@@ -68,7 +68,7 @@ def sets(n: int) -> dict[str, FeasibleSet]:
 
 
 def method(geometry: Geometry, penalty: Penalty, feasible: FeasibleSet) -> str:
-    """Return the name of the method for a combination, or that it is refused."""
+    """Return the name of the method for a combination, ``REFUSED`` if it has none."""
     try:
         return Argmin(geometry, penalty, feasible).method
     except Unsupported:

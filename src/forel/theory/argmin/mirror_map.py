@@ -1,4 +1,4 @@
-"""Geometries that know the gradient of their conjugate: softmax for the entropy, the dual exponent for p-norms."""
+"""Closed forms by the gradient of the conjugate: softmax for the entropy, the dual exponent for p-norms."""
 
 import math
 from typing import cast
@@ -72,5 +72,5 @@ def _dual_exponent_image(problem: Problem) -> Solve:
     return lambda z, strength, weight: shrink(z, weight * l1) / strength
 
 
-# How the closed forms of this file know the mirror image ∇φ_1(x) of their minimiser, by their names in CLOSED_FORMS.
+# The mirror image ∇φ_1(x) of the minimiser, for the closed forms of this file by their names in CLOSED_FORMS.
 IMAGES = {"softmax": _softmax_image, "dual exponent": _dual_exponent_image}

@@ -1,4 +1,4 @@
-"""The fixed parts of an objective, in the form that closed forms are written for."""
+"""An objective split into the terms that closed forms handle."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Solve = Callable[[Vector, Any, float], Vector]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Geometry, penalty and feasible set of an objective, with the penalty taken apart."""
+    """Geometry, penalty and feasible set of an objective, with the penalty split into its terms."""
 
     geometry: Geometry
     l1: float | Vector
@@ -28,19 +28,19 @@ class Problem:
 
     @classmethod
     def of(cls, geometry: Geometry, penalty: Penalty, feasible: FeasibleSet) -> "Problem":
-        """Take the penalty apart; an indicator joins the feasible set."""
+        """Split the penalty; an indicator joins the feasible set."""
         l1, l2, groups, within, others = split_penalty(penalty)
         problem = cls(geometry, l1, l2, groups, others, intersect(feasible, within))
         if geometry.on_simplex and not problem.feasible.on_simplex:
             raise Unsupported(
-                f"geometry: {geometry} lives on the simplex, and {problem.feasible} reaches outside it; use "
+                f"geometry: {geometry} needs a subset of the simplex, which {problem.feasible} is not; use "
                 "feasible=Simplex(), or intersect(Simplex(), …) for a part of it, or a Euclidean geometry"
             )
         return problem
 
     @property
     def dimension(self) -> int | None:
-        """The n that the parts are made for; None when they fit any."""
+        """The dimension of the parts; None if they fit any."""
         sizes = {v.size for v in (self.l1, self.l2) if isinstance(v, np.ndarray)}
         sizes |= {g.groups.size for g in self.groups if g.groups is not None}
         sizes |= {self.feasible.dimension} if self.feasible.dimension is not None else set()

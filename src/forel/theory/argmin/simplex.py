@@ -57,7 +57,7 @@ def l1_ball(problem: Problem) -> Solve | None:
 
 
 def fill(height: Vector, curvature: float | Vector, total: float) -> Vector:
-    """Maximise height·x − ½Σ curvature_i x_i² over the simplex of that total, as water fills a vessel.
+    """Maximise height·x − ½Σ curvature_i x_i² over the simplex of that total, by water-filling.
 
     x_i = max(0, level − depth_i)/curvature_i with the depth counted down from the highest coordinate, and the level the
     one at which the x_i have the right sum.
@@ -69,11 +69,11 @@ def fill(height: Vector, curvature: float | Vector, total: float) -> Vector:
 
 
 def _even(depth: Vector, curvature: float, total: float) -> Vector:
-    """Fill with one curvature for all."""
+    """Fill with the same curvature for all coordinates."""
     if curvature == 0:
         return np.where(depth == 0, 1.0, 0.0)
     total *= curvature
-    # The highest coordinate alone would bring the level to total, so whatever is deeper than that stays dry.
+    # The highest coordinate alone would bring the level to total, so every deeper coordinate is 0.
     depths = depth[depth < total]
     depths.sort()
     level = _level(depths, np.arange(1.0, depths.size + 1), np.cumsum(depths), total)
@@ -84,7 +84,7 @@ def _even(depth: Vector, curvature: float, total: float) -> Vector:
 
 
 def _uneven(depth: Vector, curvature: Vector, total: float) -> Vector:
-    """Fill with a curvature per coordinate; those with none take all there is above them, in equal parts."""
+    """Fill with a curvature per coordinate; those with none share the rest equally."""
     flat = curvature == 0
     floor = float(np.min(depth, where=flat, initial=math.inf))
     x = np.zeros_like(depth)
@@ -104,7 +104,7 @@ def _uneven(depth: Vector, curvature: Vector, total: float) -> Vector:
 
 def _level(depths: Vector, widths: Vector, volumes: Vector, total: float) -> float:
     """Return the level, given sorted depths and running sums of 1/curvature and depth/curvature."""
-    needed = depths * widths  # what it takes to bring the level up to each coordinate, which grows along the way
+    needed = depths * widths  # the total at which the level reaches each coordinate, increasing
     needed -= volumes
     last = max(0, int(np.searchsorted(needed, total)) - 1)
     return float((total + volumes[last]) / widths[last])

@@ -1,4 +1,4 @@
-"""Everything else: a convex program, compiled once for each dimension and then fed with numbers."""
+"""All other problems: a convex program, compiled once per dimension and then called with parameters."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from forel.validation import Unsupported, Vector
 
 
 def solver(problem: Problem) -> Solve:
-    """Plan a program for cvxpy with Clarabel, or refuse when the extra is not installed.
+    """Plan a program for cvxpy with Clarabel; raise Unsupported if the extra is not installed.
 
     Survey: section 2.1
     """

@@ -1,8 +1,8 @@
-"""Pictures of games: regret and its bound, paths, the survey's figure 4. Needs the extra ``plot``.
+"""Plots of games: regret and its bound, paths, the survey's figure 4. Needs the extra ``plot``.
 
-Every function draws on the axes it is given, or on a figure of its own, and returns the figure, ready to :func:`save`.
-Nothing global changes, and no window opens. Colours of text and background are those of matplotlib's current style, so
-that a dark style gives a dark picture; those of lines are such that all eyes can tell them apart.
+Every function draws on the given axes, or on a new figure, and returns the figure, ready to :func:`save`.
+No global state changes, and no window opens. Colours of text and background are those of matplotlib's current style, so
+that a dark style gives a dark figure; line colours are safe for colour-blind readers.
 """
 
 from forel.theory.plot.figure_4 import figure_4

@@ -26,7 +26,7 @@ __all__ = ["figure_4"]
 L1_PANELS = {
     "Alternating gradients": (
         l1_example_alternating,
-        "As in appendix D: Mirror Descent goes back and forth between −2.625 and 2.625 for ever. "
+        "As in appendix D: Mirror Descent alternates between −2.625 and 2.625. "
         "Native FTRL is exactly 0 from round 13 on.",
     ),
     "Gradients that answer the point": (
@@ -44,7 +44,7 @@ def figure_4(ax: "Sequence[Axes] | None" = None) -> "Figure":
 
     Parameters
     ----------
-    ax : where to draw, two axes; a new figure if not given
+    ax : the two axes to draw on; a new figure by default
 
     >>> [axes.get_title(loc="left") for axes in figure_4().axes]
     ['Alternating gradients', 'Gradients that answer the point']

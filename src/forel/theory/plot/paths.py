@@ -22,13 +22,13 @@ __all__ = ["path"]
 def path(trace: Trace, feasible: FeasibleSet | None = None, ax: "Axes | None" = None) -> "Figure":
     r"""Draw the points $x_1, \dots, x_{T+1}$: over rounds in one dimension, in the plane in two, and X around them.
 
-    A set that is many times as large as the path is cut off at the edge of the picture.
+    A set much larger than the path is clipped at the edge of the plot.
 
     Parameters
     ----------
     trace : a game in one or two dimensions
     feasible : X, the algorithm's own if not given
-    ax : where to draw, a new figure if not given
+    ax : the axes to draw on; a new figure by default
 
     >>> from forel.theory.algorithms import FTRL
     >>> from forel.theory.analysis.adversaries import worst_linear
@@ -81,7 +81,7 @@ def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> N
     axes.plot(*points.T, color=COLORS[0], marker="o" if len(points) <= MARKER_LIMIT else None, linewidth=1.6)
     for i, way, color in ((0, 1, COLORS[2]), (len(points) - 1, -1, COLORS[1])):
         axes.plot(*points[i], "o", color=color, markersize=7)
-        # The name goes where the path does not.
+        # The label is placed away from the path.
         moves = points[i] - points[::way]
         away = next((move / np.hypot(*move) for move in moves if move.any()), np.full(2, -0.7 * way))
         halo = [withStroke(linewidth=3, foreground=axes.get_facecolor())]
@@ -94,7 +94,7 @@ def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> N
 def _edge(feasible: FeasibleSet, middle: Vector, radius: float) -> Matrix:
     """Return the edge of a set in the plane: a circle around what is to be seen, projected onto the set.
 
-    Where the set goes on beyond the circle, the circle stays, out of sight.
+    Where the set extends beyond the circle, the circle remains, outside the visible part.
     """
     angles = np.linspace(0, 2 * np.pi, 121)
     circle = middle + radius * np.column_stack([np.cos(angles), np.sin(angles)])

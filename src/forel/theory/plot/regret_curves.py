@@ -1,4 +1,4 @@
-"""Games over rounds: regret, its bound, and the parts of both."""
+"""Plots over rounds: regret, its bound, and their decomposition."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -33,8 +33,8 @@ def regret(trace: Trace, comparator: ArrayLike, bound: ArrayLike | None = None, 
     ----------
     trace : a game that was played
     comparator : x*
-    bound : what a theorem allows after every round
-    ax : where to draw, a new figure if not given
+    bound : a bound on the regret after every round
+    ax : the axes to draw on; a new figure by default
 
     >>> from forel.theory.algorithms import FTRL
     >>> from forel.theory.analysis.adversaries import alternating
@@ -61,7 +61,7 @@ def compare(traces: Mapping[str, Trace], comparator: ArrayLike, ax: "Axes | None
     ----------
     traces : the games by the names to write at their lines
     comparator : x*
-    ax : where to draw, a new figure if not given
+    ax : the axes to draw on; a new figure by default
 
     >>> from forel.theory.algorithms import FTRL
     >>> from forel.theory.analysis.game import play
@@ -84,7 +84,7 @@ def compare(traces: Mapping[str, Trace], comparator: ArrayLike, ax: "Axes | None
 def decomposition(
     regularization: ArrayLike, stability: ArrayLike, remainder: ArrayLike, ax: "Axes | None" = None
 ) -> "Figure":
-    r"""Draw regret as $r_{0:t}(x^*)$, plus stability summed up, less what the inequality gives away.
+    r"""Draw regret as $r_{0:t}(x^*)$, plus the sum of stability terms, minus the slack of the inequality.
 
     The upper edge is the bound; the lower edge of the hatched part is the regret.
 
@@ -93,7 +93,7 @@ def decomposition(
     regularization : the first term after every round, or one number if it stays the same
     stability : each round's own term
     remainder : regret less bound after every round, at most 0
-    ax : where to draw, a new figure if not given
+    ax : the axes to draw on; a new figure by default
 
     >>> figure = decomposition(1.0, [0.5, 0.5, 0.5], [-0.2, -0.1, 0.0])
     >>> [text.get_text() for text in figure.axes[0].texts]

@@ -1,4 +1,4 @@
-"""What every picture is drawn with: matplotlib if it is there, one style, names at the ends of lines, files."""
+"""The common style of all plots: colours, axes, labels at line ends, and saving to files."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ STYLE: dict[str, Any] = {
     "svg.hashsalt": "forel",  # the same picture gives the same file
 }
 FORMATS = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-MARKER_LIMIT = 40  # up to so many rounds, each gets a marker
+MARKER_LIMIT = 40  # with more rounds, points have no markers
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
@@ -101,7 +101,7 @@ def save_both(draw: "Callable[[], Figure]", path: str | Path) -> tuple[Path, Pat
 
 @contextmanager
 def styled_axes(ax: "Axes | None", size: tuple[float, float] = (6.4, 3.6), columns: int = 1) -> Iterator["Axes"]:
-    """Give the axes to draw on, in our style, which ends with the block."""
+    """Yield the axes to draw on, in forel's style for the duration of the block."""
     with _matplotlib().rc_context(STYLE):
         if ax is None:
             from matplotlib.figure import Figure
@@ -111,13 +111,13 @@ def styled_axes(ax: "Axes | None", size: tuple[float, float] = (6.4, 3.6), colum
 
 
 def figure_of(axes: "Axes") -> "Figure":
-    """Return the whole figure that axes are on."""
+    """Return the top-level figure of the axes."""
     figure: Figure = axes.figure.figure  # also from within a part of a figure
     return figure
 
 
 def label_axes(axes: "Axes", ylabel: str) -> None:
-    """Write what the axes show: rounds, at whole numbers, and ``ylabel``."""
+    """Label the axes: rounds, with integer ticks, and ``ylabel``."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set(xlabel="round t", ylabel=ylabel)
@@ -125,7 +125,7 @@ def label_axes(axes: "Axes", ylabel: str) -> None:
 
 
 def label_line_ends(axes: "Axes", ends: Sequence[tuple[str, float, float, Any]]) -> None:
-    """Write each line's name to the right of its end, moved up or down where names would touch."""
+    """Label each line to the right of its end, moved up or down where labels would overlap."""
     axes.autoscale_view()
     to_fraction = axes.transData + axes.transAxes.inverted()
     gap = 1.35 * STYLE["font.size"] / (axes.get_window_extent().height * 72 / axes.figure.dpi)
@@ -141,13 +141,13 @@ def label_line_ends(axes: "Axes", ends: Sequence[tuple[str, float, float, Any]])
 
 
 def legend_below(axes: "Axes", columns: int = 3) -> None:
-    """Name what axes show in one legend below the whole figure, where it covers nothing."""
+    """Draw one legend below the whole figure, where it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     figure_of(axes).legend(handles, labels, frameon=False, loc="outside lower center", ncols=columns)
 
 
 def format_number(value: float, scale: float = 0.0) -> str:
-    """Return three digits; what is only rounding next to ``scale`` is 0."""
+    """Return a number with three digits; rounding errors relative to ``scale`` are 0."""
     value = 0.0 if abs(value) <= 1e-12 * abs(scale) else value
     digits = f"{value + 0.0:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return digits.replace("-", "\N{MINUS SIGN}")

@@ -1,12 +1,12 @@
 r"""Rates $\eta_t$, each kept as the cumulative strength $1/\eta_t = \sigma_{0:t}$ of the regularizer.
 
 ========================================  ==============================================================
-``Constant``, ``InverseSqrt``,            look at the round only
+``Constant``, ``InverseSqrt``,            depend on the round only
 ``InverseTime``, ``Unregularized``
-``ScalarAdaGrad``, ``DiagonalAdaGrad``,   look at the gradients: one number, one a coordinate, a matrix
+``ScalarAdaGrad``, ``DiagonalAdaGrad``,   depend on the gradients: a number, one per coordinate, a matrix
 ``MatrixAdaGrad``
-``ScaleFree``                             looks at the features as well, and forgets their units
-``CurvatureAdaptive``                              looks at the curvature of the losses, and adds what they lack
+``ScaleFree``                             depends on features too, invariant to their scale
+``CurvatureAdaptive``                     depends on the curvature of the losses, adds what they lack
 ``Doubling``                              restarts a constant rate, tuned for 1, 2, 4, … rounds
 ========================================  ==============================================================
 

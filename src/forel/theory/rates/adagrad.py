@@ -91,7 +91,7 @@ class DiagonalAdaGrad:
 
     Parameters
     ----------
-    scale : c, positive; one number or one a coordinate, as are the others
+    scale : c, positive; one number or one per coordinate, like the others
     offset : δ, at least 0
     beta : β, at least 0
 

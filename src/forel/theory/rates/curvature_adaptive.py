@@ -1,4 +1,4 @@
-"""Strength added only where the losses lack curvature of their own."""
+"""A rate that adds strength only where the losses lack curvature."""
 
 import math
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ class CurvatureAdaptive:
     \le 2 \inf_{\lambda^\star} \text{(the same of } \lambda^\star)$$
 
     with $\sigma_t$ the strong convexity of $f_t$: logarithmic regret where losses curve, $\sqrt{T}$ where they do not,
-    without being told which. After Bartlett, Hazan and Rakhlin, "Adaptive online gradient descent" (2007).
+    without knowing which. After Bartlett, Hazan and Rakhlin, "Adaptive online gradient descent" (2007).
 
     Only curvature that stays in the objective counts, so losses may not be linearized: FTRL has to run with
-    ``surrogate=QuadraticBound()`` or ``Exact()``, and Mirror Descent refuses this rate.
+    ``surrogate=QuadraticBound()`` or ``Exact()``; Mirror Descent does not accept this rate.
 
     Parameters
     ----------

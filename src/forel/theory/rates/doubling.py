@@ -1,4 +1,4 @@
-"""The doubling trick: a constant rate for every horizon, by starting over."""
+"""The doubling trick: constant rates for horizons 1, 2, 4, …, with restarts."""
 
 import math
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class Epoch(NamedTuple):
 class Doubling:
     r"""Epochs of 1, 2, 4, … rounds, each with the constant rate tuned for its length, $\eta = R/(G\sqrt{2^k})$.
 
-    The algorithm forgets everything where an epoch begins, so this is not one rate but a sequence of them: a strength
-    that falls at a restart is no member of the family.
+    The algorithm restarts at each epoch, so this is not one rate but a sequence of them: a strength
+    that decreases at a restart is not part of the FTRL family.
 
     Parameters
     ----------

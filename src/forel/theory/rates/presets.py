@@ -1,4 +1,4 @@
-r"""The survey's choices of rate, each with the bound it was chosen for."""
+r"""The rates of the survey with their constants, each with the regret bound it gives."""
 
 import math
 
@@ -79,11 +79,11 @@ def proximal_rate(radius: float, lipschitz: float) -> InverseSqrt:
 def adagrad_proximal_rate(radius: ArrayLike) -> DiagonalAdaGrad:
     r"""Return $\eta_{t,i} = \sqrt2 R_\infty / \sqrt{\sum_{s \le t} g_{s,i}^2}$, for proximal regularizers.
 
-    Regret is at most $2\sqrt2 R_\infty \sum_i \sqrt{\sum_t g_{t,i}^2}$, whatever the gradients: nothing is promised.
+    Regret is at most $2\sqrt2 R_\infty \sum_i \sqrt{\sum_t g_{t,i}^2}$, for any gradients: no bound on them is assumed.
 
     Parameters
     ----------
-    radius : R∞, positive; the feasible set lies in [−R∞, R∞]ⁿ; one number or one a coordinate
+    radius : R∞, positive; the feasible set lies in [−R∞, R∞]ⁿ; one number or one per coordinate
 
     >>> rate = adagrad_proximal_rate(radius=1.0)
     >>> rate.strength(rate.init(2))
@@ -101,7 +101,7 @@ def adagrad_dual_averaging_rate(radius: ArrayLike, lipschitz: float) -> Diagonal
 
     Parameters
     ----------
-    radius : R, positive; no coordinate of the comparator is larger; one number or one a coordinate
+    radius : R, positive; no coordinate of the comparator is larger; one number or one per coordinate
     lipschitz : G, positive; no coordinate of a gradient is larger
 
     >>> rate = adagrad_dual_averaging_rate(radius=0.5, lipschitz=1.0)

@@ -1,7 +1,7 @@
-r"""What a rate is.
+r"""The rate protocol.
 
 A rate $\eta_t$ is kept as its inverse, the *strength* $1/\eta_t = \sigma_{0:t}$: it starts at $1/\eta_0 = \sigma_0$,
-never decreases, and may be 0, which an infinite $\eta$ could only say badly.
+never decreases, and may be 0 (an infinite rate).
 """
 
 import math
@@ -23,15 +23,15 @@ class Rate(Protocol[S]):
     A rate may also have ``observe(state, features)``, which returns a state that knows the features of the example to
     come, before its label; algorithms call it before they play.
 
-    ``promised`` is the largest gradient, in ``gradient_norm``, for which the closed-form bound that named the rate
-    holds. A larger gradient is no error here: it voids that bound. Infinity promises nothing.
+    ``gradient_bound`` is the largest gradient, in ``gradient_norm``, that the closed-form bound of the rate allows. A
+    larger gradient is no error here: it voids that bound. Infinity means that no bound is assumed.
     """
 
     shape: ClassVar[Shape]
 
     @property
     def gradient_bound(self) -> float:
-        """The bound on the gradients that the rate was chosen for."""
+        """The bound on the gradients that the rate assumes."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Rate(Protocol[S]):
         ...
 
     def strength(self, state: S) -> Strength:
-        """Return 1/η_t: a float, a vector or a matrix, as ``shape`` says."""
+        """Return 1/η_t: a float, a vector or a matrix, according to ``shape``."""
         ...
 
 
@@ -67,10 +67,10 @@ def increment(rate: Rate[S], before: S, after: S) -> Strength:
 
 
 def strength_increment(before: Strength, after: Strength) -> Strength:
-    r"""Return the strength that was added between two strengths, or refuse one that falls.
+    r"""Return the increase from one strength to the next; raise ValueError if it decreases.
 
-    A regularizer of negative strength is not convex, and nothing is proved of an algorithm that adds one. What is less
-    than 1e-12 of the strength is a rounding, and counts as 0.
+    A regularizer of negative strength is not convex and has no bound. Decreases below 1e-12 of the strength count as
+    rounding, and as 0.
 
     >>> strength_increment(np.array([1.0, 2.0]), np.array([1.0, 5.0]))
     array([0., 3.])
@@ -108,5 +108,5 @@ def _fallen(change: float, at: str) -> ValueError:
 
 
 def check_gradient_bound(gradient_bound: float) -> None:
-    """Refuse a bound on gradients that is not above 0; infinity promises nothing."""
+    """Raise ValueError unless the bound on gradients is positive; infinity means no bound."""
     constants("gradient_bound", gradient_bound, "a positive number or infinity", low=math.ulp(0.0), infinite=True)

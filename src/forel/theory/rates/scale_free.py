@@ -1,4 +1,4 @@
-"""A rate that does not mind in which units a feature is written."""
+"""A rate that is invariant to the scale of the features."""
 
 from dataclasses import dataclass
 from math import inf
@@ -56,12 +56,12 @@ class ScaleFree:
         non_negative("beta", self.beta)
 
     def init(self, n: int) -> ScaleFreeState:
-        """Return nothing seen, no strength."""
+        """Return the state before any example, with strength 0."""
         nothing = np.zeros(whole("n", n, low=1))
         return ScaleFreeState(nothing, nothing)
 
     def observe(self, state: ScaleFreeState, features: Vector) -> ScaleFreeState:
-        """Return the state that knows the example's features, before its label."""
+        """Return the state after observing the example's features, before its label."""
         features = vector("features", features, state.largest.size)
         return ScaleFreeState(np.maximum(state.largest, np.abs(features)), state.root)
 

@@ -1,4 +1,4 @@
-r"""Rates that look at the round only, not at the gradients."""
+r"""Rates that depend on the round only, not on the gradients."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ __all__ = ["Constant", "InverseSqrt", "InverseTime", "Rounds", "Unregularized"]
 
 
 class Rounds(NamedTuple):
-    """The state of a rate that does not look at gradients: their length, and the round."""
+    """The state of a rate that depends on the round only: the dimension, and the round."""
 
     n: int
     t: int
@@ -29,7 +29,7 @@ def _next(state: Rounds, g: Vector) -> Rounds:
 
 @dataclass(frozen=True)
 class Unregularized:
-    r"""No strength in any round, $\eta_t = \infty$: Follow-The-Leader, which lives on the curvature of its losses.
+    r"""No strength in any round, $\eta_t = \infty$: Follow-The-Leader, which relies on the curvature of the losses.
 
     >>> rate = Unregularized()
     >>> rate.strength(rate.init(3))
@@ -94,7 +94,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class InverseSqrt:
-    r"""The rate $\eta_t = c / \sqrt{t + \text{offset}}$, for every horizon at once.
+    r"""The rate $\eta_t = c / \sqrt{t + \text{offset}}$, for all horizons at once.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Feasible sets X: where an algorithm's points, and the comparators of its bounds, may lie.
 
-Each set says whether it ``contains`` a point, its ``support`` function, its ``largest_norm`` and ``diameter``, and its
+Each set has ``contains``, its ``support`` function, its ``largest_norm`` and ``diameter``, and its
 ``constraints`` for a solver. Projections, in any metric, are argmins: see ``forel.theory.argmin.project``. Sets whose
 parameters are single numbers fit any dimension.
 """

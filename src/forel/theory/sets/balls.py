@@ -53,7 +53,7 @@ class Ball:
         return self.center.size if isinstance(self.center, np.ndarray) else None
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether ‖x − c‖ ≤ R."""
+        """Return whether ‖x − c‖ ≤ R."""
         x = vector("x", np.atleast_1d(np.asarray(x, dtype=np.float64)), self.dimension)
         slack = tolerance * (self.radius + float(np.max(np.abs(self.center))))
         return self.norm(x - self.center) <= self.radius + slack

@@ -28,7 +28,7 @@ class Reals:
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether x is a finite vector."""
+        """Return whether x is a finite vector."""
         return bool(np.isfinite(np.asarray(x, dtype=np.float64)).all())
 
     def __contains__(self, x: ArrayLike) -> bool:
@@ -104,7 +104,7 @@ class Box:
         return next((side.size for side in self.bounds if isinstance(side, np.ndarray)), None)
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether every coordinate is within its bounds."""
+        """Return whether every coordinate is within its bounds."""
         x = vector("x", np.atleast_1d(np.asarray(x, dtype=np.float64)), self.dimension)
         slack = [tolerance * np.where(np.isfinite(side), 1 + np.abs(side), 0) for side in self.bounds]
         return bool(((x >= self.lower - slack[0]) & (x <= self.upper + slack[1])).all())
@@ -128,7 +128,7 @@ class Box:
         return float(np.linalg.norm(np.broadcast_to(np.subtract(self.upper, self.lower), n)))
 
     def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Refuse: it would be no box any more."""
+        """Raise Unsupported: the image of a box is not a box."""
         raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:

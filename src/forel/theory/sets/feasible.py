@@ -1,4 +1,4 @@
-"""What a feasible set can say about itself."""
+"""The protocol of feasible sets."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from forel.validation import Matrix, Unsupported, Vector
 
-TOLERANCE = 1e-7  # what a point found by a solver can promise
+TOLERANCE = 1e-7  # the accuracy of points found by a solver
 
 
 class FeasibleSet(Protocol):
@@ -30,11 +30,11 @@ class FeasibleSet(Protocol):
 
     @property
     def dimension(self) -> int | None:
-        """The n it is made for; None when it fits any."""
+        """The dimension; None if it fits any."""
         ...
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether x is in the set, up to ``tolerance`` relative to the size of the constraint."""
+        """Return whether x is in the set, up to ``tolerance`` relative to the size of the constraint."""
         ...
 
     def __contains__(self, x: ArrayLike) -> bool: ...
@@ -62,4 +62,4 @@ class FeasibleSet(Protocol):
 
 def not_rotatable(feasible: FeasibleSet) -> Unsupported:
     """Return the error of ``rotated`` for a set whose image would be of another kind."""
-    return Unsupported(f"rotated: {feasible} turns into another kind of set; ask ``rotatable`` first")
+    return Unsupported(f"rotated: {feasible} is not rotatable; check ``rotatable`` first")

@@ -17,8 +17,8 @@ from forel.validation import Matrix, Unbounded, Vector, vector
 class Intersection:
     r"""The points that are in every one of several sets, $X_1 \cap \dots \cap X_k$.
 
-    Whether there is such a point shows when the first problem over it is solved. Build it with :func:`intersect`, which
-    simplifies where it can.
+    An empty one raises Infeasible when the first problem over it is solved. Build it with :func:`intersect`, which
+    simplifies where possible.
 
     >>> from forel.theory.sets import l2_ball
     >>> both = Intersection((Box(0, 1), l2_ball(1.0)))
@@ -51,7 +51,7 @@ class Intersection:
         return next((m.dimension for m in self.members if m.dimension is not None), None)
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether x is in every member."""
+        """Return whether x is in every member."""
         return all(m.contains(x, tolerance) for m in self.members)
 
     def __contains__(self, x: ArrayLike) -> bool:
@@ -74,7 +74,7 @@ class Intersection:
         return min(m.diameter(n) for m in self.members)
 
     def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Refuse: it would be no intersection any more."""
+        """Raise Unsupported: members need not be rotatable."""
         raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:

@@ -43,7 +43,7 @@ class HalfSpace:
         return self.normal.size
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether a·x ≤ b."""
+        """Return whether a·x ≤ b."""
         x = vector("x", x, self.dimension)
         scale = abs(self.offset) + float(np.abs(self.normal) @ np.abs(x)) + float(np.abs(self.normal).max())
         return float(self.normal @ x) <= self.offset + tolerance * scale
@@ -113,7 +113,7 @@ class Affine:
         return int(self.matrix.shape[1])
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether Cx = d, with the rows of C made orthonormal."""
+        """Return whether Cx = d, with the rows of C made orthonormal."""
         x = vector("x", x, self.dimension)
         scale = 1 + float(np.abs(self.target).max()) + float(np.abs(x).max())
         return bool(np.abs(self.matrix @ x - self.target).max() <= tolerance * scale)
@@ -204,7 +204,7 @@ class Polyhedron:
         return int(self.A.shape[1])
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether Ax ≤ b and Cx = d, each row up to its scale."""
+        """Return whether Ax ≤ b and Cx = d, each row up to its scale."""
         x = vector("x", x, self.dimension)
         scale = [np.abs(rows) @ np.abs(x) + np.abs(side) + 1 for rows, side in ((self.A, self.b), (self.C, self.d))]
         below = self.A @ x - self.b <= tolerance * scale[0]
@@ -231,7 +231,7 @@ class Polyhedron:
         return float(np.linalg.norm([self.support(e) + self.support(-e) for e in np.eye(n)]))
 
     def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Refuse: it would be no polyhedron any more."""
+        """Raise Unsupported: not implemented for polyhedra."""
         raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:

@@ -33,7 +33,7 @@ class Simplex:
         positive("total", self.total)
 
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
-        """Tell whether x is non-negative with the right total."""
+        """Return whether x is non-negative with the right total."""
         x = vector("x", np.atleast_1d(np.asarray(x, dtype=np.float64)))
         slack = tolerance * self.total
         return bool(x.min() >= -slack and abs(math.fsum(x) - self.total) <= slack)
@@ -54,7 +54,7 @@ class Simplex:
         return math.sqrt(2) * self.total if n > 1 else 0.0
 
     def rotated(self, basis: Matrix) -> FeasibleSet:
-        """Refuse: it would be no simplex any more."""
+        """Raise Unsupported: the image of a simplex is not a simplex."""
         raise not_rotatable(self)
 
     def constraints(self, x: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The games that the theorems are checked on: who plays, against whom, and which comparators are asked."""
+"""The games on which the theorems are checked: algorithms, adversaries and comparators."""
 
 from collections.abc import Iterable, Iterator
 

@@ -84,7 +84,7 @@ def _decompositions(lemma: Callable[[Trace, Vector], Decomposition]) -> Iterator
 
 
 def lemma_5() -> Outcome:
-    """Compare regret with regularization and stability, at every comparator; the equality is checked on the way.
+    """Compare regret with regularization and stability, at every comparator, and check the equality.
 
     Survey: Lemma 5
     """
@@ -200,7 +200,7 @@ LEMMAS = (
     Result("Lemma 5", "Strong FTRL Lemma", "≤", f"{DECOMPOSITION}.strong_ftrl_lemma", lemma_5),
     Result("Corollary 6", "the same in conjugates", "≤", f"{DECOMPOSITION}.conjugate_lemma", corollary_6),
     Result("Lemma 7", "a convex change of a strongly convex sum", "≤", f"{HERE}.lemma_7", lemma_7),
-    Result("Corollary 8", "the same with a penalty on the way", "≤", f"{HERE}.corollary_8", corollary_8),
+    Result("Corollary 8", "the same with a penalty added", "≤", f"{HERE}.corollary_8", corollary_8),
     Result("Lemma 9", "strongly convex ⇔ strongly smooth conjugate", "≤", f"{HERE}.lemma_9", lemma_9),
     Result("Lemma 13", "Standard FTRL Lemma", "≤", f"{DECOMPOSITION}.standard_ftrl_lemma", lemma_13),
     Result("Lemma 15", "∇ψ⋆ is the argmin, and Lipschitz", "≤", f"{CONVEX}.conjugate", lemma_15),

@@ -1,4 +1,4 @@
-"""What a numbered result is, once it can be computed: a measured number, a bound, and a verdict."""
+"""A numbered result as a computation: a measured number, a bound, and a verdict."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ RELATIVE, ABSOLUTE = 1e-8, 1e-12  # what rounding leaves of a bound, and of one 
 
 
 class Outcome(NamedTuple):
-    """One evaluation: what was measured, what it is compared with, and in what case.
+    """One evaluation: the measured value, the bound, and the case.
 
     >>> Outcome(1.0, 2.0).ratio, Outcome(1.0, 0.0).ratio, Outcome(1e-15, 0.0).ratio
     (0.5, inf, 0.0)
@@ -52,7 +52,7 @@ class Result:
     Parameters
     ----------
     key : as the survey numbers it, such as "Theorem 2"
-    title : what it says, in a line
+    title : the statement, in one line
     relation : "≤" for a bound, "=" for an identity
     implementation : the dotted name of the object that implements it
     run : recomputes it, and returns the case in which it is tightest
@@ -65,13 +65,13 @@ class Result:
     run: Callable[[], Outcome]
 
     def holds(self, outcome: Outcome) -> bool:
-        """Tell whether the outcome is what the survey says, to rounding."""
+        """Return whether the outcome agrees with the survey, up to rounding."""
         if self.relation == "=":
             return abs(outcome.measured - outcome.bound) <= outcome.rounding
         return outcome.excess == 0
 
     def tight(self, outcome: Outcome) -> bool:
-        """Tell whether the bound was attained."""
+        """Return whether the bound was attained."""
         return self.relation == "=" or outcome.ratio >= TIGHT
 
 

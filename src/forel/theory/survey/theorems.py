@@ -55,7 +55,7 @@ BALL = l2_ball(1.0)
 def _compare(name: str, trace: Trace, theorem: Theorem, against: Against) -> Iterator[Outcome]:
     for x in comparators(trace):
         limit = theorem(trace, x)
-        # A theorem that says nothing of the games chosen for it is not one that holds.
+        # A theorem that is void on the games chosen for it counts as failed.
         yield Outcome(surrogate_regret(trace, x, against), float("nan") if limit.void else limit.total, name)
 
 

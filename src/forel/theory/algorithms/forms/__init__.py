@@ -37,7 +37,7 @@ def _everywhere(
     strength: ArrayLike,
     feasible: FeasibleSet = EVERYWHERE,
 ) -> Form:
-    """Return a form of Figure 5, or refuse a constraint, under which those forms are no longer equal."""
+    """Return a form of Figure 5; raise Unsupported with a constraint, under which the forms differ."""
     if not isinstance(feasible, Reals):
         raise Unsupported(
             f"feasible: got {feasible}, expected Reals(); with constraints, take a form of LAZY or GREEDY"

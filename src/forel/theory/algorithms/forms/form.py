@@ -1,4 +1,4 @@
-"""What a form is: a step from one round to the next, around a fixed R = r + I_X."""
+"""One form of Mirror Descent: a step from one round to the next for a fixed R = r + I_X."""
 
 import math
 from collections.abc import Callable

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from hypothesis import strategies as st
 
-from forel.data.hashing import START, hash_name
+from forel.data.features.hashing import START, hash_name
 
 NUMBER = re.compile(rb"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 BLANK = re.compile(rb"[\x00-\x09\x0b-\x20]+")

@@ -197,7 +197,7 @@ def test_kinds_survive_a_checkpoint(tmp_path):
 
 
 def test_many_keys_of_dicts_are_not_kept_without_end(monkeypatch):
-    monkeypatch.setattr("forel.data.kinds.MOST", 10)
+    monkeypatch.setattr("forel.data.features.kinds.MOST", 10)
     reader = read([{f"word{k}": 1} for k in range(100)])
     list(reader)
     assert len(reader.kinds.known) == 10

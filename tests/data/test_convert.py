@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
-from forel.data.converting import convert
+from forel.data.convert import convert
 from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Settings
 from forel.store import load

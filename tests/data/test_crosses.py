@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import twins
 from forel.data import Malformed, concatenate, cross_slot, read, slot
-from forel.data.crosses import MOST, crosses_of
+from forel.data.features.crosses import MOST, crosses_of
 from forel.data.pipeline import ordered_blocks
 from forel.learner.linear import Settings
 from forel.store import load

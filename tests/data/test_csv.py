@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
-from forel.data.cells import Words
-from forel.data.columns import Columns
-from forel.data.crosses import crosses_of
-from forel.data.csv_blocks import csv_batches
-from forel.data.csv_rows import CsvFormat, cell_numbers
-from forel.data.names import Names
+from forel.data.features.crosses import crosses_of
+from forel.data.features.names import Names
+from forel.data.parsers.cells import Words
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.csv_blocks import csv_batches
+from forel.data.parsers.csv_rows import CsvFormat, cell_numbers
+from forel.data.parsers.tables import table_blocks
 from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
-from forel.data.tables import table_blocks
 from twins import NUMBER, Wrong, examples, put, same
 
 BITS = 9

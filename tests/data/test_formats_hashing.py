@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forel.data.hashing import START, hash_name, hash_names, slot
+from forel.data.features.hashing import START, hash_name, hash_names, slot
 
 
 @given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 2**64 - 1)), max_size=20))

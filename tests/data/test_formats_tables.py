@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data import Malformed, concatenate, read, slot
-from forel.data.columns import Columns
+from forel.data.parsers.columns import Columns
 from twins import examples, same
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
@@ -444,7 +444,7 @@ def test_real_columns_are_those_pandas_reads():
     st.lists(st.binary(max_size=20), min_size=1, max_size=8), st.binary(max_size=9), st.sampled_from(["int32", "int64"])
 )
 def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, beyond, wide):
-    from forel.data.hashing import hash_name, hash_spans
+    from forel.data.features.hashing import hash_name, hash_spans
 
     whole = np.frombuffer(b"".join(words) + beyond, np.uint8)
     ends = np.cumsum([0, *map(len, words)]).astype(wide)
@@ -469,7 +469,7 @@ def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
     st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
 )
 def test_arrays_are_read_where_they_lie(values, start, kind):
-    from forel.data.arrow import float_array, plain, valid
+    from forel.data.parsers.arrow_arrays import float_array, plain, valid
 
     array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
     there = array.is_valid().to_numpy(zero_copy_only=False)
@@ -497,7 +497,7 @@ def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_pat
 @pytest.mark.parametrize("groups", [1 << 20, 3000])
 @pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
 def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest, tmp_path, monkeypatch):
-    from forel.data import tables
+    from forel.data.parsers import tables
 
     # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
     monkeypatch.setattr(tables, "CELLS", 1)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import twins
 from forel.data import Malformed, concatenate, read
-from forel.data.decimals import nearest
-from forel.data.sources import count
+from forel.data.parsers.decimals import nearest
+from forel.data.sources.streams import count
 from twins import examples, same
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.data import ReadOptions, buffers, read
-from forel.data.columns import Columns
+from forel.data.parsers.columns import Columns
 from forel.doors.cli.app import app
 from forel.learner.settings import Settings
 

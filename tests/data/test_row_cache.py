@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forel.data import Block, Malformed, Problems, concatenate, read
-from forel.data.cached import Writer, cache_in
+from forel.data.sources.row_cache import Writer, cache_in
 from forel.learner.linear import Settings
 from forel.training.row_cache import write_cache
 from forel.training.train import train

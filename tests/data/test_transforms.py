@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forel.data import read, slot
-from forel.data.transforms import buckets, logarithms
+from forel.data.features.transforms import buckets, logarithms
 from twins import examples, same
 
 NUMBERS = st.floats(-(2.0**100), 2.0**100)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import forel
 from forel.data import Names, read, slot
 from forel.data.block import Block
-from forel.data.constant import with_constant
+from forel.data.features.constant import with_constant
 from forel.doors.cli.app import app
 from forel.learner.kernels import compose, kernel
 from forel.training.scoring import predict_blocks

@@ -74,7 +74,7 @@ def training(folder, **more):
     """Train on the same text, under a name and a time that are the same wherever it is."""
     path = pathlib.Path(folder) / "clicks.vw"
     path.write_text(TEXT)
-    with mock.patch("forel.training.passes.prints_of", return_value=[["clicks.vw", len(TEXT), 0]]):
+    with mock.patch("forel.training.passes.fingerprints", return_value=[["clicks.vw", len(TEXT), 0]]):
         return train(path, MIXED, **READING, **more)
 
 

@@ -21,7 +21,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from forel.data import Block, Problems, concatenate, read
-from forel.data.cached import Writer
+from forel.data.sources.row_cache import Writer
 from forel.store import load
 from forel.store.files import text_of
 from forel.store.versions import VERSION

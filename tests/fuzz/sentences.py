@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import forel
-from forel.data.hashing import slot
+from forel.data.features.hashing import slot
 from forel.learner.kernels import kernel
 from forel.learner.kernels.compose import interpret
 from forel.learner.linear import Linear, Settings

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from forel import validation
 from forel.data.clicks import write_clicks
-from forel.data.sources import expand
+from forel.data.sources.streams import expand
 from forel.doors.cli.app import app
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings

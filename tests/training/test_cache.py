@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from forel.data import Block, Malformed, Place, Problems, ReadOptions, concatenate, read
-from forel.data.cached import Writer, cache_in
+from forel.data import Block, Malformed, Position, Problems, ReadOptions, concatenate, read
 from forel.data.clicks import write_clicks
+from forel.data.sources.row_cache import Writer, cache_in
 from forel.doors.cli.app import app
 from forel.learner.linear import Settings
 from forel.store import load
@@ -65,7 +65,7 @@ def test_blocks_come_back_as_they_were(tmp_path_factory, content):
             labels,
             np.array(sizes, np.float32) / 2,
         )
-        blocks.append(Block(*arrays, None, f"f{k}", k + 1, 7 * k, Place(k, 2 * k)))
+        blocks.append(Block(*arrays, None, f"f{k}", k + 1, 7 * k, Position(k, 2 * k)))
     told = {"options": {"bits": 5}, "sources": [1, 2]}
     with path.open("w+b") as file:
         writer = Writer(file, told)
@@ -104,7 +104,7 @@ def test_models_with_and_without_a_cache_are_the_same(folder, tmp_path, name, mo
 
 def test_later_passes_and_later_runs_do_not_read_the_source(folder, tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr("forel.data.reading.parse_lines", _counting("forel.data.lines", "parse_lines", read))
+    monkeypatch.setattr("forel.data.reader.parse_lines", _counting("forel.data.parsers.lines", "parse_lines", read))
     train(folder / "a.vw", SETTINGS, passes=3, bits=10)
     assert len(read) == 1
     for number in (2, 2):

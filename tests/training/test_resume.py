@@ -16,7 +16,7 @@ import pytest
 
 from forel.data import Malformed, concatenate, read
 from forel.data.clicks import write_clicks
-from forel.data.place import Place
+from forel.data.position import Position
 from forel.learner.linear import Settings
 from forel.store import Unreadable, load, save
 from forel.training.train import train
@@ -81,7 +81,7 @@ def test_stopped_at_every_block_and_resumed_gives_the_same_bytes(folder, tmp_pat
 
 @pytest.mark.parametrize(("name", "label"), [("b.csv", "click"), ("d.jsonl", "y")])
 def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, label, monkeypatch):
-    monkeypatch.setattr("forel.data.dicts.ENTRIES", 1000)
+    monkeypatch.setattr("forel.data.parsers.dicts.ENTRIES", 1000)
     path = tmp_path / "m.checkpoint"
     options = {"label": label, "bits": 12, "holdout": 5, "passes": 2, "block_bytes": 10_000, "names": True}
     expected = bytes_of(train(folder / name, SETTINGS, **options), tmp_path / "whole")
@@ -93,7 +93,7 @@ def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, l
 
 @pytest.mark.parametrize("name", ["a.vw", "b.vw.gz", "b.csv", "c.svm", "d.jsonl"])
 def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
-    monkeypatch.setattr("forel.data.dicts.ENTRIES", 1000)
+    monkeypatch.setattr("forel.data.parsers.dicts.ENTRIES", 1000)
     size = 20_000 if name == "b.csv" else 3000
     options = {"bits": 10, "block_bytes": size, "label": {"b.csv": "click", "d.jsonl": "y"}.get(name)}
     blocks = list(read([folder / name, folder / name], **options))
@@ -105,7 +105,7 @@ def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
             assert mine.tobytes() == theirs.tobytes()
         if rest:
             assert (rest[0].file, rest[0].line) == (blocks[k + 1].file, blocks[k + 1].line)
-    assert blocks[-1].after >= Place(1)
+    assert blocks[-1].after >= Position(1)
 
 
 def test_lines_in_messages_and_counts_stay_right(tmp_path):

@@ -32,18 +32,18 @@ Bytes up to 32 separate words. NaN and infinity are errors everywhere, also wher
 """
 
 from forel.data.block import Block, concatenate
-from forel.data.hashing import cross_slot, slot
-from forel.data.names import Names
+from forel.data.features.hashing import cross_slot, slot
+from forel.data.features.names import Names
 from forel.data.options import ReadOptions
-from forel.data.place import Place
+from forel.data.position import Position
 from forel.data.problems import Malformed, Problems
-from forel.data.reading import Reader, read
+from forel.data.reader import Reader, read
 
 __all__ = [
     "Block",
     "Malformed",
     "Names",
-    "Place",
+    "Position",
     "Problems",
     "ReadOptions",
     "Reader",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.place import Place
+from forel.data.position import Position
 
 __all__ = ["Block", "concatenate"]
 
@@ -45,7 +45,7 @@ class Block:
     file: str = ""
     line: int = 1
     size: int = 0
-    after: Place | None = None
+    after: Position | None = None
     lines: NDArray[np.int64] | None = None
     words: tuple[tuple[bytes, bytes], ...] | None = None
 

@@ -7,13 +7,13 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
-from forel.data.apart import Apart
-from forel.data.crosses import Step, crosses_of
-from forel.data.kinds import checked
-from forel.data.names import Names
-from forel.data.recognise import FORMATS
-from forel.data.sources import LONGEST
-from forel.data.transforms import bucket_of
+from forel.data.features.crosses import Step, crosses_of
+from forel.data.features.kinds import checked
+from forel.data.features.named import Apart
+from forel.data.features.names import Names
+from forel.data.features.transforms import bucket_of
+from forel.data.sources.detect import FORMATS
+from forel.data.sources.streams import LONGEST
 from forel.validation import refuse, whole
 
 __all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use", "repeated"]
@@ -55,8 +55,8 @@ class ReadOptions:
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
-    interactions : crosses, as :func:`forel.data.crosses.crosses_of` takes them: ``"ab"`` for pairs of features of
-        namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
+    interactions : crosses, as :func:`forel.data.features.crosses.crosses_of` takes them: ``"ab"`` for pairs of features
+        of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
     zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
         does not show which convention it uses before its end
     constant : whether each example gets the feature ``Constant``, which is penalised like others and not crossed

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 
 from forel.data.block import Block
-from forel.data.place import Place
+from forel.data.position import Position
 from forel.data.problems import Problems
 
 __all__ = ["Task", "found", "ready"]
@@ -21,13 +21,13 @@ def found(block: Block | None, problems: Problems) -> Task:
     return partial(_pair, block, mine)
 
 
-def ready(blocks: Iterable[Block], problems: Problems, start: Place) -> Iterator[Task]:
+def ready(blocks: Iterable[Block], problems: Problems, start: Position) -> Iterator[Task]:
     """Yield blocks that are made while they are asked for, each with the problems met on the way to it.
 
     Those before ``start`` are made and passed over, with their problems.
     """
     placed = (
-        found(replace(block, after=Place(start.file, number)), problems) for number, block in enumerate(blocks, 1)
+        found(replace(block, after=Position(start.file, number)), problems) for number, block in enumerate(blocks, 1)
     )
     yield from islice(placed, start.blocks, None)
     yield found(None, problems)

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from forel.data import Place, Problems
-from forel.data.kinds import Kinds
+from forel.data import Position, Problems
+from forel.data.features.kinds import Kinds
 from forel.store import Stored, Unreadable, load, save
 from forel.store.files import Path, sweep
 from forel.training.metrics import Metrics
@@ -127,7 +127,7 @@ def _state(
         holdout,
         problems,
         stored.names,
-        place=Place(*content["place"]),
+        place=Position(*content["place"]),
         first_pass=(content["first"][0], content["first"][1]),
         finished=finished,
         kinds=Kinds.unpacked(content["kinds"]),

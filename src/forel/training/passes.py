@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from forel.data import Block, Names, Place, Problems, Reader, ReadOptions, read
-from forel.data.cached import Cache
-from forel.data.constant import name_constant, with_constant
-from forel.data.kinds import Kinds
+from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
+from forel.data.features.constant import name_constant, with_constant
+from forel.data.features.kinds import Kinds
 from forel.data.pipeline import ordered_blocks
-from forel.data.place import BEGINNING, prints_of, single_sources
+from forel.data.position import BEGINNING
+from forel.data.sources.files import fingerprints, single_sources
+from forel.data.sources.row_cache import Cache
 from forel.store.files import Path
 from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
 from forel.validation import refuse
@@ -71,14 +72,14 @@ class Passes:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """Everything that blocks depend on, as JSON; only for sources that are files."""
-        sources = None if is_one_shot(self.source) else prints_of(self.source)
+        sources = None if is_one_shot(self.source) else fingerprints(self.source)
         if sources is None:
             expected = "files: a stream cannot be read again from a place"
             raise refuse("checkpoint", "a source that is not files", expected)
         return {**self.options.resume_key, "sources": sources, "passes": self.number}
 
     def blocks(
-        self, pass_number: int, problems: Problems, names: Names | None = None, start: Place | None = BEGINNING,
+        self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
         kinds: Kinds | None = None,
     ) -> Iterator[Block]:  # fmt: skip
         """Yield the blocks of a pass from a place on; ``problems``, ``names`` and ``kinds`` are updated."""

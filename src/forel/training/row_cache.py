@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
-from forel.data.cached import HEAD, Cache, Writer, begins_cache, cache_in
 from forel.data.pipeline import ordered_blocks
-from forel.data.place import prints_of, single_sources
+from forel.data.sources.files import fingerprints, single_sources
+from forel.data.sources.row_cache import HEAD, Cache, Writer, begins_cache, cache_in
 from forel.store.files import Path, beside
 from forel.store.locks import lock
 from forel.validation import refuse
@@ -175,7 +175,7 @@ def is_one_shot(source: Any) -> bool:
 
 
 def _fingerprint(reader: Reader) -> dict[str, Any]:
-    return {"options": reader.options.meaning, "sources": prints_of(reader.source)}
+    return {"options": reader.options.meaning, "sources": fingerprints(reader.source)}
 
 
 def _temporary_folder() -> str:

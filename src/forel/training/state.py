@@ -6,9 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from forel.data import Block, Names, Place, Problems
-from forel.data.kinds import Kinds
-from forel.data.place import BEGINNING
+from forel.data import Block, Names, Position, Problems
+from forel.data.features.kinds import Kinds
+from forel.data.position import BEGINNING
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.training.metrics import Metrics
@@ -68,7 +68,7 @@ class TrainingState:
     entries: int = 0
     bytes: int = 0
     negative_label: float | None = None
-    place: Place | None = BEGINNING
+    place: Position | None = BEGINNING
     first_pass: tuple[int, int] = (0, 0)
     finished: list[Metrics] = field(default_factory=list)
     seconds: float = 0.0

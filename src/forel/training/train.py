@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Names, Problems, ReadOptions
-from forel.data.assemble import without
+from forel.data.features.kinds import Kinds
+from forel.data.features.rows import without
 from forel.data.holdout import Holdout
-from forel.data.kinds import Kinds
-from forel.data.reading import names_for
+from forel.data.reader import names_for
 from forel.learner.certificate import Snapshot
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture

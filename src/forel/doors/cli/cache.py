@@ -86,7 +86,7 @@ def cache(
 
 
 def _opened(path: str) -> Any:
-    from forel.data.cached import cache_in
+    from forel.data.sources.row_cache import cache_in
     from forel.validation import refuse
 
     if path == "-":

@@ -74,7 +74,7 @@ def convert(
             return
         from rich.console import Console
 
-        from forel.data.converting import convert
+        from forel.data.convert import convert
         from forel.doors.cli.show import print_problems
 
         done = convert(source, output, to, **reading)

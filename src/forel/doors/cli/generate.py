@@ -40,7 +40,7 @@ def generate(
 
 def _format(output: str) -> str:
     """Return the format that a name says; names that say nothing are VW's text."""
-    from forel.data.recognise import SUFFIXES
+    from forel.data.sources.detect import SUFFIXES
     from forel.validation import refuse
 
     suffix = output.lower().removesuffix(".gz").rpartition(".")[2]

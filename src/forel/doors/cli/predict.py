@@ -86,7 +86,7 @@ def link_named(name: str, settings: Any) -> Any:
 
 def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
     """Refuse outputs that could not be written, before anything is read; predictions may also go to a pipe or so."""
-    from forel.data.place import single_sources
+    from forel.data.sources.files import single_sources
     from forel.store.outputs import check_outputs
 
     written = {name: path for name, path in outputs.items() if path != "-"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from forel.data.sources import expand
+from forel.data.sources.streams import expand
 from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.learner.mixture import Mixture
 from forel.training.state import Progress

@@ -6,24 +6,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from forel.data.apart import Apart
 from forel.data.block import Block
-from forel.data.cached import Cache, cache_in
-from forel.data.columns import Columns
-from forel.data.constant import name_constant, with_constant
-from forel.data.crosses import CHUNK
-from forel.data.csv_blocks import parse_csv
-from forel.data.csv_rows import CsvFormat
-from forel.data.dicts import dict_blocks, json_dicts
-from forel.data.kinds import Kinds
-from forel.data.lines import LineFormat, parse_lines
-from forel.data.names import Names
+from forel.data.features.constant import name_constant, with_constant
+from forel.data.features.crosses import CHUNK
+from forel.data.features.kinds import Kinds
+from forel.data.features.named import Apart
+from forel.data.features.names import Names
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
-from forel.data.place import BEGINNING, Place, single_sources
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.csv_blocks import parse_csv
+from forel.data.parsers.csv_rows import CsvFormat
+from forel.data.parsers.dicts import dict_blocks, json_dicts
+from forel.data.parsers.lines import LineFormat, parse_lines
+from forel.data.parsers.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
+from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
-from forel.data.recognise import recognise
-from forel.data.sources import BROKEN, chunks, opened, skip
-from forel.data.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
+from forel.data.sources.detect import recognise
+from forel.data.sources.files import single_sources
+from forel.data.sources.row_cache import Cache, cache_in
+from forel.data.sources.streams import BROKEN, chunks, opened, skip
 from forel.data.tasks import Task, found, ready
 from forel.validation import refuse
 
@@ -43,7 +44,7 @@ class Reader:
     options: ReadOptions
     problems: Problems
     names: Names | None = field(default=None, repr=False)
-    start: Place = BEGINNING
+    start: Position = BEGINNING
     kinds: Kinds = field(default_factory=Kinds, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
@@ -60,7 +61,7 @@ class Reader:
             return
         for number, one in enumerate(single_sources(self.source)):
             if number >= self.start.file:
-                start = self.start if number == self.start.file else Place(number)
+                start = self.start if number == self.start.file else Position(number)
                 yield from _tasks(one, self, Problems(self.problems.on_error), start)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
@@ -102,7 +103,7 @@ def names_for(options: ReadOptions, given: bool | Names | None = None) -> Names 
     return given
 
 
-def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
+def _tasks(source: Any, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
         with opened(source) as stream:
@@ -121,7 +122,7 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Place) -> Ite
         raise refuse("source", type(source).__name__, expected)
 
 
-def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Place) -> Iterator[Task]:
+def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
     try:
         form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
@@ -168,7 +169,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
 
 
-def _columns(reader: Reader, start: Place) -> Columns:
+def _columns(reader: Reader, start: Position) -> Columns:
     """Return the roles of a file's columns, with their kinds in earlier files."""
     return Columns(reader.options, reader.kinds.before(start.file))
 
@@ -187,7 +188,7 @@ def _check_cache(cache: Cache, reader: Reader) -> None:
 
 
 def _table_tasks(
-    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Place, columns: Columns
+    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Position, columns: Columns
 ) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(
@@ -198,7 +199,7 @@ def _table_tasks(
 
 
 def _dict_tasks(
-    items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Place
+    items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
     blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.step, kinds_found)

@@ -6,7 +6,7 @@ from typing import Any
 
 from forel.data.options import repeated
 from forel.data.problems import Malformed, shown
-from forel.data.sources import BROKEN, LONGEST, too_long
+from forel.data.sources.streams import BROKEN, LONGEST, too_long
 from forel.validation import refuse
 
 __all__ = ["header"]

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from forel.data.assemble import assemble
 from forel.data.block import Block
-from forel.data.columns import Columns
-from forel.data.crosses import Entries, Step, crossed
-from forel.data.hashing import START, hash_name, hash_names
-from forel.data.kinds import join
-from forel.data.names import Names
+from forel.data.features.crosses import Entries, Step, crossed
+from forel.data.features.hashing import START, hash_name, hash_names
+from forel.data.features.kinds import join
+from forel.data.features.names import Names
+from forel.data.features.rows import assemble
+from forel.data.features.transforms import buckets, logarithms
+from forel.data.parsers.cell_values import number_in, written
+from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems, shown
-from forel.data.sources import Chunk
-from forel.data.spelling import number_in, written
-from forel.data.transforms import buckets, logarithms
+from forel.data.sources.streams import Chunk
 
 __all__ = ["dict_blocks", "json_dicts"]
 

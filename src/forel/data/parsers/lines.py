@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
-from forel.data.crosses import Entries, Step
-from forel.data.decimals import nearest
-from forel.data.names import Names
-from forel.data.place import BEGINNING, Place
+from forel.data.features.crosses import Entries, Step
+from forel.data.features.names import Names
+from forel.data.parsers.decimals import nearest
+from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, shown
 from forel.data.scanners import scanner
-from forel.data.sources import Chunk, last_line_end, next_line
+from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, found
 
 __all__ = ["LineFormat", "parse_lines"]
@@ -61,7 +61,7 @@ def parse_lines(
     problems: Problems,
     names: Names | None = None,
     file: str = "",
-    start: Place = BEGINNING,
+    start: Position = BEGINNING,
 ) -> Iterator[Task]:
     """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
     place, buffers = start, Buffers()
@@ -73,7 +73,7 @@ def parse_lines(
 
 
 def _task(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Place,
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
     buffers: Buffers,
 ) -> tuple[Block, Problems]:  # fmt: skip
     return replace(_parse(chunk, form, problems, names, file, line, buffers), after=after), problems

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from forel.data.block import Block
-from forel.data.hashing import hash_name
-from forel.data.names import Names
+from forel.data.features.hashing import hash_name
+from forel.data.features.names import Names
 
 __all__ = ["CONSTANT", "name_constant", "with_constant"]
 

@@ -3,7 +3,7 @@
 import os
 import re
 
-from forel.data.cached import begins_cache
+from forel.data.sources.row_cache import begins_cache
 from forel.validation import refuse
 
 __all__ = ["FORMATS", "recognise"]

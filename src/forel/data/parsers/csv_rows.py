@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
-from forel.data.cells import Words
-from forel.data.columns import Columns
 from forel.data.compiled import layout
-from forel.data.contents import Numbers, Strings
-from forel.data.crosses import CHUNK, Step
-from forel.data.decimals import nearest
-from forel.data.header import header
-from forel.data.names import Names
+from forel.data.features.crosses import CHUNK, Step
+from forel.data.features.names import Names
+from forel.data.parsers.cell_values import number_in, says_nothing
+from forel.data.parsers.cells import Words
+from forel.data.parsers.column_values import Numbers, Strings
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.csv_header import header
+from forel.data.parsers.decimals import nearest
 from forel.data.problems import Malformed, Meeting, Problems, shown
 from forel.data.scanners import scanner
-from forel.data.sources import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
-from forel.data.spelling import number_in, says_nothing
+from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
 
 __all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
 

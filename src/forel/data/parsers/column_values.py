@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.assemble import Cells
 from forel.data.buffers import Buffers
-from forel.data.cells import Column, Faults, Words, start_of
-from forel.data.columns import Columns
-from forel.data.hashing import hash_spans
+from forel.data.features.hashing import hash_spans
+from forel.data.features.rows import Cells
+from forel.data.features.transforms import buckets, logarithms
+from forel.data.parsers.cells import Column, Faults, Words, start_of
+from forel.data.parsers.columns import Columns
 from forel.data.problems import shown
 from forel.data.scanners import scanner
-from forel.data.transforms import buckets, logarithms
 
 __all__ = ["Book", "Coded", "Hashed", "Numbers", "Strings", "bucketed", "numeric", "targets"]
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.arrow import plain, valid
-from forel.data.assemble import Cells
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.cells import Faults, Words, block_of
-from forel.data.columns import Columns
-from forel.data.contents import Book, Coded, Hashed, Numbers, Strings, numeric, targets
-from forel.data.crosses import Step
-from forel.data.kinds import join
-from forel.data.names import Names
+from forel.data.features.crosses import Step
+from forel.data.features.kinds import join
+from forel.data.features.names import Names
+from forel.data.features.rows import Cells
+from forel.data.parsers.arrow_arrays import plain, valid
+from forel.data.parsers.cell_values import number_in
+from forel.data.parsers.cells import Faults, Words, block_of
+from forel.data.parsers.column_values import Book, Coded, Hashed, Numbers, Strings, numeric, targets
+from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems
-from forel.data.spelling import number_in
 from forel.validation import refuse
 
 __all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]

@@ -8,16 +8,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forel.data.columns import Columns
-from forel.data.csv_blocks import csv_batches
-from forel.data.csv_rows import CsvFormat
 from forel.data.options import ReadOptions
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.csv_blocks import csv_batches
+from forel.data.parsers.csv_rows import CsvFormat
+from forel.data.parsers.tables import arrow_batches, numbered, parquet_batches
 from forel.data.problems import Problems
-from forel.data.reading import read
-from forel.data.recognise import SUFFIXES, recognise
-from forel.data.sources import expand, opened
-from forel.data.tables import arrow_batches, numbered, parquet_batches
-from forel.data.writing import WRITERS
+from forel.data.reader import read
+from forel.data.sources.detect import SUFFIXES, recognise
+from forel.data.sources.streams import expand, opened
+from forel.data.writers import WRITERS
 from forel.validation import refuse
 
 __all__ = ["Converted", "convert"]

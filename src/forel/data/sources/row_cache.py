@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.place import Place
+from forel.data.position import Position
 from forel.data.problems import Malformed, Problems
 from forel.data.tasks import Task, found
 from forel.validation import all_finite
@@ -128,9 +128,9 @@ class Cache:
         """What columns turned out to hold when the cache was written."""
         return dict(self.totals["kinds"])
 
-    def find(self, place: Place) -> int:
+    def find(self, place: Position) -> int:
         """Return the number of the first block after a place of the source."""
-        return bisect_right(self.index, place, key=lambda known: Place(*known["after"]))
+        return bisect_right(self.index, place, key=lambda known: Position(*known["after"]))
 
     def tasks(self, first: int = 0, file: int | None = None) -> Iterator[Task]:
         """Yield the work for each block from the ``first`` on.
@@ -153,7 +153,7 @@ class Cache:
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
         after = known["after"] if file is None else (file, k + 1)
-        place = None if after is None else Place(*after)
+        place = None if after is None else Position(*after)
         return Block(**arrays, file=known["file"], line=known["line"], size=known["size"], after=place), Problems(
             "skip"
         )
@@ -233,7 +233,7 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     numbers: list[Any] = [content["totals"][name] for name in ("rows", "entries", "bytes")] + [met["count"]]
     for known in content["blocks"]:
         numbers += [known[name] for name in ("start", "rows", "entries", "check", "line", "size")]
-        numbers += () if known["after"] is None else Place(*known["after"])
+        numbers += () if known["after"] is None else Position(*known["after"])
         if known["start"] != place or not isinstance(known["file"], str):
             raise ValueError("blocks that do not follow one another")
         place += _size(known)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.crosses import Entries
-from forel.data.names import Names
+from forel.data.features.crosses import Entries
+from forel.data.features.names import Names
 from forel.data.problems import Malformed
 
 __all__ = ["Apart"]

@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.arrow import float_array, string_array
-from forel.data.assemble import Cells
 from forel.data.block import Block
-from forel.data.cells import Column, Faults, block_of, start_of
-from forel.data.contents import numeric, targets
-from forel.data.csv_rows import CsvChunk, CsvFormat, CsvRows, CsvTable, cell_numbers, csv_chunks, read_table, split_rows
-from forel.data.names import Names
-from forel.data.place import Place
+from forel.data.features.names import Names
+from forel.data.features.rows import Cells
+from forel.data.parsers.arrow_arrays import float_array, string_array
+from forel.data.parsers.cells import Column, Faults, block_of, start_of
+from forel.data.parsers.column_values import numeric, targets
+from forel.data.parsers.csv_rows import (
+    CsvChunk,
+    CsvFormat,
+    CsvRows,
+    CsvTable,
+    cell_numbers,
+    csv_chunks,
+    read_table,
+    split_rows,
+)
+from forel.data.position import Position
 from forel.data.problems import Gathered, Malformed, Meeting, Problems
 from forel.data.scanners import scanner
 from forel.data.tasks import Task, found
@@ -25,7 +34,7 @@ __all__ = ["csv_batches", "parse_csv"]
 
 
 def parse_csv(
-    stream: Any, form: CsvFormat, problems: Problems, names: Names | None, file: str, start: Place,
+    stream: Any, form: CsvFormat, problems: Problems, names: Names | None, file: str, start: Position,
     kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Task]:  # fmt: skip
     """Yield a task for each chunk of rows after ``start``, and at the end the problems of reading chunks.
@@ -42,7 +51,7 @@ def parse_csv(
         form.step.check(table.features)
     for chunk in csv_chunks(stream, table, problems, kinds_found):
         if chunk.number > start.blocks:
-            after = Place(start.file, chunk.number)
+            after = Position(start.file, chunk.number)
             yield partial(_task, table, chunk, Problems(problems.on_error), after)
     yield found(None, problems)
 
@@ -53,7 +62,7 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
     Numbers are float64, and words are strings.
 
     >>> import io
-    >>> from forel.data.columns import Columns
+    >>> from forel.data.parsers.columns import Columns
     >>> form = CsvFormat(",", Columns(), bits=22, block_bytes=1 << 20)
     >>> batch, lines = next(csv_batches(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), form, Problems(), ""))
     >>> batch.to_pydict(), lines.tolist()
@@ -84,7 +93,7 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
         yield (batch if faults.good.all() else batch.filter(pa.array(faults.good))), faults.lines[faults.good]
 
 
-def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Place) -> tuple[Block, Problems]:
+def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position) -> tuple[Block, Problems]:
     rows, gathered = chunk.rows or split_rows(chunk.chunk, table), Gathered()
     block = _parse(table, rows, chunk, gathered)
     gathered.told(problems)

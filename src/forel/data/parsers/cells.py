@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.assemble import Cells, packed
 from forel.data.block import Block
-from forel.data.crosses import Entries, Step, crossed
-from forel.data.hashing import START, hash_name, hash_spans
-from forel.data.names import Names
+from forel.data.features.crosses import Entries, Step, crossed
+from forel.data.features.hashing import START, hash_name, hash_spans
+from forel.data.features.names import Names
+from forel.data.features.rows import Cells, packed
 from forel.data.problems import Malformed, Meeting
 
 __all__ = ["Column", "Faults", "Words", "block_of", "start_of"]

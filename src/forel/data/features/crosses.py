@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.assemble import without
 from forel.data.block import Block
-from forel.data.names import Names
+from forel.data.features.names import Names
+from forel.data.features.rows import without
 from forel.data.problems import Malformed, Meeting
 from forel.data.scanners import scanner
 from forel.validation import refuse

@@ -1,0 +1,1 @@
+"""From names to slots: hashing, kinds of columns, transformations and crosses."""

@@ -1,0 +1,1 @@
+"""From text, tables and dicts to blocks: a parser for each format."""

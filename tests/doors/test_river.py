@@ -244,7 +244,7 @@ FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, F
         (lambda m: LinearClassifier(alpha=[0.1, 1.0]), "alpha.*: got a sequence"),
         (lambda m: LinearClassifier(alpha=-1), "alpha: got -1.0, expected positive numbers"),
         (lambda m: LinearClassifier(loss="squared"), "loss: got 'squared', expected one of logistic, hinge"),
-        (lambda m: LinearRegressor(loss="logistic"), "loss: got 'logistic', expected one of squared, absolute"),
+        (lambda m: LinearRegressor(loss="logistic"), "loss: got 'logistic', expected one of squared, squared_error"),
         (lambda m: LinearRegressor(bits=40), "bits: got 40, expected at most 32"),
         (lambda m: LinearRegressor().learn_one({"a": 1}, "3"), "y: got '3', expected a finite number"),
         (lambda m: LinearRegressor().learn_one({"a": 1}, math.nan), "y: got nan, expected a finite number"),

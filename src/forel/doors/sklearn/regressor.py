@@ -111,9 +111,9 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
+        found = shared.margins(self, X)[:, 0]
         # The link by its name has the largest margin of float32 as its cap, as in model files.
         link = link_by_name(self._model.settings.loss_function.link.name)
-        found = shared.margins(self, X)[:, 0]
         return link(found, found.dtype)
 
     def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What every public thing promises, whatever it is; exceptions are said by the object, never by name here."""
+"""Contract of all public objects; an exception is declared by the object, never by its name here."""
 
 import dataclasses
 import inspect
@@ -14,7 +14,7 @@ from forel import validation
 
 
 def instances(*kinds):
-    """Catalogued things as test parameters, with names that are the same in every process."""
+    """Catalogued objects as test parameters, with ids that are the same in every process."""
     things = [(kind, i, thing) for kind in kinds for i, thing in enumerate(CATALOGUE[kind])]
     return [pytest.param(thing, id=f"{kind} {i}: {type(thing).__name__}") for kind, i, thing in things]
 
@@ -45,7 +45,7 @@ def test_public_names_are_documented_and_catalogued(module, name):
 
 
 @pytest.mark.parametrize("thing", EVERYTHING)
-def test_everything_is_frozen_and_says_what_it_is(thing):
+def test_objects_are_frozen_and_have_a_descriptive_repr(thing):
     assert type(thing).__name__.lower() in repr(thing).lower().replace("_", "")
     names = [f.name for f in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else thing._fields
     for name in names:
@@ -54,7 +54,7 @@ def test_everything_is_frozen_and_says_what_it_is(thing):
 
 
 @pytest.mark.parametrize("thing", [p for p in EVERYTHING if "Convex" not in p.id and "Total" not in p.id])
-def test_everything_without_functions_of_the_user_survives_a_pickle(thing):
+def test_objects_without_user_functions_can_be_pickled(thing):
     copy = pickle.loads(pickle.dumps(thing))
     assert repr(copy) == repr(thing)
 
@@ -73,7 +73,7 @@ def test_penalties_are_convex_non_negative_and_zero_at_the_origin(thing):
 
 
 @of("loss")
-def test_losses_lie_above_their_tangents_as_strongly_as_they_say(thing):
+def test_losses_are_as_strongly_convex_as_declared(thing):
     rng = np.random.default_rng(1)
     for x, y in rng.normal(size=(20, 2, N)):
         g = thing.subgradient(x)
@@ -82,7 +82,7 @@ def test_losses_lie_above_their_tangents_as_strongly_as_they_say(thing):
 
 
 @of("rate")
-def test_rates_start_from_init_and_their_strength_has_the_shape_they_say(thing):
+def test_rates_have_strengths_of_the_declared_shape(thing):
     state = thing.init(N)
     if hasattr(thing, "observe"):
         state = thing.observe(state, np.ones(N))
@@ -94,7 +94,7 @@ def test_rates_start_from_init_and_their_strength_has_the_shape_they_say(thing):
 
 
 @of("weights")
-def test_weights_add_up(thing):
+def test_total_of_weights_is_their_sum(thing):
     assert thing.total(0) == 0
     for t in range(1, 8):
         assert thing.total(t) == pytest.approx(sum(thing(s) for s in range(1, t + 1)))
@@ -129,12 +129,12 @@ def test_weights_add_up(thing):
         (lambda: validation.same_length(u=np.ones(2), v=np.ones(3)), "u and v: got shapes"),
     ],
 )
-def test_what_is_no_number_is_refused_with_name_value_and_what_is_allowed(check, message):
+def test_invalid_numbers_raise_with_name_value_and_expectation(check, message):
     with pytest.raises(ValueError, match=message):
         check()
 
 
-def test_numbers_whose_squares_overflow_are_numbers():
+def test_numbers_whose_squares_overflow_are_accepted():
     huge = np.array([1e200, -1e300])
     assert validation.all_finite(huge)
     assert validation.vector("g", huge) is huge
@@ -142,7 +142,7 @@ def test_numbers_whose_squares_overflow_are_numbers():
     assert validation.constants("c", [math.inf, 0.0], low=0.0, infinite=True).tolist() == [math.inf, 0.0]
 
 
-def test_the_package_loads_modules_when_asked_and_names_them_otherwise():
+def test_packages_import_modules_lazily_and_list_them_in_errors():
     assert forel.losses.Logistic in {type(t) for t in CATALOGUE["margin loss"]}
     assert "argmin" in dir(forel.theory)
     with pytest.raises(AttributeError, match="it has algorithms, analysis"):

@@ -1,6 +1,6 @@
-"""The documents: shell blocks run, links lead somewhere, figures have their code, and the parts the site is built with.
+"""Documents: shell blocks print what is shown, links resolve, figures have code; and the hooks that build the site.
 
-Blocks of Python in them are doctests, which pytest runs as such.
+Python blocks are doctests, which pytest runs directly.
 """
 
 import os
@@ -32,7 +32,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=name)
 
 @pytest.fixture
 def shell(tmp_path):
-    """A folder of its own in which ``forel`` is this one, and ``make`` says what it would do."""
+    """Run commands in an empty folder, with this ``forel`` and a ``make`` that only prints its commands."""
     tools, folder = tmp_path / "tools", tmp_path / "here"
     folder.mkdir()
     tools.mkdir()
@@ -82,20 +82,20 @@ def test_every_block_runs_or_is_a_diagram(page):
 
 
 def anchor(heading):
-    """Return the anchor the site gives a heading."""
+    """Anchor of a heading on the site."""
     plain = re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower()
     return re.sub(r"[-\s]+", "-", plain)
 
 
 @every_page
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     text = BLOCK.sub("", page.read_text())
-    drawn = "figures/"  # made by the page's code, which another test looks at
+    drawn = "figures/"  # drawn by the page's code, which another test checks
     for target, fragment in LINK.findall(text):
         if target.startswith(("http", drawn)):
             continue
         found = page if not target else (page.parent / target).resolve()
-        assert found.exists(), f"{target} is not there"
+        assert found.exists(), f"{target} does not exist"
         if fragment and found.suffix == ".md":
             assert fragment in {anchor(h) for h in HEADING.findall(found.read_text())}, f"{target} has no #{fragment}"
 
@@ -107,10 +107,10 @@ def test_figures_are_drawn_by_the_code_above_them(page):
         assert f">>> def {found[1]}():\n" in text[: found.start()]
 
 
-# The site itself is built by `make docs`; here are its parts.
+# `make lint` builds the site itself; these tests cover its hooks.
 
 
-def test_figures_of_a_page_are_drawn_twice_with_what_the_code_above_knows():
+def test_figures_are_drawn_for_both_themes_at_their_position_in_the_page():
     figures = pytest.importorskip("website.figures")
     text = (
         ">>> from forel.theory import plot\n>>> def one():\n...     return plot.figure_4()\n\n"
@@ -125,7 +125,7 @@ def test_figures_of_a_page_are_drawn_twice_with_what_the_code_above_knows():
     assert figures.shown("![x](figures/one.svg)").count("#only-") == 2
 
 
-def test_formulas_become_mathml_or_are_refused():
+def test_formulas_become_mathml_or_raise():
     pytest.importorskip("latex2mathml")
     from website.formulas import mathml
 

@@ -1,4 +1,4 @@
-"""Every fuzzer runs for a few seconds, and notices what it is there to notice."""
+"""Every fuzzer runs for a few seconds without a finding, and reports the defects it is meant to find."""
 
 import itertools
 
@@ -10,19 +10,19 @@ from tests.fuzz import files, formats, process
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["files", "formats"])
-def test_a_few_seconds_of_a_fuzzer_find_nothing(name):
+def test_fuzzer_finds_nothing_in_a_few_seconds(name):
     done = process(name, 4)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{name}, seed 0: ")
 
 
-def test_all_fuzzers_are_known():
+def test_fuzzers_are_discovered():
     assert set(every.fuzzers()) >= {"files", "formats", "sentences"}
     assert "oracle" not in every.fuzzers()
 
 
 class Answers:
-    """Stands for the process that opens files: the same numbers for whole ones, and one answer for all others."""
+    """Stub of the process that opens files: the same numbers for intact files, one answer for damaged ones."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -45,7 +45,7 @@ class Answers:
         ("numbers", [2.0]),
     ],
 )
-def test_damage_that_is_no_sentence_is_noticed(answer, monkeypatch):
+def test_damage_without_a_clear_error_is_reported(answer, monkeypatch):
     monkeypatch.setattr(files, "Opener", lambda: Answers(answer))
     with pytest.raises(AssertionError, match="seed 3, number "):
         files.run(5, seed=3)
@@ -54,7 +54,7 @@ def test_damage_that_is_no_sentence_is_noticed(answer, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_or_hangs_is_begun_again(tmp_path, monkeypatch):
+def test_process_that_dies_or_hangs_is_restarted(tmp_path, monkeypatch):
     path = files.make.HERE / f"v{files.VERSION}" / "serving.forel"
     opener = files.Opener()
     try:
@@ -70,7 +70,7 @@ def test_a_process_that_dies_or_hangs_is_begun_again(tmp_path, monkeypatch):
         opener.close()
 
 
-def test_a_difference_between_parser_and_twin_is_noticed(monkeypatch):
+def test_difference_between_parser_and_reference_is_reported(monkeypatch):
     calls = itertools.count()
     whole = formats.twins()
 
@@ -83,15 +83,15 @@ def test_a_difference_between_parser_and_twin_is_noticed(monkeypatch):
 
 
 FOUND = [
-    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,NA\0,x,Rome,\n"),  # zeros after a word are part of it
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,NA\0,x,Rome,\n"),  # NUL bytes after a word are part of it
     ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,true\0\0,x,Rome,\n"),
-    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,3\x1c,x,Rome,\n"),  # blanks around numbers are those of text
+    ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,3\x1c,x,Rome,\n"),  # white space around numbers
     ("csv", b"y,a,i,b,w\n0,2.5,,Rome,\n1,\xc2\xa03,x,Rome,\n"),
 ]
 
 
 @pytest.mark.parametrize(("form", "data"), FOUND)
-def test_what_a_fuzzer_found_stays_mended(form, data):
+def test_earlier_findings_stay_fixed(form, data):
     *_, check = formats.twins()[form]
     for size in (1, 1 << 20):
         check(data, size)

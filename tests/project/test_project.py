@@ -1,4 +1,4 @@
-"""The project as a newcomer meets it: commands as real processes, examples, the promises of the README."""
+"""The repository as a newcomer sees it: commands as real processes, examples, and rules that hold for all files."""
 
 import os
 import pathlib
@@ -19,8 +19,8 @@ def run(*command, cwd=ROOT, **environment):
     )
 
 
-# What an example that makes its own data must come to.
-SAYS = {
+# Output of examples that generate their own data.
+EXPECTED = {
     "adversary": ("7999.50     T^1.00", "T^0.50", "void, because the gradient of round 1 has norm 10"),
     "own_algorithm": ("void   the point of round 4 is not an argmin",),
     "own_loss": ("the truth is 4.3 4.8 5.3",),
@@ -33,7 +33,7 @@ def test_examples_run(example):
     done = run(sys.executable, str(example))
     assert done.returncode == 0, done.stderr
     assert done.stdout
-    missing = [words for words in SAYS.get(example.stem, ()) if words not in done.stdout]
+    missing = [text for text in EXPECTED.get(example.stem, ()) if text not in done.stdout]
     assert not missing, done.stdout
 
 
@@ -49,16 +49,16 @@ WITH_DATA = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_DATA)
-def test_examples_say_what_they_found_in_their_data(name):
+def test_examples_on_real_data_print_known_results(name):
     table, lines = WITH_DATA[name]
     if not (DATA / table).exists():
-        pytest.skip(f"needs {table}, in shared/data next to the checkout or where FOREL_DATA says")
+        pytest.skip(f"needs {table} in ../shared/data or in the directory FOREL_DATA")
     done = run(sys.executable, str(ROOT / "examples" / f"{name}.py"), str(DATA / table))
     assert done.returncode == 0, done.stderr
     assert all(line in done.stdout for line in lines), done.stdout
 
 
-def test_help_lists_the_commands_and_version_is_the_packages():
+def test_help_lists_commands_and_version_is_that_of_the_package():
     assert "methods" in run(*FOREL, "--help").stdout
     assert run(*FOREL, "--version").stdout.startswith("forel 0.")
 
@@ -69,14 +69,14 @@ def test_methods_shows_how_a_combination_is_solved():
     assert "dual exponent" not in done.stdout
 
 
-def test_a_wrong_name_is_a_sentence_on_stderr_and_exit_code_1():
+def test_invalid_name_prints_an_error_and_exits_with_1():
     done = run(*FOREL, "methods", "nosuch")
     assert done.returncode == 1
     assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_flags_of_vw_are_in_the_help_and_words_can_be_completed():
+def test_help_lists_vw_flags_and_shell_completion_works():
     shown = run(*FOREL, "train", "--help", COLUMNS="150").stdout
     flags = "-d -f -i -t -p -b -q --l1 --l2 --ftrl_alpha --ftrl_beta --passes --link --noconstant --holdout_off"
     assert not [flag for flag in flags.split() if flag not in shown]
@@ -94,18 +94,18 @@ def test_help_imports_nothing_heavy():
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
-def test_the_package_alone_imports_neither_numba_nor_river():
+def test_import_of_the_package_loads_neither_numba_nor_river():
     code = "import sys, forel; print(sorted({'numpy', 'numba', 'river', 'narwhals'} & set(sys.modules)))"
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
 def test_no_file_names_a_package_registry():
     places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
-    needles = ["py" + "pi.org", "python" + "hosted"]  # in two parts, so as not to find itself
+    needles = ["py" + "pi.org", "python" + "hosted"]  # split, so that this file does not match
     assert not [p for p in places if any(n in (ROOT / p).read_text(errors="ignore") for n in needles)]
 
 
-def test_what_to_cite_is_this_version():
+def test_citation_has_this_version_and_license():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {project['version']}\n" in citation

@@ -1,4 +1,4 @@
-"""The claims of the literature at small sizes, and the page that is written from them."""
+"""Reproduced claims of the literature at small sizes, and the page written from them."""
 
 import os
 import pathlib
@@ -18,16 +18,16 @@ from reproduce.progressive import progressive
 from reproduce.sources import clicks
 
 ROOT = pathlib.Path(__file__).parents[2]
-SCALES = tuple(2.0**k for k in range(-9, 3))  # as few lanes as one kernel serves
+SCALES = tuple(2.0**k for k in range(-9, 3))  # few enough lanes for one kernel
 
 
-def synthetic(rows=1000, telling=10, rare=3000, words=12):
+def synthetic(rows=1000, informative=10, rare=3000, words=12):
     rng = np.random.default_rng(0)
-    x = np.concatenate((rng.choice([-1.5, 1.5], telling), np.zeros(rare)))
-    dense = np.zeros((rows, telling + rare))
-    dense[:, :telling] = rng.random((rows, telling)) < 0.5
+    x = np.concatenate((rng.choice([-1.5, 1.5], informative), np.zeros(rare)))
+    dense = np.zeros((rows, informative + rare))
+    dense[:, :informative] = rng.random((rows, informative)) < 0.5
     for row in dense:
-        row[telling + rng.integers(rare, size=words)] = 1.0
+        row[informative + rng.integers(rare, size=words)] = 1.0
     labels = (rng.random(rows) < 1 / (1 + np.exp(-dense @ x))).astype(np.float64)
     split = rows * 4 // 5
     return sparsity.Task(csr_array(dense[:split]), labels[:split], csr_array(dense[split:]), labels[split:])
@@ -36,7 +36,7 @@ def synthetic(rows=1000, telling=10, rare=3000, words=12):
 CLAIMS = {
     "figure_4": figure_4,
     "sparse_models": lambda: sparse_models.compare(
-        {"made up": sparse_models.curve(synthetic(), (0.002, 0.005), (0.3, 1.0))}
+        {"synthetic": sparse_models.curve(synthetic(), (0.002, 0.005), (0.3, 1.0))}
     ),
     "rates": lambda: rates.compare({"clicks": rates.losses(clicks(20_000), SCALES)}, SCALES),
     "progressive": lambda: progressive(20_000, 20_000),
@@ -69,11 +69,11 @@ def test_the_page_has_every_claim_and_its_figures(claims, tmp_path):
         assert (tmp_path / "reproduced" / f"{claim.key}_dark.svg").stat().st_size > 1000
 
 
-def test_a_claim_that_fails_is_not_dressed_up():
+def test_claim_that_fails_is_reported_as_failed():
     assert "**Holds:** **no**" in markdown([replace(figure_4(), holds=False)])
 
 
-def test_the_fast_learner_measures_sparsity_as_the_reference_engine_does():
+def test_fast_learner_and_reference_engine_give_the_same_sparsity():
     task = synthetic(rows=100, rare=200)
     for line in sparse_models.curve(task, (0.002, 0.005), (0.3, 1.0)):
         for name, (scale, fast) in line.best.items():
@@ -81,7 +81,7 @@ def test_the_fast_learner_measures_sparsity_as_the_reference_engine_does():
             assert fast == pytest.approx(slow, rel=1e-9)
 
 
-def test_missing_data_are_named(tmp_path):
+def test_missing_data_are_listed(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "reproduce", str(tmp_path)],
         capture_output=True,
@@ -96,7 +96,7 @@ def test_missing_data_are_named(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_in_the_docs_says_what_is_measured_now():
+def test_page_in_the_docs_is_up_to_date():
     page = (ROOT / "docs" / "reproduced.md").read_text()
     claim = bounds.bounds(400)
     assert claim.measured in page, "run `make reproduce`"

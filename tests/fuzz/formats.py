@@ -37,7 +37,7 @@ def twins():
     folder = str(pathlib.Path(__file__).parents[1])
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    text, separated = importlib.import_module("test_formats_text"), importlib.import_module("test_csv")
+    text, separated = (importlib.import_module(f"tests.data.{name}") for name in ("test_formats_text", "test_csv"))
     same = importlib.import_module("twins")
 
     def rows(form):

@@ -7,15 +7,24 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forel.data import concatenate
+from forel.data import read as read_blocks
 from forel.doors.river import LinearRegressor
+from forel.doors.river.rows import Hashing, read_row
+from forel.learner.kernels import hashed_dicts
 from forel.learner.kernels.dicts import ADDRESSES, CELLS, FRONT, read
+
+
+def buffers(room, dtype):
+    numbers, places = np.zeros(room + FRONT, dtype), np.zeros(2 + room + CELLS, np.int64)
+    places[-CELLS:] = ADDRESSES
+    return numbers, places
 
 
 def written(x, names, room=8, dtype=np.float64, adding=True):
     """Return whether a row could be read, its slots and its values."""
-    numbers, places = np.zeros(room + FRONT, dtype), np.zeros(2 + room + CELLS, np.int64)
-    places[-CELLS:] = ADDRESSES
-    good = read(id(x), 0 if names is None else id(names), numbers, places, 2.0, -1 if adding else 1 << 40)
+    numbers, places = buffers(room, dtype)
+    good = read(id(x), id(names), numbers, places, 2.0, -1 if adding else 1 << 40)
     if good:
         assert (numbers[1], places[0], places[1]) == (2.0, 0, len(x))
     return good, places[2 : 2 + len(x)].tolist(), numbers[FRONT : FRONT + len(x)].tolist()
@@ -41,9 +50,38 @@ def test_rows_are_those_that_python_reads(rows, adding):
         adding = not adding
 
 
-@given(st.dictionaries(st.integers(0, 2**40), st.floats(allow_nan=False, allow_infinity=False, width=32), max_size=8))
-def test_names_that_are_slots_are_taken_as_they_are(x):
-    assert written(x, None, dtype=np.float32) == (True, list(x), list(x.values()))
+TEXT = st.text(max_size=20)
+MIXED = st.dictionaries(TEXT, st.one_of(VALUES, TEXT), max_size=8)
+
+
+@given(MIXED, st.sampled_from([1, 3, 22, 32]), st.dictionaries(TEXT, st.sampled_from(["number", "category"])))
+def test_hashed_rows_are_those_that_python_reads(x, bits, kinds):
+    hashing = Hashing(bits, kinds)
+    codes = hashing.codes
+    for dtype in (np.float32, np.float64):
+        numbers, places = buffers(8, dtype)
+        good = hashed_dicts.read(id(x), id(codes) if codes else 0, numbers, places, 2.0, (1 << bits) - 1)
+        try:
+            slots, values = read_row(x, hashing, np.dtype(dtype))
+        except ValueError:
+            assert not good  # out of the range of float32
+            continue
+        fits = all((kinds.get(k) == "category") == isinstance(v, str) for k, v in x.items() if k in kinds)
+        assert good == fits
+        if good:
+            count = int(places[1])
+            assert (numbers[1], places[0]) == (2.0, 0)
+            assert places[2 : 2 + count].tolist() == slots
+            assert numbers[FRONT : FRONT + count].tolist() == values.tolist()
+
+
+@given(st.lists(MIXED, min_size=1, max_size=5), st.sampled_from([2, 22]))
+def test_hashed_rows_are_those_that_readers_of_files_read(rows, bits):
+    rows = [{k: v for k, v in x.items() if isinstance(v, str) or abs(v) < 1e30} for x in rows]
+    block = concatenate(read_blocks(rows, bits=bits, unlabelled=True, label="no such column"))
+    found = [read_row(x, Hashing(bits), np.dtype(np.float32)) for x in rows]
+    assert block.indices.tolist() == [slot for slots, _ in found for slot in slots]
+    assert block.values.tolist() == [value for _, values in found for value in values.tolist()]
 
 
 class Name(str):
@@ -67,10 +105,25 @@ def test_what_may_run_code_is_left_to_python_and_leaves_no_names():
     assert sys.exc_info() == (None, None, None)
 
 
+def test_hashed_rows_that_may_run_code_are_left_to_python():
+    numbers, places = buffers(8, np.float64)
+
+    def reads(x):
+        return hashed_dicts.read(id(x), 0, numbers, places, 1.0, 1023)
+
+    assert reads({"a": 1, "b": "text", "": "", "stra\u00dfe": 2.0})
+    for value in (None, [], 10**400, 1j, Real(1), Name("a"), np.int8(1), float("nan"), "\ud800"):
+        assert not reads({"new": 1.0, "a": value})
+    for name in (Name("a"), b"a", 1, None, ("a",), "\ud800"):
+        assert not reads({"new": 1.0, name: 1.0})
+    assert not reads(dict.fromkeys(map(str, range(9)), 1.0))
+    assert not hashed_dicts.read(id(sums := {"a": 1.7e308, "c": 1.7e308}), 0, numbers, places, 1.0, 1), sums
+    assert sys.exc_info() == (None, None, None)
+
+
 def test_slots_beyond_the_state_are_unknown():
     names = {"a": 1, "b": 2, "c": 3}
-    numbers, places = np.zeros(8 + FRONT), np.zeros(2 + 8 + CELLS, np.int64)
-    places[-CELLS:] = ADDRESSES
+    numbers, places = buffers(8, np.float64)
     x = {"c": 1.0, "b": 1.0, "z": 1.0}
     assert read(id(x), id(names), numbers, places, 1.0, 3)
     assert places[2:5].tolist() == [0, 2, 0]

@@ -16,8 +16,7 @@ from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
 
-from forel.doors.river import LinearClassifier, LinearRegressor
-from forel.doors.river import learner as learners
+from forel.doors.river import LinearClassifier, LinearRegressor, dict_learner
 
 
 @pytest.mark.slow
@@ -37,7 +36,7 @@ def uncompiled(monkeypatch):
         return interpret(recipe)
 
     monkeypatch.setattr("forel.learner.kernels.kernel.kernel", kernel)
-    monkeypatch.setattr(learners, "compiled", lambda: None)
+    monkeypatch.setattr(dict_learner, "compiled_reader", lambda hashed: None)
     return recipes
 
 
@@ -107,7 +106,7 @@ def test_learning_inside_a_comparison_is_refused_and_leaves_nothing():
     assert pickle.dumps(model) == before
     model.learn_one({"b": 1.0}, 1.0)
     assert list(model.weights) == ["a", "b"]
-    assert model._learner._plain is model._learner.names  # so that rows are read by compiled code again
+    assert model._learner._table is model._learner.names  # so that rows are read by compiled code again
 
 
 def test_recursion_without_end_is_an_error_and_the_model_goes_on():
@@ -169,7 +168,7 @@ def test_names_that_are_equal_are_one_whatever_their_type():
         same.learn_one({"z" if str(name) == "z" else "a": 1.0}, 1.0)
     assert list(model.weights.values()) == list(same.weights.values())
     copied = pickle.loads(pickle.dumps(LinearRegressor()))
-    assert copied._learner._plain is copied._learner.names
+    assert copied._learner._table is copied._learner.names
 
 
 @pytest.mark.parametrize("bits", [None, 5])
@@ -182,13 +181,13 @@ def test_rows_read_in_python_give_the_same_bits(bits, monkeypatch):
     models = []
     for off in (False, True):
         if off:
-            monkeypatch.setattr(learners, "compiled", lambda: None)
+            monkeypatch.setattr(dict_learner, "compiled_reader", lambda hashed: None)
         model = LinearClassifier(alpha=0.5, bits=bits)
         for k, x in enumerate(rows):
             model.learn_one(x, k % 3 == 0, w=1 + k % 2)
         models.append(model)
     fast, slow = models
-    assert slow._learner._dicts is None
+    assert slow._learner._reader is None
     assert fast.weights == slow.weights
     assert [fast.predict_proba_one(x) for x in rows] == [slow.predict_proba_one(x) for x in rows]
 
@@ -205,11 +204,11 @@ def test_an_interpreter_that_is_not_known_is_left_alone(monkeypatch):
     assert not dicts.usable()
     monkeypatch.undo()
     monkeypatch.setattr(dicts, "usable", numba_without_external_functions)
-    learners.compiled.cache_clear()
+    dict_learner.compiled_reader.cache_clear()
     try:
-        assert learners.compiled() is None
+        assert dict_learner.compiled_reader(False) is None
     finally:
-        learners.compiled.cache_clear()
+        dict_learner.compiled_reader.cache_clear()
 
 
 def numba_without_external_functions():

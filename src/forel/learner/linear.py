@@ -65,10 +65,25 @@ class Linear:
         if self.classes is not None and not self.joint:
             labels = "signs" if settings.signed else "classes"
         lanes = (self.classes or 1) * settings.lanes
-        self._lanes = Lanes(features, settings, lanes, dtype, certified, labels)
-        self.settings, self.features, self.lanes = settings, self._lanes.features, self._lanes.lanes
-        self.dtype, self.certified = self._lanes.dtype, certified
-        self._guard = Guard()
+        self._hold(Lanes(features, settings, lanes, dtype, certified, labels))
+
+    def _hold(self, lanes: Lanes) -> None:
+        self._lanes, self._guard = lanes, Guard()
+        self.settings, self.features, self.lanes = lanes.settings, lanes.features, lanes.lanes
+        self.dtype, self.certified = lanes.dtype, lanes.certified
+
+    @classmethod
+    def from_lanes(cls, lanes: Lanes, classes: int | None = None) -> "Linear":
+        """Return a model with an existing state, which is shared, not copied."""
+        model = cls.__new__(cls)
+        model.classes, model.joint = classes, lanes.settings.loss == "softmax"
+        model._hold(lanes)
+        return model
+
+    @reads
+    def copied_lanes(self) -> Lanes:
+        """Return a copy of the state."""
+        return self._lanes.copied()
 
     @reads
     def __getstate__(self) -> dict[str, Any]:

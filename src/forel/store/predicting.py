@@ -117,7 +117,7 @@ def serving(
 
 
 def _serving(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None) -> Serving:
-    model = model.__stored__()[0] if hasattr(model, "__stored__") else model
+    model = model.__stored__().model if hasattr(model, "__stored__") else model
     model = model.only() if isinstance(model, Mixture) else model
     if not isinstance(model, Linear):
         raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")

@@ -44,6 +44,9 @@ class Stored:
     def read_options(self) -> ReadOptions:
         """The options that data for the model is read with: those of its training."""
         stored = self.extra.get("reading", {})
+        if isinstance(stored, dict) and stored.get("named"):
+            expected = "one with hashed names (bits); forel.doors.river.model_of(stored) returns the river model"
+            raise ValueError(f"model: got a river model with a slot for each name, expected {expected}")
         bits = {"bits": max(1, (self.model.features - 1).bit_length())}
         return ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
 
@@ -60,8 +63,8 @@ def save(
     Parameters
     ----------
     path : of the file
-    model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, or the
-        result of :func:`forel.store.serving`
+    model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, a
+        river model, or the result of :func:`forel.store.serving`
     extra : whatever should be kept with it, as JSON holds it
     names : of the slots, such as a reader kept; of a model for serving only those of its weights
     arrays : more numbers to be kept with it, of float64
@@ -74,9 +77,10 @@ def save(
     {'labels': ['ham', 'spam']}
     """
     with unchanged(model):
-        learner, estimator = model.__stored__() if hasattr(model, "__stored__") else (model, None)
-        with unchanged(learner):
-            _save(path, learner, estimator, extra, names, arrays)
+        kept = model.__stored__() if hasattr(model, "__stored__") else Stored(model)
+        with unchanged(kept.model):
+            more = kept.extra if extra is None else {**kept.extra, **extra_of(extra)}
+            _save(path, kept.model, kept.estimator, more, kept.names if names is None else names, arrays)
 
 
 def _save(

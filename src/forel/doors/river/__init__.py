@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from forel.doors.river.classifier import LinearClassifier
     from forel.doors.river.regressor import LinearRegressor
+    from forel.doors.river.stored import model_of
 
-__all__ = ["LinearClassifier", "LinearRegressor"]
+__all__ = ["LinearClassifier", "LinearRegressor", "model_of"]
 
-_HOMES = {"LinearClassifier": "classifier", "LinearRegressor": "regressor"}
+_HOMES = {"LinearClassifier": "classifier", "LinearRegressor": "regressor", "model_of": "stored"}
 _REQUIRED = ("river", "narwhals")
 
 

@@ -1,4 +1,4 @@
-"""What both models are given, as the learner takes it: settings, importances, and numbers of any kind."""
+"""Arguments of both models, validated: settings, importances and numbers."""
 
 from collections.abc import Hashable
 from dataclasses import fields
@@ -26,12 +26,12 @@ def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
 
 
 def importance(w: Any) -> float:
-    """Return what multiplies a row's loss."""
+    """Return the weight of a row's loss."""
     return number("w", w, "a number of at least 0", low=0.0, high=float(np.finfo(np.float32).max))
 
 
 def number_of(name: Hashable, value: Any, dtype: Any) -> float:
-    """Return a value as a number, or refuse it by its name."""
+    """Return a value as a float, or raise an error that names it."""
     if isinstance(value, str):
         remedy = "a number; convert it, or put river's preprocessing.OneHotEncoder before the model"
         raise refuse(f"x[{name!r}]", value, remedy)

@@ -1,4 +1,4 @@
-"""Scratch buffers for one row, in the form that a kernel's functions for one row take them."""
+"""Scratch buffers for one row, as the kernels' functions for single rows take them."""
 
 from typing import Any
 
@@ -8,24 +8,24 @@ from numpy.typing import NDArray
 from forel.learner.lanes import Lanes
 from forel.validation import refuse
 
-__all__ = ["RowBuffers", "unlearned"]
+__all__ = ["RowBuffers", "not_learned"]
 
 
-def unlearned(label: float) -> ValueError:
-    """Return the refusal of a row whose loss left the range of the model's numbers; it was not learned from."""
+def not_learned(label: float) -> ValueError:
+    """Return the error for a row whose loss is out of range, and from which the model has not learned."""
     return refuse("x", f"a row of label {label:g} whose loss is not finite", "smaller values; scale the features")
 
 
 class RowBuffers:
-    """A row's places and numbers, the margins, and the addresses of all that a kernel takes, for each part of a model.
+    """The slots and values of a row, its margins, and the addresses of a kernel's arguments for each part of a model.
 
-    One call at a time uses them. They hold every array whose address is in a block, so that none goes away meanwhile.
+    One call at a time uses them. They keep a reference to every array whose address is in a block.
 
     Parameters
     ----------
     parts : the states that learn from the row
-    room : how many entries a row may have
-    row : numbers and places to use, None for new ones
+    room : the largest number of entries of a row
+    row : arrays of numbers and places to reuse; None for new ones
     """
 
     __slots__ = (
@@ -38,7 +38,7 @@ class RowBuffers:
         from forel.learner.kernels import dicts
 
         self.parts, self.room, self.lanes = parts, room, parts[0]
-        # A module, because whoever counts a model's memory goes on into functions of numba's.
+        # A module, because tools that measure a model's memory would descend into functions of numba.
         self.kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
         if row is None:
             row = np.zeros(room + dicts.FRONT, self.lanes.dtype), np.zeros(2 + room + dicts.CELLS, np.int64)
@@ -54,7 +54,7 @@ class RowBuffers:
             held: tuple[NDArray[Any], ...] = (self.places, self.numbers, *state, parameters, lanes.totals, out)
             self.arrays.append(held)
             blocks.append(np.array([*(v for a in held for v in (a.ctypes.data, a.size)), key], np.int64))
-        # Most models have one part, which is spared a loop.
+        # Most models have one part, and need no loop.
         self.block, self.others = blocks[0], tuple(zip(parts, blocks, strict=True))[1:]
 
     def on(self, parts: tuple[Lanes, ...]) -> "RowBuffers":
@@ -62,16 +62,16 @@ class RowBuffers:
         return RowBuffers(parts, self.room, (self.numbers, self.places))
 
     def learn(self, label: float, weight: float) -> None:
-        """Learn from the row that was written, in every part; each has the labels of its own lanes from 0 on."""
+        """Learn from the present row in every part; labels of a part count from its first lane."""
         rounds, width = self.lanes.rounds, self.lanes.lanes
         for k, (part, block) in enumerate(((self.lanes, self.block), *self.others)):
             after = self.kernel.learn_one(block, rounds, label - k * width)
             if after < 0:
-                raise unlearned(label)
+                raise not_learned(label)
             part.rounds, part.weight = after, part.weight + weight
 
     def predict(self) -> NDArray[Any]:
-        """Return the margin of every lane for that row."""
+        """Return the margin of every lane for the present row."""
         rounds = self.lanes.rounds
         self.kernel.predict_one(self.block, rounds)
         for _, block in self.others:

@@ -12,12 +12,15 @@ from river.utils import dataframe
 from scipy.special import log_expit, log_softmax
 
 from forel.doors.river.arguments import importance, settings_of
+from forel.doors.river.dict_learner import DictLearner, Labels, Target
 from forel.doors.river.frames import columns_of, importances, targets
-from forel.doors.river.learner import Labels, Learner, Target
+from forel.doors.river.packing import pack
 from forel.learner.certificate import Certificate
+from forel.learner.guard import Guard
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
+from forel.store import Stored
 from forel.validation import refuse
 
 __all__ = ["LinearClassifier"]
@@ -41,9 +44,11 @@ class LinearClassifier(base.MiniBatchClassifier):
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether there is a constant feature, which is not penalised
-    bits : None for a slot a name, however many come; 22 hashes them into 2^22 slots, and keeps no names
+    bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
+        :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
-    certified : whether :meth:`certificate` can be asked for
+    certified : whether to keep what :meth:`certificate` needs
+    seed : of the noise with which float32 sums are rounded
 
     Two classes are one model, of the second against the first; True is always the second. With a third, each class has
     a model against the rest, which begins with the class's first row; the first two go on from what they learned.
@@ -77,6 +82,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         bits: int | None = None,
         dtype: str = "float64",
         certified: bool = False,
+        seed: int = 0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -91,7 +97,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         self.bits = bits
         self.dtype = dtype
         self.certified = certified
-        self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
+        self.seed = seed
+        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
         self._y_name: str | None = None
 
     @property
@@ -135,9 +142,9 @@ class LinearClassifier(base.MiniBatchClassifier):
         for label in labels:
             _check(label)
         weight = importances(w, height, learner.lanes.dtype)
-        columns = columns_of(X, self.bits, learner.lanes.dtype)
+        columns = columns_of(X, self._learner.hashing, learner.lanes.dtype)
         with learner.guard.changing():
-            rows, start = columns.at(learner.slots(columns.names)), 0
+            rows, start = columns.at(learner.assign_slots(columns.names)), 0
             while start < height:
                 if labels[start] not in learner.codes:
                     self._admission(learner.codes, labels[start])()
@@ -152,14 +159,14 @@ class LinearClassifier(base.MiniBatchClassifier):
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probabilities for a frame, a column a class, as a frame of its kind."""
         self._needs_probabilities()
-        found, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        found, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         shares = _shares(found, len(codes))
         columns = {label: shares[:, k] for k, label in enumerate(codes)}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
 
     def predict_many(self, X: Any) -> Any:
         """Return the classes predicted for a frame, as a series of its kind."""
-        margins, codes = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        margins, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         found = _winners(margins, list(codes))
         return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
 
@@ -182,10 +189,17 @@ class LinearClassifier(base.MiniBatchClassifier):
                 return self._learner.bias()
             return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
 
+    @property
+    def _guard(self) -> Guard:
+        return self._learner.guard
+
+    def __stored__(self) -> Stored:
+        return pack(self)
+
     def certificate(self, label: Any = None) -> Certificate:
         """Return what is proved of the model, or of one class's; coordinates as in ``weights``, the bias last."""
         with self._learner.guard.reading():
-            classes, begun = self.classes, self._learner.begun
+            classes, begun = self.classes, self._learner.class_starts
             if len(classes) <= 2:
                 return self._learner.certificate()
             if label not in classes:
@@ -226,7 +240,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             if not two:
                 self._make_lane(known, "signs" if signs else "classes")
             late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
-            learner.codes, learner.begun = after, learner.begun + (late,) * len(new)
+            learner.codes, learner.class_starts = after, learner.class_starts + (late,) * len(new)
             return code
 
         return admit

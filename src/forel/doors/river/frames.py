@@ -1,6 +1,5 @@
-"""Frames as rows: what river hands to ``learn_many`` and ``predict_many``, from pandas, polars or Arrow."""
+"""Frames as rows: the arguments of ``learn_many`` and ``predict_many``, from pandas, polars or Arrow."""
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -8,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from river.utils import dataframe
 
+from forel.data.features.hashing import slot
+from forel.data.scanners import scanner
 from forel.doors.river.arguments import importance
-from forel.doors.river.slots import hashed
+from forel.doors.river.rows import Hashing, read_row
 from forel.learner.rows import Rows
 from forel.validation import finite, refuse
 
@@ -17,20 +18,23 @@ __all__ = ["Columns", "columns_of", "importances", "targets"]
 
 
 class Columns(NamedTuple):
-    """Rows whose indices are columns, and what each column stands for: names, or slots where names are hashed."""
+    """Rows whose indices are columns, and the name of each column; None if indices are the slots of hashed names."""
 
     rows: Rows
-    names: list[Any]
+    names: list[Any] | None
 
-    def at(self, slots: list[int]) -> Rows:
+    def at(self, slots: Any) -> Rows:
         """Return the rows with the slots of the names for indices."""
+        if self.names is None:
+            return self.rows
         return self.rows._replace(indices=np.array(slots, np.int64)[self.rows.indices])
 
 
-def columns_of(X: Any, bits: int | None, dtype: Any) -> Columns:
-    """Return the rows of a frame, a column a name.
+def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
+    """Return the rows of a frame, with a feature for each column.
 
-    Every cell is kept, as every value of a dict is, unless pandas holds the frame as sparse columns.
+    Every cell becomes an entry, as every value of a dict does, except in sparse columns of pandas. If names are hashed,
+    strings are categories.
     """
     frame = dataframe.into_frame(X)
     names = list(frame.columns)
@@ -40,8 +44,11 @@ def columns_of(X: Any, bits: int | None, dtype: Any) -> Columns:
         indptr, columns, cells = matrix.indptr.astype(np.int64), matrix.indices, matrix.data.astype(np.float64)
     else:
         cells = np.asarray(frame.to_numpy())
-        # One type of number for all says enough; asking every column for its own takes longer than learning does.
+        # A common dtype of numbers needs no look at each column, which would take longer than learning.
         kinds = () if cells.dtype.kind in "fiub" else frame.schema.items()
+        texts = any(kind == nw.String for _, kind in kinds)
+        if hashing is not None and (texts or "category" in hashing.kinds.values()):
+            return _read_rows(frame, hashing, dtype)
         for name, kind in kinds:
             if not (kind.is_numeric() or kind == nw.Boolean):
                 remedy = "numbers; convert them, or put river's preprocessing.OneHotEncoder before the model"
@@ -56,35 +63,31 @@ def columns_of(X: Any, bits: int | None, dtype: Any) -> Columns:
         row = int(np.searchsorted(indptr, k, side="right")) - 1
         place = f"X[{names[columns[k]]!r}]"
         raise ValueError(f"{place}: got {cells[k]} in row {row}, expected finite numbers within the range of {dtype}")
-    if bits is not None:
-        return _merged(indptr, columns, cells, names, bits, dtype)
-    return Columns(Rows(indptr, columns, values), names)
+    if hashing is None:
+        return Columns(Rows(indptr, columns, values), names)
+    slots = np.array([slot(str(name), bits=hashing.bits) for name in names], np.int64)
+    return _merged(indptr, slots[columns], values)
 
 
-def _merged(indptr: Any, columns: Any, values: Any, names: list[Any], bits: int, dtype: Any) -> Columns:
-    """Return rows in which names that share a slot are one entry, as in rows that come one at a time."""
-    slots = [next(iter(hashed([(name, 1.0)], bits))) for name in names]
-    found: list[int] = []
-    kept: list[float] = []
-    ends = [0]
-    for lo, hi in pairwise(indptr.tolist()):
-        sums: dict[int, float] = {}
-        for column, value in zip(columns[lo:hi].tolist(), values[lo:hi].tolist(), strict=True):
-            slot = slots[column]
-            sums[slot] = sums[slot] + value if slot in sums else value
-        found += sums.keys()
-        kept += sums.values()
-        ends.append(len(found))
-    with np.errstate(over="ignore"):
-        merged = np.array(kept, np.float64).astype(dtype)
-    finite("X", merged)
-    used = sorted(set(found))
-    places = np.searchsorted(used, found) if found else np.zeros(0, np.int64)
-    return Columns(Rows(np.array(ends, np.int64), places, merged), used)
+def _merged(indptr: NDArray[np.int64], slots: NDArray[np.int64], values: NDArray[Any]) -> Columns:
+    """Return rows in which values that share a slot are added, as in rows that come one at a time."""
+    scanner("merge", "merge_rows")(indptr, slots, values)
+    end = int(indptr[-1])
+    finite("X", values[:end])
+    return Columns(Rows(indptr, slots[:end], values[:end]), None)
+
+
+def _read_rows(frame: Any, hashing: Hashing, dtype: Any) -> Columns:
+    """Return the rows of a frame with categories, each read as a dict."""
+    rows = [read_row(row, hashing, dtype) for row in frame.iter_rows(named=True)]
+    indptr = np.cumsum([0, *(len(slots) for slots, _ in rows)], dtype=np.int64)
+    slots = np.array([slot for slots, _ in rows for slot in slots], np.int64)
+    values = np.concatenate([values for _, values in rows] or [np.zeros(0, dtype)])
+    return Columns(Rows(indptr, slots, values), None)
 
 
 def targets(y: Any, count: int) -> tuple[list[Any], str | None]:
-    """Return the targets as Python objects, one a row, and the name of their series."""
+    """Return the targets as Python objects, and the name of their series."""
     series = dataframe.into_series(y)
     if len(series) != count:
         raise refuse("y", f"{len(series)} targets", f"one for each of {count} rows")
@@ -92,7 +95,7 @@ def targets(y: Any, count: int) -> tuple[list[Any], str | None]:
 
 
 def importances(w: Any, count: int, dtype: Any) -> NDArray[Any]:
-    """Return what multiplies each row's loss, from one number or a series."""
+    """Return the importance of each row, from one number or a series."""
     if np.ndim(w) == 0:
         return np.full(count, importance(w), dtype)
     held = [importance(each) for each in dataframe.into_series(w).to_list()]

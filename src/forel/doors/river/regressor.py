@@ -9,12 +9,15 @@ from river import base
 from river.utils import dataframe
 
 from forel.doors.river.arguments import importance, settings_of
+from forel.doors.river.dict_learner import DictLearner
 from forel.doors.river.frames import columns_of, importances, targets
-from forel.doors.river.learner import Learner
+from forel.doors.river.packing import pack
 from forel.learner.certificate import Certificate
+from forel.learner.guard import Guard
 from forel.losses import MarginLoss
 from forel.losses.links import Identity
 from forel.losses.vocabulary import VOCABULARY
+from forel.store import Stored
 from forel.validation import refuse
 
 __all__ = ["LinearRegressor"]
@@ -36,9 +39,11 @@ class LinearRegressor(base.MiniBatchRegressor):
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether there is a constant feature, which is not penalised
-    bits : None for a slot a name, however many come; 22 hashes them into 2^22 slots, and keeps no names
+    bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
+        :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
-    certified : whether :meth:`certificate` can be asked for
+    certified : whether to keep what :meth:`certificate` needs
+    seed : of the noise with which float32 sums are rounded
 
     >>> model = LinearRegressor(alpha=1.0)
     >>> for k in range(400):
@@ -66,6 +71,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         bits: int | None = None,
         dtype: str = "float64",
         certified: bool = False,
+        seed: int = 0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -80,7 +86,8 @@ class LinearRegressor(base.MiniBatchRegressor):
         self.bits = bits
         self.dtype = dtype
         self.certified = certified
-        self._learner = Learner(settings_of(self, LOSSES), dtype, bits, certified)
+        self.seed = seed
+        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
         self._largest = float(np.finfo(self._learner.lanes.dtype).max)
         self._y_name: str | None = None
 
@@ -102,14 +109,14 @@ class LinearRegressor(base.MiniBatchRegressor):
         given, name = targets(y, height)
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
         weight = importances(w, height, labels.dtype)
-        columns, learner = columns_of(X, self.bits, labels.dtype), self._learner
+        columns, learner = columns_of(X, self._learner.hashing, labels.dtype), self._learner
         with learner.guard.changing():
-            learner.learn_rows(columns.at(learner.slots(columns.names)), labels, weight)
+            learner.learn_rows(columns.at(learner.assign_slots(columns.names)), labels, weight)
             self._y_name = name
 
     def predict_many(self, X: Any) -> Any:
         """Return the predictions for a frame, as a series of its kind."""
-        found, _ = self._learner.frame_margins(columns_of(X, self.bits, self._learner.lanes.dtype))
+        found, _ = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
 
     @property
@@ -121,6 +128,13 @@ class LinearRegressor(base.MiniBatchRegressor):
     def intercept(self) -> float:
         """The weight of the constant feature; 0 without ``bias``."""
         return self._learner.bias()
+
+    @property
+    def _guard(self) -> Guard:
+        return self._learner.guard
+
+    def __stored__(self) -> Stored:
+        return pack(self)
 
     def certificate(self) -> Certificate:
         """Return what is proved so far; its coordinates are those of ``weights`` in order, and the bias last."""

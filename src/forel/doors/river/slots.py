@@ -1,71 +1,61 @@
-"""Where a name's numbers are kept: in a slot of its own, in a state that grows as names and classes come."""
+"""The slot of each name: one of its own in a state that grows, or one of a fixed number, chosen by a hash."""
 
-from collections.abc import Hashable, Iterable
-from copy import copy
-from typing import Literal
-from zlib import crc32
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
-from forel.learner.lanes import Lanes
+import numpy as np
 
-__all__ = ["beside", "forget", "hashed", "resized", "slot_of"]
+from forel.data.features.hashing import slot
+from forel.data.parsers.cell_values import number_in, written
+
+__all__ = ["add_name", "hashed_features", "remove_names_after"]
+
+NUMBERS = (int, float, np.number, np.bool_)
 
 
-def slot_of(names: dict[Hashable, int], name: Hashable) -> int:
-    """Return the slot of a name, a new one if need be: first come, first served; slot 0 stays for the unknown.
+def add_name(names: dict[Hashable, int], name: Hashable) -> int:
+    """Return the slot of a name, the next free one for a new name; slot 0 is for unknown names.
 
     >>> names = {}
-    >>> slot_of(names, "b"), slot_of(names, "a"), slot_of(names, "b"), names
+    >>> add_name(names, "b"), add_name(names, "a"), add_name(names, "b"), names
     (1, 2, 1, {'b': 1, 'a': 2})
     """
     return names.setdefault(name, len(names) + 1)
 
 
-def forget(names: dict[Hashable, int], known: int) -> None:
-    """Take back the names that came after the first ``known``."""
-    while len(names) > known:
+def remove_names_after(names: dict[Hashable, int], count: int) -> None:
+    """Remove all names but the first ``count``."""
+    while len(names) > count:
         names.popitem()
 
 
-def hashed(items: Iterable[tuple[Hashable, float]], bits: int) -> dict[int, float]:
-    """Return the values of a row by slots among 2^bits, the same in every process; values that meet are added.
+def hashed_features(
+    items: Iterable[tuple[Hashable, Any]], bits: int, kinds: Mapping[str, str]
+) -> Iterator[tuple[Hashable, int, Any]]:
+    """Yield the name, the slot and the value of each feature of a dict, as :func:`forel.read` reads it.
 
-    >>> hashed({"a": 1.0, "b": 2.0}.items(), 1)
-    {1: 3.0}
+    A string is a category, the feature of that name in the namespace of its key, and an empty one is absent. A column
+    whose ``kinds`` is "category" or "number" is read as that.
+
+    >>> list(hashed_features({"age": 7, "city": "Rome", "street": ""}.items(), 10, {}))
+    [('age', 600, 7), ('city', 12, 1.0)]
     """
-    mask = (1 << bits) - 1
-    sums: dict[int, float] = {}
     for name, value in items:
-        slot = crc32((name if type(name) is str else str(name)).encode()) & mask
-        sums[slot] = sums[slot] + value if slot in sums else value
-    return sums
+        key = _bytes(name if isinstance(name, str) else str(name))
+        kind = kinds.get(name) if isinstance(name, str) else None
+        if kind == "category" and isinstance(value, NUMBERS):
+            value = written(value)
+        elif kind == "number" and isinstance(value, str):
+            with suppress(ValueError):  # text that is not a number stays a category
+                value = number_in(_bytes(value))
+            if value is None:
+                continue
+        if not isinstance(value, str):
+            yield name, slot(key, bits=bits), value
+        elif value:
+            yield name, slot(_bytes(value), key, bits), 1.0
 
 
-def resized(old: Lanes, features: int, lanes: int, labels: Literal["shared", "classes", "signs"]) -> Lanes:
-    """Return a state with room for more features or lanes, every number of the old one in its place."""
-    new = copy(old)
-    new.features, new.lanes, new.labels = features, lanes, labels
-    if lanes != old.lanes:
-        new.parameters = new.settings.parameters(lanes, new.dtype).ravel()
-    new.reset()
-    n, k = old.features, old.lanes
-    new.state[:n, :, :k], new.state[-1, :, :k] = old.state[:-1], old.state[-1]
-    # What a rule does not use is one number long, and there are never fewer than two coordinates.
-    for before, after in ((old.reach, new.reach), (old.last, new.last)):
-        if before.size > 1:
-            after[:n], after[-1] = before[:-1], before[-1]
-    if old.mark.size > 1:
-        before, after = old.mark.reshape(-1, k), new.mark.reshape(-1, lanes)
-        after[:n, :k], after[-1, :k] = before[:-1], before[-1]
-    new.sums[:, :k] = old.sums
-    new.rounds, new.weight = old.rounds, old.weight
-    return new
-
-
-def beside(old: Lanes) -> Lanes:
-    """Return as many lanes again that have learned nothing yet, and know the scales of features and the time."""
-    new = copy(old)
-    new.reset()
-    if old.reach.size > 1:
-        new.reach[:] = old.reach
-    new.last[:], new.rounds, new.weight = old.last, old.rounds, old.weight
-    return new
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -18,6 +18,7 @@ from forel.learner.grid import settle
 from forel.learner.guard import Guard
 from forel.learner.linear import Linear, Settings, rows_of
 from forel.learner.mixture import Mixture
+from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -221,8 +222,8 @@ def is_fitted(self: Any) -> bool:
     return hasattr(self, "_model")
 
 
-def stored(self: Any) -> tuple[Linear | Mixture, dict[str, Any]]:
-    """Return what a file keeps of an estimator: its learner, and what it knows besides, as JSON holds it."""
+def stored(self: Any) -> Stored:
+    """Return what a file keeps of an estimator: its learner, and its other parameters and attributes as JSON."""
     check_is_fitted(self)
     if not isinstance(self.random_state, int | np.integer | None):
         expected = "a whole number or None, which a file can hold; set_params(random_state=0) before saving"
@@ -242,7 +243,7 @@ def stored(self: Any) -> tuple[Linear | Mixture, dict[str, Any]]:
     }
     if hasattr(self, "classes_"):
         known["classes"] = pack_classes(self.classes_)
-    return self._model, known
+    return Stored(self._model, estimator=known)
 
 
 def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:

@@ -41,6 +41,10 @@ def estimator_of(stored: Stored) -> Any:
         raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
+    if known.get("class", "FTRLClassifier") not in KINDS:
+        raise refuse(
+            "stored", known["class"], "an estimator or a learner; forel.doors.river.model_of returns river models"
+        )
     kind = KINDS[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
     parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in UNSAID)

@@ -110,8 +110,6 @@ def harmless(name, cells):
 @compiled
 def slot_of(name, names, most):
     """Return the slot of a name as below, or −1 where the interpreter cannot tell."""
-    if names == 0:
-        return int_of(name)
     held = item_of(names, name)
     if held != 0:
         slot = int_of(held)
@@ -134,9 +132,9 @@ def read(x, names, numbers, places, importance, most):
     """Write a dict of names and values as a row, and return whether it could be; where not, Python has to.
 
     Numbers get importance and, after the shape, values; places get the ends of the row, 0 and how many entries there
-    are, and slots. ``names`` is a dict of plain names that knows the slot of each, or 0 where names are slots. With
-    ``most`` below 0 others are added; otherwise they, and names whose slots are not below it, get slot 0. Values come
-    first: a row of which one is not a finite number of the type of ``numbers`` leaves no names behind.
+    are, and slots. ``names`` is a dict of plain names that knows the slot of each. With ``most`` below 0 others are
+    added; otherwise they, and names whose slots are not below it, get slot 0. Values come first: a row of which one is
+    not a finite number of the type of ``numbers`` leaves no names behind.
     """
     cells = places[places.size - CELLS :]
     at, room = np.uint64(cells.ctypes.data), places.size - CELLS - 2

@@ -1,12 +1,12 @@
-"""What both models are made of: names, a state that grows with them, and a short way from a dict to the kernel.
+"""The learner behind both river models: names, a state that grows with them, and a short path from dict to kernel.
 
-A row is checked, packed into buffers that are used again and again, and given to the same compiled function that
-:class:`forel.learner.linear.Linear` uses; so the same rows give the same bits. Rows of plain names and numbers are
-read in compiled code, during which nothing else runs. All others are read in Python before the model is
-looked at, because their conversion, hashes and comparisons may do anything, even learn.
+A row is validated, written to reusable buffers and passed to the compiled function that
+:class:`forel.learner.linear.Linear` uses, so that the same rows give the same bits. Compiled code reads rows of plain
+names and numbers, and no other code runs meanwhile. Python reads all other rows before it accesses the model, because
+their conversions, hashes and comparisons may run any code, even code that learns.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
@@ -14,10 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.doors.river.arguments import number_of
-from forel.doors.river.buffers import RowBuffers, unlearned
+from forel.doors.river.buffers import RowBuffers, not_learned
 from forel.doors.river.frames import Columns
-from forel.doors.river.slots import beside, forget, hashed, resized, slot_of
+from forel.doors.river.parts import add_part, resize
+from forel.doors.river.rows import Hashing, read_row
+from forel.doors.river.slots import add_name, remove_names_after
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
@@ -26,38 +27,38 @@ from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.validation import Unsupported, refuse, whole
 
-__all__ = ["Labels", "Learner", "Target"]
+__all__ = ["DictLearner", "Labels", "Target"]
 
-SLOTS, ENTRIES = 1024, 64  # to begin with; both double when they are not enough
+SLOTS, ENTRIES = 1024, 64  # initial capacities, doubled when exceeded
 Labels = Literal["shared", "classes", "signs"]
 Target = tuple[dict[Any, float], float | Callable[[], float]]
 
 
 @cache
-def compiled() -> Any:
-    """Return the module that reads plain dicts in compiled code, None where the interpreter is not what it expects."""
+def compiled_reader(hashed: bool) -> Any:
+    """Return the module that reads dicts in compiled code; None if this interpreter or numba does not support it."""
     try:
-        from forel.learner.kernels import dicts
+        from forel.learner.kernels import dicts, hashed_dicts
 
-        return dicts if dicts.usable() else None
-    except (ImportError, AttributeError, TypeError):  # of a numba that has changed
+        return None if not dicts.usable() else hashed_dicts if hashed else dicts
+    except (ImportError, AttributeError, TypeError):  # of another version of numba
         return None
 
 
-class Learner:
-    """A linear model of named features, one lane or several, safe under threads.
+class DictLearner:
+    """A linear model of named features with one lane or several, safe under threads.
 
     Parameters
     ----------
     settings, certified : as in :class:`forel.learner.linear.Linear`
     dtype : "float32" or "float64"
-    bits : None for a slot a name, or how many bits of a hash choose a slot
+    bits : None for a slot for each name, or the number of bits of a hash that choose a slot
 
-    Lanes are in ``parts`` of equal width, so that many of them need no wider kernel. ``codes`` are the labels that the
-    kernel knows classes by, ``begun`` the rounds and their importance before each class came. All three are replaced,
-    never changed.
+    Lanes are in ``parts`` of equal width, so that any number of classes uses the same kernels. ``codes`` maps classes
+    to the kernel's labels, ``class_starts`` are the rounds and the weight before each class first occurred. All three
+    are replaced, never modified.
 
-    >>> learner = Learner(Settings(alpha=1.0), "float64", None, False)
+    >>> learner = DictLearner(Settings(alpha=1.0), "float64", None, False)
     >>> learner.learn({"a": 1.0, "b": 2}, label=1.0, weight=1.0)
     >>> list(learner.weights()), learner.lanes.rounds
     (['a', 'b'], 1)
@@ -66,69 +67,74 @@ class Learner:
     """
 
     def __init__(self, settings: Settings, dtype: str, bits: int | None, certified: bool) -> None:
-        self.bits = None if bits is None else whole("bits", bits, low=1)
-        if self.bits is not None and self.bits > 32:
-            raise refuse("bits", bits, "at most 32, or None for a slot a name")
-        slots = SLOTS if self.bits is None else 1 << self.bits
+        if bits is not None and whole("bits", bits, low=1) > 32:
+            raise refuse("bits", bits, "at most 32, or None for a slot for each name")
+        self.hashing = None if bits is None else Hashing(whole("bits", bits))
+        slots = SLOTS if self.hashing is None else 1 << self.hashing.bits
         self.parts: tuple[Lanes, ...] = (Lanes(slots, settings, 1, dtype, bool(certified)),)
         self.names: dict[Hashable, int] = {}
         self.codes: dict[Any, float] = {}
-        self.begun: tuple[tuple[int, float], ...] = ()
-        self._begin()
+        self.class_starts: tuple[tuple[int, float], ...] = ()
+        self._prepare()
 
-    def _begin(self) -> None:
+    def _prepare(self) -> None:
+        """Set up what is not part of a copy or a file."""
         self.guard = Guard()
         self._idle: list[RowBuffers] = []  # buffers that no prediction is using
         self._learning: RowBuffers | None = None  # those of the one call that learns
-        # A module, because whoever counts a model's memory goes on into functions of numba's.
-        self._dicts = compiled()
-        # The same dict as names until a name comes that is not plain, and None from then on.
-        self._plain = self.names if self._dicts and all(map(self._dicts.plain, self.names)) else None
-        self._address = id(self._plain) if self.bits is None else 0
+        # A module, because tools that measure a model's memory would descend into functions of numba.
+        self._reader = compiled_reader(self.hashing is not None)
+        # What compiled code looks names up in; None if it cannot read rows.
+        self._table: dict[Any, int] | None = None
+        if self._reader and self.hashing is not None:
+            self._table = self.hashing.codes
+            self._address, self._limit = id(self._table) if self._table else 0, (1 << self.hashing.bits) - 1
+        elif self._reader and all(map(self._reader.plain, self.names)):
+            # The same dict as names, until a name comes that is not plain.
+            self._table, self._address, self._limit = self.names, id(self.names), -1
 
     def __getstate__(self) -> dict[str, Any]:
-        with self.guard.reading():  # and copied, since learning may go on before all is written
+        with self.guard.reading():  # copied, because learning may continue before all is written
             parts = tuple(part.copied() for part in self.parts)
-            held = {"bits": self.bits, "names": dict(self.names), "codes": self.codes, "begun": self.begun}
-            return {**held, "parts": parts}
+            names, starts = dict(self.names), self.class_starts
+            return {
+                "hashing": self.hashing, "names": names, "codes": self.codes, "class_starts": starts, "parts": parts,
+            }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._begin()
+        self._prepare()
 
     @property
     def lanes(self) -> Lanes:
-        """The first part, which says what is the same for all."""
+        """The first part; all parts share its settings, dtype and features."""
         return self.parts[0]
 
     def learn(
         self, x: Mapping[Hashable, Any], label: float, weight: float, codes: dict[Any, float] | None = None
     ) -> dict[Hashable, Any] | None:
-        """Learn from a row of plain names and numbers, whose label was found in ``codes``.
+        """Learn from a row that compiled code can read, whose label was found in ``codes``, and return None.
 
-        Return None if that was done. Otherwise nothing has changed, and what is returned is for :meth:`learn_any`.
+        For other rows nothing changes, and the row is returned, for :meth:`learn_any`.
         """
-        held = x if self.bits is None and type(x) is dict else dict(x)
-        row = held if self.bits is None else self._hashed(held)
-        if row is None:
-            return held
+        row = x if type(x) is dict else dict(x)
         guard, more = self.guard, False
         with guard.lock:
             version = guard.version
             if version & 1:
                 guard.check()
             if codes is not self.codes and codes is not None:
-                return held
+                return row
             guard.version = version + 1
             try:
-                names, buffers = self._plain, self._learning
+                buffers = self._learning
                 if buffers is None:
                     buffers = self._learning = self._buffers(len(row))
-                if names is not None and self._dicts.read(
-                    id(row), self._address, buffers.numbers, buffers.places, weight, -1
+                if self._table is not None and self._reader.read(
+                    id(row), self._address, buffers.numbers, buffers.places, weight, self._limit
                 ):
                     lanes = buffers.lanes
-                    if len(names) >= lanes.features:
+                    if len(self.names) >= lanes.features:
                         self.make_room()
                         buffers = self._learning = buffers.on(self.parts)
                         lanes = buffers.lanes
@@ -137,7 +143,7 @@ class Learner:
                     else:
                         rounds = buffers.kernel.learn_one(buffers.block, lanes.rounds, label)
                         if rounds < 0:
-                            raise unlearned(label)
+                            raise not_learned(label)
                         lanes.rounds = rounds
                         lanes.weight += weight
                     return None
@@ -145,36 +151,36 @@ class Learner:
                     more, self._learning = True, None
             finally:
                 guard.version = version + 2
-        return self.learn(held, label, weight, codes) if more else held
+        return self.learn(row, label, weight, codes) if more else row
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
-        """Return a row's margin, or an array of every lane's, and the codes of classes; unknown names weigh 0."""
-        held = x if self.bits is None and type(x) is dict else dict(x)
-        row = held if self.bits is None else self._hashed(held)
+        """Return a row's margin, or an array with the margin of each lane, and the codes; unknown names weigh 0."""
+        row = x if type(x) is dict else dict(x)
         guard = self.guard
         before, codes = guard.version, self.codes
         found = self._predicted(row)
         if found is not None and (before & 1 or guard.version != before):
             with guard.reading():
                 found, codes = self._predicted(row), self.codes
-        return (found, codes) if found is not None else self._margins_slowly(held)
+        return (found, codes) if found is not None else self._margins_of_any(row)
 
-    def _predicted(self, row: dict[Any, Any] | None) -> Any:
-        """Return the margins of a row of plain names and numbers, of a state that may be in the middle of a change."""
-        names = self._plain  # holds the dict, whose address is read from
-        if names is None or row is None:
+    def _predicted(self, row: dict[Any, Any]) -> Any:
+        """Return the margins of a row that compiled code can read, None for others; the state may be changing."""
+        table = self._table  # a reference, because its address is read from
+        if table is None:
             return None
         buffers = self._buffers(len(row))
         lanes = buffers.lanes
-        if not self._dicts.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, lanes.features):
+        limit = lanes.features if self._limit < 0 else self._limit
+        if not self._reader.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, limit):
             return None
         found = buffers.kernel.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
-        if buffers.parts is self.parts:  # others would keep the memory of an earlier state
+        if buffers.parts is self.parts:  # buffers of an earlier state would keep its memory
             self._idle.append(buffers)
         return found
 
     def _buffers(self, count: int) -> RowBuffers:
-        """Return buffers for a row of so many entries, which nobody else uses."""
+        """Return buffers for a row of ``count`` entries that no other call uses."""
         try:
             buffers = self._idle.pop()
             if buffers.parts is self.parts and buffers.room >= count:
@@ -183,51 +189,29 @@ class Learner:
             pass
         return RowBuffers(self.parts, max(ENTRIES, 2 * count))
 
-    def _hashed(self, x: dict[Hashable, Any]) -> dict[int, Any] | None:
-        """Return the values of a row, which nobody else holds, by slots; None for values that cannot be added."""
-        assert self.bits is not None
-        try:
-            return hashed(x.items(), self.bits)
-        except (TypeError, ValueError, OverflowError):
-            return None
-
-    def _read(self, x: Mapping[Hashable, Any]) -> tuple[list[Any], NDArray[Any]]:
-        """Return the names, or slots, and the values of a row as it is now; conversions may run anybody's code."""
-        items, dtype = list((x if type(x) is dict else dict(x)).items()), self.lanes.dtype
-        values = [number_of(name, value, dtype) for name, value in items]
-        names = [name for name, _ in items]
-        if self.bits is not None:
-            sums = hashed(zip(names, values, strict=True), self.bits)
-            names, values = list(sums), list(sums.values())
-        with np.errstate(over="ignore"):
-            held = np.array(values, np.float64).astype(dtype)
-        if not np.isfinite(held).all():
-            raise refuse("x", x, f"numbers whose sum in a slot is within the range of {dtype}")
-        return names, held
-
     def learn_any(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
-        """Learn from any row; one with a value that is not a finite number is refused, and nothing changes.
+        """Learn from any row; a value that is not a finite number is an error, and then nothing changes.
 
-        ``target`` returns the codes as they are, and a label or what makes room for a new class and returns its label.
+        ``target`` returns the present codes, and a label or a function that adds a new class and returns its label.
         """
-        names, values = self._read(x)
-        while True:  # as a rule once; again if a class came while the label was looked for
+        names, values = read_row(x, self.hashing, self.lanes.dtype)
+        while True:  # again if another thread added a class meanwhile
             codes, label = target()
             with self.guard.changing():
                 if codes is not self.codes:
                     continue
-                slots = self.slots(names)
+                slots = self.assign_slots(names)
                 one = np.array([label() if callable(label) else label, weight], values.dtype)
                 self.learn_rows(Rows(np.array([0, len(slots)]), np.array(slots, np.int64), values), one[:1], one[1:])
                 return
 
-    def _margins_slowly(self, x: dict[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
-        """Return the margins of any row."""
-        names, values = self._read(x)
+    def _margins_of_any(self, x: dict[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
+        """Return the margins of a row that Python reads."""
+        names, values = read_row(x, self.hashing, self.lanes.dtype)
 
         def answer() -> tuple[Any, dict[Any, float]]:
             parts, codes = self.parts, self.codes
-            slots = np.array(self.found(names, parts[0].features), np.int64)
+            slots = np.array(self.find_slots(names, parts[0].features), np.int64)
             margins = self.row_margins(Rows(np.array([0, slots.size]), slots, values), parts)[0]
             return margins.item(0) if margins.size == 1 else margins, codes
 
@@ -238,34 +222,34 @@ class Learner:
 
         def answer() -> tuple[NDArray[Any], dict[Any, float]]:
             parts, codes = self.parts, self.codes
-            rows = columns.at(self.found(columns.names, parts[0].features))
+            rows = columns.at(self.find_slots(columns.names, parts[0].features))
             return self.row_margins(rows, parts), codes
 
         return self.guard.read(answer)
 
-    def found(self, names: Iterable[Hashable], most: int) -> list[int]:
-        """Return the slot of each name, 0 for one that is not known or has a slot that is not below ``most``."""
-        if self.bits is not None:
-            return list(names)  # type: ignore[arg-type]
+    def find_slots(self, names: Any, most: int) -> Any:
+        """Return the slot of each name, 0 for unknown names and for slots that are not below ``most``."""
+        if self.hashing is not None:
+            return names
         table = self.names
         return [slot if slot < most else 0 for slot in (table.get(name, 0) for name in names)]
 
-    def slots(self, names: list[Any]) -> list[int]:
-        """Return the slot of each name, with new ones and room for them, inside a change; all or none are added."""
-        if self.bits is not None:
+    def assign_slots(self, names: Any) -> Any:
+        """Return the slot of each name, inside a change; either all new names are added or none."""
+        if self.hashing is not None:
             return names
-        before, known, found = (self.names, self._plain), len(self.names), []
+        before, known, found = (self.names, self._table), len(self.names), []
         try:
             for name in names:
-                if self._plain is not None and name not in self.names and not self._dicts.plain(name):
-                    # The dict that compiled code may be reading keeps to plain names.
-                    self.names, self._plain = dict(self.names), None
-                found.append(slot_of(self.names, name))
+                if self._table is not None and name not in self.names and not self._reader.plain(name):
+                    # The dict that compiled code may be reading has plain names only.
+                    self.names, self._table = dict(self.names), None
+                found.append(add_name(self.names, name))
             if len(set(found)) < len(found):
                 raise refuse("x", names, "names of which no two equal the same earlier name")
         except BaseException:
-            self.names, self._plain = before
-            forget(self.names, known)
+            self.names, self._table = before
+            remove_names_after(self.names, known)
             raise
         self.make_room()
         return found
@@ -278,7 +262,7 @@ class Learner:
             arguments = *rows, mine, weight, *lanes.arrays, lanes.shape, longest, lanes.totals, labels[:0]
             rounds = lanes.kernel.learn(*arguments)
             if rounds < 0:
-                raise unlearned(float(labels[-1 - rounds]))
+                raise not_learned(float(labels[-1 - rounds]))
         for lanes in self.parts:
             lanes.rounds, lanes.weight = rounds, summed(lanes.weight, weight)
 
@@ -292,29 +276,29 @@ class Learner:
     def make_room(self) -> None:
         """Double the slots until every name has one, inside a change."""
         features = self.lanes.features
-        while self.bits is None and len(self.names) >= features:
+        while self.hashing is None and len(self.names) >= features:
             features *= 2
         if features > self.lanes.features:
-            self._replace(tuple(resized(part, features, part.lanes, part.labels) for part in self.parts))
+            self._replace(tuple(resize(part, features, part.lanes, part.labels) for part in self.parts))
 
     def widen(self, lanes: int, labels: Labels) -> None:
-        """Go on with so many lanes in the one part there is, inside a change."""
-        self._replace((resized(self.lanes, self.lanes.features, lanes, labels),))
+        """Resize the only part to ``lanes`` lanes, inside a change."""
+        self._replace((resize(self.lanes, self.lanes.features, lanes, labels),))
 
     def extend(self) -> None:
         """Add a part of as many lanes as the others have, inside a change."""
-        self._replace((*self.parts, beside(self.lanes)))
+        self._replace((*self.parts, add_part(self.lanes)))
 
     def _replace(self, parts: tuple[Lanes, ...]) -> None:
         self.parts, self._idle, self._learning = parts, [], None
 
     def weights(self, lane: int = 0) -> dict[Hashable, float]:
-        """Return the weight of each name, exact zeros included; of slots that are not zero where names are hashed."""
+        """Return the weight of each name, zeros included; if names are hashed, the nonzero weights by slot."""
         with self.guard.reading():
             part, lane = self._place(lane)
             if not part.rounds:
                 return {}
-            if self.bits is None:
+            if self.hashing is None:
                 return dict(zip(self.names, part.read(1, len(self.names))[:, lane].tolist(), strict=True))
             held = part.read(0, part.features)[:, lane]
             return {int(slot): float(held[slot]) for slot in np.flatnonzero(held)}
@@ -326,13 +310,13 @@ class Learner:
             return float(part.read(part.features, 1)[0, lane])
 
     def certificate(self, lane: int = 0) -> Certificate:
-        """Return what is proved of a lane; its coordinates are the names in the order of weights, and the bias last."""
+        """Return the certificate of a lane; its coordinates are the names in the order of weights, then the bias."""
         if not self.lanes.certified:
             raise Unsupported("certified: got False, expected a model made with certified=True")
         with self.guard.reading():
             part, lane = self._place(lane)
             proof = certify.certificate(part, slice(lane, lane + 1))
-            if self.bits is not None:
+            if self.hashing is not None:
                 return proof
             bias = [part.features] if part.settings.bias else []
             chosen = [*range(1, len(self.names) + 1), *bias]
@@ -340,7 +324,7 @@ class Learner:
         return replace(proof, **arrays)
 
     def _place(self, lane: int) -> tuple[Lanes, int]:
-        """Return the part that has a lane, with room for all names, and the lane's place in it."""
+        """Return the part that holds a lane, with room for all names, and the lane's index in it."""
         self.make_room()
         part, place = divmod(lane, self.lanes.lanes)
         return self.parts[part], place

@@ -1,0 +1,83 @@
+"""What a file keeps of a river model: its state as a linear model, its names, classes and options."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from forel.data import Names
+from forel.data.features.hashing import hash_name
+from forel.doors.river.dict_learner import DictLearner
+from forel.doors.river.parts import join_parts
+from forel.learner.linear import Linear
+from forel.store import Stored
+from forel.validation import refuse
+
+__all__ = ["pack", "unpack_names", "unpack_value"]
+
+PLAIN = (str, bool, int, float, type(None))
+
+
+def pack(model: Any) -> Stored:
+    """Return what :func:`forel.save` writes of a river model; the caller keeps changes out meanwhile."""
+    learner: DictLearner = model._learner
+    learner.make_room()
+    lanes = join_parts(learner.parts)
+    linear = Linear.from_lanes(lanes, None if lanes.lanes == 1 else lanes.lanes)
+    estimator: dict[str, Any] = {
+        "class": type(model).__name__,
+        "classes": [[pack_value("classes", label), code] for label, code in learner.codes.items()],
+        "class_starts": [[rounds, weight] for rounds, weight in learner.class_starts],
+        "y_name": model._y_name if isinstance(model._y_name, str) else None,
+    }
+    if learner.hashing is not None:
+        reading = {"bits": learner.hashing.bits, "kinds": dict(learner.hashing.kinds)}
+        return Stored(linear, {"reading": reading}, None, estimator)
+    names, others = _pack_names(learner.names, lanes.features)
+    return Stored(linear, {"reading": {"named": True}}, names, {**estimator, "other_names": others})
+
+
+def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[Any]]:
+    """Return names that are text by slot, and a list of slots and names for all others."""
+    words, others = {}, []
+    for name, slot in names.items():
+        try:
+            words[slot] = name.encode() if type(name) is str else b""
+        except UnicodeEncodeError:
+            words[slot] = b""
+        if words[slot] == b"":
+            others.append([slot, pack_value("names", name)])
+    table, slots = Names((features - 1).bit_length()), np.array(list(words), np.int64)
+    if words:
+        hashes = np.array([hash_name(word) for word in words.values()], np.uint64)
+        table.meet(slots, hashes, lambda k: words[int(slots[k])])
+    return table, others
+
+
+def unpack_names(stored: Stored) -> dict[Hashable, int]:
+    """Return the slots of the names of a stored model, in the order in which they first occurred."""
+    others = {int(slot): unpack_value(name) for slot, name in (stored.estimator or {})["other_names"]}
+    found = {slot: stored.names[slot] for slot in stored.names} if stored.names is not None else {}
+    slots = {**found, **others}
+    if sorted(slots) != list(range(1, len(slots) + 1)):
+        raise refuse("stored", "slots of names with gaps", "a file of a river model; take another copy")
+    return {slots[slot]: slot for slot in sorted(slots)}
+
+
+def pack_value(what: str, value: Any) -> Any:
+    """Return a class or a name as JSON, or refuse what would come back as something else.
+
+    >>> unpack_value(pack_value("names", ("a", 1)))
+    ('a', 1)
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    if type(plain) is tuple:
+        return {"tuple": [pack_value(what, each) for each in plain]}
+    if type(plain) not in PLAIN or (isinstance(plain, float) and not np.isfinite(plain)):
+        raise refuse(what, value, "text, finite numbers, None or tuples of these, which a file can hold")
+    return plain
+
+
+def unpack_value(packed: Any) -> Any:
+    """Return what :func:`pack_value` was called with."""
+    return tuple(map(unpack_value, packed["tuple"])) if isinstance(packed, dict) else packed

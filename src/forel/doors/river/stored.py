@@ -1,0 +1,79 @@
+"""River models from files: the model that was saved, or one that continues a model trained from files."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from forel.doors.river.classifier import LOSSES as CLASSIFICATION
+from forel.doors.river.classifier import WIDTHS, LinearClassifier
+from forel.doors.river.packing import unpack_names, unpack_value
+from forel.doors.river.parts import split_parts
+from forel.doors.river.regressor import LOSSES as REGRESSION
+from forel.doors.river.regressor import LinearRegressor
+from forel.doors.river.rows import Hashing
+from forel.learner.linear import Linear
+from forel.learner.settings import Settings
+from forel.store import Stored
+from forel.validation import refuse
+
+__all__ = ["model_of"]
+
+CLASSES: dict[str, Any] = {"LinearClassifier": LinearClassifier, "LinearRegressor": LinearRegressor}
+HASHING = ("bits", "kinds", "label", "importance", "names")  # options of reading that dicts are read by, or do not need
+
+
+def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
+    """Return the river model that was saved, or one around a model trained from files; both continue learning.
+
+    A model trained from files reads dicts as it reads files: names are hashed to the same slots, and strings are
+    categories. Its classes are False and True.
+
+    >>> import pathlib, tempfile, forel
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
+    >>> model = LinearClassifier(alpha=1.0)
+    >>> model.learn_one({"offer": 1, "viagra": 1}, "spam")
+    >>> forel.save(path, model)
+    >>> model_of(forel.load(path)).weights == model.weights
+    True
+    """
+    linear, known = stored.model, stored.estimator or {}
+    if not isinstance(linear, Linear) or linear.settings.lanes > 1:
+        raise refuse("stored", stored.model, "one linear model; of a mixture, save the best() of its settings")
+    reading = stored.extra.get("reading", {})
+    if "class" not in known:
+        known = _from_files(linear, reading)
+    if known["class"] not in CLASSES:
+        raise refuse("stored", known["class"], "a river model; forel.doors.sklearn.estimator_of returns estimators")
+    hashing = None if reading.get("named") else Hashing(reading["bits"], reading.get("kinds", {}))
+    kind = CLASSES[known["class"]]
+    parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings)}
+    bits = None if hashing is None else hashing.bits
+    model: LinearClassifier | LinearRegressor = kind(
+        **parameters, bits=bits, dtype=linear.dtype.name, certified=linear.certified
+    )
+    model._y_name = known.get("y_name")
+    model._learner.__setstate__(
+        {
+            "hashing": hashing,
+            "names": unpack_names(stored) if hashing is None else {},
+            "codes": {unpack_value(label): float(code) for label, code in known["classes"]},
+            "class_starts": tuple((int(rounds), float(weight)) for rounds, weight in known["class_starts"]),
+            "parts": split_parts(linear.copied_lanes(), WIDTHS[-1]),
+        }
+    )
+    return model
+
+
+def _from_files(linear: Linear, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a river model around a model trained from files."""
+    settings, loss = linear.settings, linear.settings.loss_function.name
+    if linear.classes is not None or loss not in (*CLASSIFICATION, *REGRESSION):
+        raise refuse("stored", settings.loss, "one model of two classes or of numbers")
+    other = next((name for name in reading if name not in HASHING), None)
+    if other is not None or reading.get("bits") is None:
+        got = "a learner by itself" if other is None else f"a model trained with {other}={reading[other]!r}"
+        raise ValueError(f"stored: got {got}, expected a model trained from hashed names without other options")
+    if loss in REGRESSION:
+        return {"class": "LinearRegressor", "classes": [], "class_starts": []}
+    low = -1.0 if settings.signed else 0.0
+    return {"class": "LinearClassifier", "classes": [[False, low], [True, 1.0]], "class_starts": [[0, 0.0], [0, 0.0]]}

@@ -1,0 +1,189 @@
+"""River models in files: saved, loaded and continued to the same bits; and slots as in models trained from files."""
+
+import numpy as np
+import pytest
+
+import forel
+from forel.losses import Quantile
+
+pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
+
+from forel.doors.river import LinearClassifier, LinearRegressor, model_of
+
+
+def stream(rows=120, labels=("ham", "spam"), seed=0):
+    rng = np.random.default_rng(seed)
+    for k in range(rows):
+        x = {f"f{j}": float(v) for j, v in zip(rng.permutation(30)[:5], rng.normal(size=5), strict=True)}
+        yield {**x, ("pair", k % 3): 1.0, k % 2: 0.5, "straße": 1, "\ud800": 1}, labels[k % len(labels)]
+
+
+def state(model):
+    learner = model._learner
+    parts = [[array.tobytes() for array in (p.flat, p.last, p.mark, p.totals)] for p in learner.parts]
+    counts = [(p.rounds, p.weight, p.lanes) for p in learner.parts]
+    return parts, counts, learner.names, learner.codes, learner.class_starts, learner.hashing
+
+
+MODELS = [
+    (lambda: LinearClassifier(alpha=0.5, l1=0.01, certified=True), ("ham", "spam")),
+    (lambda: LinearClassifier(rate="scale_free", dtype="float32", seed=7), (False, True)),
+    (lambda: LinearClassifier(algorithm="mirror", penalty_weight="every", l1=0.01), "abc"),
+    (lambda: LinearClassifier(loss="hinge", bits=8), (1, "two", 3.5, ("a", 4))),
+    (lambda: LinearClassifier(bits=6), [f"class {k}" for k in range(70)]),
+    (lambda: LinearRegressor(loss=Quantile(0.7), alpha=2.0), (1.0, 2.5, -3)),
+    (lambda: LinearRegressor(bits=8, radius=2.0), (0.5,)),
+]
+
+
+@pytest.mark.parametrize(("make", "labels"), MODELS)
+def test_a_saved_model_continues_to_the_same_bits(make, labels, tmp_path, interpreted):
+    whole, model = make(), make()
+    data = list(stream(labels=labels))
+    for x, y in data[:100]:
+        whole.learn_one(x, y)
+        model.learn_one(x, y)
+    forel.save(tmp_path / "m.forel", model)
+    loaded = model_of(forel.load(tmp_path / "m.forel"))
+    assert type(loaded) is type(model)
+    assert loaded._get_params() == model._get_params()
+    assert state(loaded) == state(model)
+    for x, y in data[100:]:
+        assert loaded.predict_one(x) == whole.predict_one(x)
+        whole.learn_one(x, y)
+        loaded.learn_one(x, y)
+    assert state(loaded) == state(whole)
+    forel.save(tmp_path / "again.forel", model_of(forel.load(tmp_path / "m.forel")))
+    assert (tmp_path / "again.forel").read_bytes() == (tmp_path / "m.forel").read_bytes()
+
+
+def test_a_model_that_has_learned_nothing_and_one_that_outgrew_its_slots(tmp_path, interpreted):
+    for model in (LinearClassifier(), LinearRegressor()):
+        forel.save(tmp_path / "m.forel", model)
+        assert state(model_of(forel.load(tmp_path / "m.forel"))) == state(model)
+    model.learn_one({f"f{k}": 1.0 for k in range(3000)}, 1.0)
+    forel.save(tmp_path / "m.forel", model)
+    stored = forel.load(tmp_path / "m.forel")
+    assert model_of(stored).weights == model.weights
+    assert (stored.names[1], stored.names[3000]) == ("f0", "f2999")
+
+
+CLICKS = [
+    {"site": f"site {k % 7}", "age": k % 5 + 0.1, "": "x", "zip": 1000 + k % 3, "click": int(k * k % 11 < 4)}
+    for k in range(200)
+]
+SETTINGS = {"alpha": 0.3, "l1": 0.02}
+
+
+def rows(clicks):
+    return [({name: value for name, value in x.items() if name != "click"}, x["click"]) for x in clicks]
+
+
+@pytest.mark.parametrize("bits", [4, 18])
+@pytest.mark.parametrize("zips", [(), ("zip",)], ids=["numbers", "categories"])
+def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_continues_the_other(bits, zips, tmp_path):
+    """Float32 with noise in its rounding, collisions of slots, categories, and numbers that are codes."""
+    options = {"label": "click", "bits": bits, "categories": zips}
+    half = forel.train(CLICKS[:100], forel.Settings(**SETTINGS), **options)
+    half.save(tmp_path / "half.forel")
+    whole = forel.train(CLICKS, forel.Settings(**SETTINGS), **options)
+    if zips:
+        with pytest.raises(
+            ValueError, match=r"stored: got a model trained with categories=\['zip'\], expected a model"
+        ):
+            model_of(forel.load(tmp_path / "half.forel"))
+        return
+    model = model_of(forel.load(tmp_path / "half.forel"))
+    other = LinearClassifier(**SETTINGS, bits=bits, dtype="float32")
+    for x, y in rows(CLICKS[:100]):
+        other.learn_one(x, bool(y))
+    for x, y in rows(CLICKS[100:]):
+        model.learn_one(x, y)
+        other.learn_one(x, y)
+    margins = forel.predict(whole, CLICKS, margins=True)
+    for each in (model, other):
+        assert each.classes == [False, True]
+        assert np.array_equal(each._learner.lanes.flat, whole.model._lanes.flat)
+        assert [each._learner.margins(x)[0] for x, _ in rows(CLICKS)] == margins.tolist()
+        forel.save(tmp_path / "river.forel", each)
+        unlabelled = [x for x, _ in rows(CLICKS)]
+        assert forel.predict(tmp_path / "river.forel", unlabelled, margins=True).tolist() == margins.tolist()
+
+
+def test_columns_of_a_trained_model_keep_their_kinds(interpreted, tmp_path):
+    csv = tmp_path / "a.csv"
+    csv.write_text("click,zip,age\n" + "".join(f"{k % 2},z{k % 3},{k % 4}\n" for k in range(40)))
+    trained = forel.train(str(csv), forel.Settings("hinge", alpha=1.0), label="click", bits=10)
+    model = model_of(trained.stored)
+    assert model._learner.hashing.kinds == {"age": "number", "zip": "category"}
+    odd = [{"zip": 7, "age": "3"}, {"zip": "z1", "age": "old"}, {"zip": True, "age": None}, {"zip": "", "age": "NA"}]
+    wanted = forel.predict(trained, odd, margins=True).tolist()
+    del odd[2]["age"]
+    assert [model._learner.margins(x)[0] for x in odd] == wanted
+    model.learn_one({"zip": "z1", "age": 1.0}, False)
+    forel.save(tmp_path / "m.forel", model)
+    assert forel.load(tmp_path / "m.forel").extra["reading"] == {
+        "bits": 10,
+        "kinds": {"age": "number", "zip": "category"},
+    }
+
+
+def test_frames_with_text_are_read_as_dicts_are(interpreted):
+    pd = pytest.importorskip("pandas")
+    one, many = LinearClassifier(bits=10), LinearClassifier(bits=10)
+    frame = pd.DataFrame([x for x, _ in rows(CLICKS)])
+    labels = pd.Series([bool(y) for _, y in rows(CLICKS)])
+    for x, y in zip(frame.to_dict("records"), labels.tolist(), strict=True):
+        one.learn_one(x, y)
+    many.learn_many(frame, labels)
+    assert one.weights == many.weights
+    assert many.predict_many(frame).tolist() == [one.predict_one(x) for x in frame.to_dict("records")]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: forel.train(CLICKS, label="click", bits=6).stored,
+            "expected one linear model; of a mixture, save the",
+        ),
+        (
+            lambda: forel.store.Stored(forel.Linear(4, forel.Settings())),
+            "stored: got a learner by itself, expected a mod",
+        ),
+        (
+            lambda: forel.store.Stored(forel.Linear(4, forel.Settings("poisson"))),
+            "stored: got 'poisson', expected one mo",
+        ),
+        (
+            lambda: forel.FTRLClassifier(alpha=1.0).fit([[1.0], [2.0]], [0, 1]).__stored__(),
+            "stored: got 'FTRLClassifier', expected a river model; forel.doors.sklearn.estimator_of",
+        ),
+    ],
+)
+def test_what_is_no_river_model_is_refused(make, message, interpreted):
+    with pytest.raises(ValueError, match=message):
+        model_of(make())
+
+
+def test_what_a_file_cannot_hold_and_what_names_without_hashes_cannot_do(tmp_path, interpreted):
+    path = tmp_path / "m.forel"
+    model = LinearClassifier()
+    model.learn_one({frozenset("a"): 1.0}, "x")
+    with pytest.raises(ValueError, match=r"names: got frozenset\(.*, expected text, finite numbers, None or tuples"):
+        forel.save(path, model)
+    assert not path.exists()
+    model = LinearClassifier()
+    model.learn_one({"a": 1.0}, "x")
+    forel.save(path, model, extra={"note": "mine"})
+    assert forel.load(path).extra["note"] == "mine"
+    named = "model: got a river model with a slot for each name, expected one with hashed names"
+    for act in (
+        lambda: forel.predict(path, [{"a": 1.0}]),
+        lambda: forel.evaluate(path, [{"a": 1.0}]),
+        lambda: forel.train([{"a": 1.0}], start=forel.load(path), label="y"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            act()
+    with pytest.raises(ValueError, match=r"expected an estimator or a learner; forel\.doors\.river"):
+        forel.doors.sklearn.estimator_of(forel.load(path))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.learner.grid import settle
+from forel.learner.grid import default_grid
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.theory.plot.style import COLORS
@@ -28,7 +28,7 @@ class Learned(NamedTuple):
 
 def learn(table: Table, lanes: int = 16) -> Learned:
     """Learn what is learned where no rate is given; after each block, see how far the best setting is ahead."""
-    model, behind = Mixture(1 << BITS, settle(lanes=lanes)), 0.0
+    model, behind = Mixture(1 << BITS, default_grid(lanes=lanes)), 0.0
     for rows, labels in table.blocks:
         model.learn(rows, labels)
         behind = max(behind, model.loss - float(model.losses.min()))

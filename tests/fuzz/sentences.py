@@ -173,7 +173,7 @@ def learner_violations(rng, loss, kind):
     parts = [model.progress(X[k : k + 50], labels[k : k + 50], weight[k : k + 50]) for k in range(0, len(y), 50)]
     margins = np.concatenate(parts)[:, 0].astype(float)
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
-    words = model.words()
+    words = model.summary()
     why = oracle.certificate_violation(words, loss, features, labels, weight, own)
     violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:

@@ -205,7 +205,7 @@ def rounds_are_counted(rng):
             lost.append(float(linear.learn(X, y)[0]))
             linear.progress(X, y)
             mixed.learn(X, y)
-            mixed.again(X, y)
+            mixed.relearn(X, y)
             estimator.partial_fit(X, y, classes=[0, 1])
             estimator.predict(X)
             gradients.feed([1, 2], [0.5, 0.5])
@@ -213,7 +213,7 @@ def rounds_are_counted(rng):
     together(*[work] * THREADS)
     count = THREADS * turns
     assert linear.rounds == mixed.rounds == 2 * 5 * count
-    assert mixed.weighed == estimator.t_ == 5 * count
+    assert mixed.first_pass_rows == estimator.t_ == 5 * count
     assert gradients.rounds == count
     assert sum(lost) < float(linear.loss[0])
     assert np.isfinite(estimator.progressive_loss_)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from forel.doors.sklearn import FTRLClassifier
 from forel.learner.gradients import GradientLearner
-from forel.learner.grid import settle
+from forel.learner.grid import default_grid
 from forel.learner.kernels import compose, kernel, plain
 from forel.learner.kernels.units import inverse, unit
 from forel.learner.lanes import Lanes
@@ -204,7 +204,7 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     with pytest.raises(ValueError, match=r"no loss floor: gradients of \d+ rows left the range of float32"):
         proof.loss_floor(l2=4.0)
     assert proof.regret([3.0, 0.0]) == np.inf
-    assert "nothing is proved of the losses" in model.words()
+    assert "nothing is proved of the losses" in model.summary()
     with pytest.raises(ValueError, match=r"void: gradients of \d+ rows left the range of float32 and were clipped"):
         proof.bound([3.0, 0.0])
     wide = Linear(1, Settings("squared", alpha=1.0), dtype=np.float64, certified=True)
@@ -240,7 +240,7 @@ def test_one_large_value_of_a_file_does_not_cost_the_training(tmp_path):
     lines = [f"{1 if k % 3 else -1} | {'a' if k % 3 else 'b'} x:{k % 7}" for k in range(3000)]
     lines[1500] = "1 | a x:1e30"
     (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
-    trained = train(tmp_path / "rows.vw", settle(lanes=4), bits=10)
+    trained = train(tmp_path / "rows.vw", default_grid(lanes=4), bits=10)
     save(tmp_path / "model", trained.model)
     assert trained.model.rounds == 3000
     assert trained.report.loss < 0.05
@@ -276,7 +276,7 @@ def test_mixtures_of_the_default_settings_learn_whatever_the_unit(interpreted):
     y = (X[:, 0] > 0).astype(int)
     models = []
     for size in (1.0, 2.0**60, 2.0**-60):
-        model = Mixture(2, settle(lanes=4, l1=0.0))  # a penalty has a unit
+        model = Mixture(2, default_grid(lanes=4, l1=0.0))  # a penalty has a unit
         model.learn(sparse.csr_array(X * np.float32([size, 1])), y)
         models.append(model)
     assert models[0].loss == models[1].loss == models[2].loss

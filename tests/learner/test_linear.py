@@ -459,7 +459,7 @@ def test_the_certificate_among_seen_coordinates_says_the_same(settings):
     proof, x = model.certificate(among=seen), model.weights_at(seen).ravel()
     whole = np.append(model.weights, model.bias) if settings.bias else model.weights.ravel()
     assert np.array_equal(x, whole[seen])
-    assert proof.words(x) == every.words(whole) == model.words()
+    assert proof.summary(x) == every.summary(whole) == model.summary()
     for ball in ({"l2": 2.0}, {"l1": 2.0}, {"box": 2.0}):
         assert proof.worst(**ball) == pytest.approx(every.worst(**ball), rel=1e-12)
     for part in (x, 0 * x, 0.3 * np.sign(x)):
@@ -536,7 +536,7 @@ def test_softmax_equals_the_reference(algorithm):
     regret = sum(float(g @ (p - model.weights.ravel())) for g, p in played)
     assert proof.regret(x) == pytest.approx(regret, rel=1e-9)
     assert proof.regret(x) <= proof.bound(x)
-    assert proof.words(x) == model.words()
+    assert proof.summary(x) == model.summary()
 
 
 def asymmetric(m, y):

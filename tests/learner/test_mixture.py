@@ -226,7 +226,7 @@ def test_rows_held_out_are_predicted_and_leave_no_trace():
     whole, without = (Mixture(N, Settings(alpha=ALPHAS)) for _ in range(2))
     whole.progress(X, y, held=held)
     without.progress(X[~held], y[~held])
-    assert np.array_equal(whole.ledger, without.ledger)
+    assert np.array_equal(whole.ledger.array, without.ledger.array)
     assert whole.linear.state.tobytes() == without.linear.state.tobytes()
 
 
@@ -237,7 +237,7 @@ def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
         expected = whole.progress(X, y)
         found = np.concatenate([pieces.progress(X[a : a + 37], y[a : a + 37]) for a in range(0, ROUNDS, 37)])
         assert np.array_equal(found, expected)
-        assert np.array_equal(pieces.ledger, whole.ledger)
+        assert np.array_equal(pieces.ledger.array, whole.ledger.array)
         assert np.array_equal(whole.margins(X[:5]), pieces.margins(X[:5]))
 
 
@@ -257,7 +257,7 @@ def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
         assert proof.regret(x) == pytest.approx(best.regret(x) + model.guarantee().measured, rel=1e-9)
     # What a fixed model could have had is known as well as from the best setting alone.
     assert proof.loss_floor(l2=1.0) == pytest.approx(best.loss_floor(l2=1.0), rel=1e-9)
-    assert model.words() == proof.words(np.append(model.weights, model.bias))
+    assert model.summary() == proof.summary(np.append(model.weights, model.bias))
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -302,14 +302,14 @@ def test_training_without_settings_mixes_and_goes_on_from_a_file(clicks, tmp_pat
     # Whatever the blocks and threads, and however often it is stored in between, the same bits.
     again = forel.train(clicks, bits=14, certified=True, block_bytes=5000, threads=2)
     assert again.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
-    assert np.array_equal(again.model.ledger, whole.model.ledger)
+    assert np.array_equal(again.model.ledger.array, whole.model.ledger.array)
     lines = clicks.read_bytes().splitlines(keepends=True)
     (tmp_path / "1.vw").write_bytes(b"".join(lines[:1234]))
     (tmp_path / "2.vw").write_bytes(b"".join(lines[1234:]))
     forel.train(tmp_path / "1.vw", bits=14, certified=True).save(tmp_path / "m.forel")
     more = forel.train(tmp_path / "2.vw", start=forel.load(tmp_path / "m.forel"))
     more.save(tmp_path / "m.forel")
-    assert np.array_equal(more.model.ledger, whole.model.ledger)
+    assert np.array_equal(more.model.ledger.array, whole.model.ledger.array)
     assert more.model.linear.state.tobytes() == whole.model.linear.state.tobytes()
     # The mixture and the best setting alone, from files.
     whole.best().save(tmp_path / "best.forel")
@@ -327,7 +327,7 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     estimator = FTRLClassifier().fit(block.matrix(1 << 14), block.labels)
     model = forel.train(clicks, bits=14).model
     assert estimator._model.linear.state.tobytes() == model.linear.state.tobytes()
-    assert np.array_equal(estimator._model.ledger, model.ledger)
+    assert np.array_equal(estimator._model.ledger.array, model.ledger.array)
 
 
 def test_later_passes_do_not_weigh_settings(clicks):
@@ -336,8 +336,8 @@ def test_later_passes_do_not_weigh_settings(clicks):
     from forel.doors.sklearn import FTRLClassifier
 
     once, thrice = (forel.train(clicks, bits=14, passes=n, holdout=10) for n in (1, 3))
-    assert np.array_equal(once.model.ledger, thrice.model.ledger)
-    assert (thrice.model.rounds, thrice.model.weighed) == (8100, 2700)
+    assert np.array_equal(once.model.ledger.array, thrice.model.ledger.array)
+    assert (thrice.model.rounds, thrice.model.first_pass_rows) == (8100, 2700)
     assert thrice.passes[2].loss < thrice.passes[0].loss == once.report.loss
     X, y = stream("logistic")
     one, many = (FTRLClassifier(passes=n, certified=True).fit(X, y) for n in (1, 4))
@@ -412,7 +412,7 @@ def test_on_real_data_the_mixture_stays_within_its_bound(name):
     """As it comes, shuffled, and in order of labels, which is the worst order that rows can come in."""
     import forel
     from forel.data import concatenate
-    from forel.learner.grid import settle
+    from forel.learner.grid import default_grid
 
     block = concatenate(forel.read(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
     X, y = block.matrix(1 << 18), block.labels
@@ -422,7 +422,7 @@ def test_on_real_data_the_mixture_stays_within_its_bound(name):
         kept = np.unique(X.indices)  # a slot each, which takes less memory and learns the same
         targets = y if name == "bike_sharing" else np.where(y > 0, 1.0, -1.0 if loss == "hinge" else 0.0)
         for order in orders:
-            model = Mixture(kept.size, settle(loss=loss))
+            model = Mixture(kept.size, default_grid(loss=loss))
             model.learn(X[:, kept][order], targets[order])
             measured, bound = model.guarantee().pair
             assert measured <= bound + 1e-9 * model.loss

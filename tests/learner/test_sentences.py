@@ -39,7 +39,7 @@ def test_the_oracle_refutes_what_is_false(old, new, interpreted):
     model = Linear(3, Settings(alpha=0.3, bias=False), dtype=np.float64, certified=True)
     margins = model.progress(X, y)[:, 0]
     own, one = oracle.average("logistic", margins, y, np.ones(400)), np.ones(400)
-    words = model.words()
+    words = model.summary()
     assert oracle.certificate_violation(words, "logistic", X, y, one, own) is None
     assert "below 0." in words
     false = re.sub(old, new, words)
@@ -172,7 +172,7 @@ def test_a_mixture_of_regressions_says_what_its_own_predictions_lost(loss, inter
     margins, each = Mixture(3, model.settings).progress(X, y)[:, 0], alone.progress(X, y).astype(float)
     own = oracle.average(loss, margins, y, np.ones(200))
     assert oracle.certificate_violation(
-        model.words(), loss, np.column_stack([X, np.ones(200)]), y, np.ones(200), own
+        model.summary(), loss, np.column_stack([X, np.ones(200)]), y, np.ones(200), own
     ) is None  # fmt: skip
     words = str(model.guarantee())
     assert "predictions clipped to the labels seen before" in words
@@ -193,7 +193,7 @@ def test_a_learner_that_was_not_told_losses_says_nothing_of_them(interpreted):
     assert proof.bound([1.0, 0.0, 0.0]) >= proof.regret([1.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="losses were not given; give them to feed"):
         proof.loss_floor(l2=1.0)
-    assert "nothing is proved of the losses" in proof.words([1.0, 0.0, 0.0])
+    assert "nothing is proved of the losses" in proof.summary([1.0, 0.0, 0.0])
 
 
 def test_a_learner_that_is_told_losses_bounds_them(interpreted):
@@ -213,7 +213,7 @@ def test_a_learner_that_is_told_losses_bounds_them(interpreted):
 def test_a_loss_that_can_be_negative_has_a_floor_below_zero(interpreted):
     model = Linear(1, Settings("poisson", alpha=0.5), certified=True)
     model.learn(np.ones((50, 1)), np.full(50, 20.0))
-    assert re.search(r"average loss below -\d", model.words())
+    assert re.search(r"average loss below -\d", model.summary())
 
 
 def test_the_norm_says_whether_the_bias_is_in_it(interpreted):
@@ -221,9 +221,9 @@ def test_the_norm_says_whether_the_bias_is_in_it(interpreted):
         model = Linear(2, Settings(alpha=0.5, bias=bias), dtype=np.float64, certified=True)
         model.learn([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]] * 30, [1, 0, 1] * 30)
         norm = float(np.hypot(np.linalg.norm(model.weights), model.bias[0] if bias else 0.0))
-        shown = float(re.search(r"norm at most ([0-9.]+)", model.words())[1])
+        shown = float(re.search(r"norm at most ([0-9.]+)", model.summary())[1])
         assert norm <= shown <= norm * 1.001
-        assert (", bias included," in model.words()) == bias
+        assert (", bias included," in model.summary()) == bias
 
 
 def test_floors_are_rounded_down_and_norms_up():
@@ -232,7 +232,7 @@ def test_floors_are_rounded_down_and_norms_up():
         rows = int(rng.integers(1, 10**6))
         floor = LossFloor(rows, float(rows), rows * 0.7, rows * rng.random(), rng.exponential() * rows)
         norm = rng.exponential() * 10.0 ** rng.integers(-4, 2)
-        found = oracle.CERTIFICATE.fullmatch(floor.words(norm)) or oracle.NOTHING.fullmatch(floor.words(norm))
+        found = oracle.CERTIFICATE.fullmatch(floor.summary(norm)) or oracle.NOTHING.fullmatch(floor.summary(norm))
         shown = oracle.number(found["norm"])
         assert norm <= shown <= norm * 1.00101
         if "floor" in found.groupdict():

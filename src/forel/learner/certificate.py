@@ -112,21 +112,21 @@ class Certificate:
         total = self.lower - self.slack - size * (DUALS[name](self.gradients) + rounding)
         return total / (self.weight or 1.0)
 
-    def words(self, model: ArrayLike) -> str:
-        """Return what this says of all models no larger than one, such as the learned one.
+    def summary(self, model: ArrayLike) -> str:
+        """Return the loss floor of all models of at most a model's norm, such as the learned one's, in a sentence.
 
         >>> import numpy as np
         >>> from forel.learner.linear import Linear, Settings
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
-        >>> model.certificate().words(model.weights)
+        >>> model.certificate().summary(model.weights)
         'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; ...'
         """
         lower, pull = self.lower - self.slack, L2(self.gradients)
         floor = LossFloor(
             self.rounds, self.weight, self.loss, lower, pull, self.rounding, self.least, self.bias, self.floor_void
         )
-        return floor.words(L2(np.asarray(model, dtype=np.float64).ravel()))
+        return floor.summary(L2(np.asarray(model, dtype=np.float64).ravel()))
 
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
@@ -150,7 +150,7 @@ class Snapshot:
     rounds, weight : rows learned from until then, and the sum of their importances
     sums : those of each lane, a column each
     slots, gradients : coordinates that rows had, and g_{1:t} there, a column a lane
-    suffered, weighed : of a mixture, what it lost on how many rows
+    mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
     """
 
     rounds: int = 0
@@ -158,8 +158,8 @@ class Snapshot:
     sums: NDArray[np.float64] | None = None
     slots: NDArray[np.int64] | None = None
     gradients: NDArray[np.float64] | None = None
-    suffered: float = 0.0
-    weighed: int = 0
+    mixture_loss: float = 0.0
+    mixture_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class LossFloor:
     bias : whether the norm includes a bias
     void : why nothing can be said, if so
 
-    >>> print(LossFloor(10, 10.0, 5.0, 4.0, 1.0).words(1.99999))
+    >>> print(LossFloor(10, 10.0, 5.0, 4.0, 1.0).summary(1.99999))
     no fixed model of norm at most 2 could have had an average loss below 0.2000 on these 10 rows; this one had 0.5000
     """
 
@@ -194,8 +194,8 @@ class LossFloor:
         """Return the floor for models of at most this norm."""
         return (self.lower - norm * (self.pull + self.rounding)) / (self.weight or 1.0)
 
-    def words(self, norm: float) -> str:
-        """Return what this says of models of at most this norm; it is true of the numbers as they are written."""
+    def summary(self, norm: float) -> str:
+        """Return the floor for models of at most this norm in a sentence, which is true of the numbers as printed."""
         shown = _upward(norm)
         models = f"fixed models of norm at most {shown}{', bias included,' if self.bias else ''}"
         own, rows = self.loss / (self.weight or 1.0), f"these {self.rows:,} rows"

@@ -75,7 +75,7 @@ def words(state: Lanes, lanes: slice, since: Snapshot | None = None, suffered: f
     lower = loss - played - _slack(state, lanes, loss, played, weight)
     rounding, least, bias = _rounding(state, lanes), state.settings.least, state.settings.bias
     own = loss if suffered is None else suffered
-    return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, clipping(state, lanes)).words(norm)
+    return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, clipping(state, lanes)).summary(norm)
 
 
 def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, float]:

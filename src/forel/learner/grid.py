@@ -11,7 +11,7 @@ import numpy as np
 from forel.learner.settings import Settings
 from forel.validation import whole
 
-__all__ = ["LANES", "settle"]
+__all__ = ["LANES", "default_grid"]
 
 LANES = 16
 BETA = 0.01
@@ -21,7 +21,7 @@ ENOUGH = 8  # rates
 NUMBERS = (0.01, 1000.0)  # of margins that predict numbers in any unit
 
 
-def settle(
+def default_grid(
     alpha: Any = None, beta: Any = None, l1: Any = None, rate: Any = None, lanes: int = LANES, **others: Any
 ) -> Settings:
     """Return settings where None means: as is best for most.
@@ -33,7 +33,7 @@ def settle(
     lanes : how many settings
     others : as in :class:`forel.learner.settings.Settings`
 
-    >>> settle(alpha=0.5).names, settle(lanes=4).names
+    >>> default_grid(alpha=0.5).names, default_grid(lanes=4).names
     (('',), ('alpha=0.224, l1=0.1', 'alpha=0.224, l1=1', 'alpha=4.47, l1=0.1', 'alpha=4.47, l1=1'))
     """
     if alpha is not None:

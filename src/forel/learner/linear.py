@@ -1,11 +1,10 @@
 """The fast learner: a linear model that learns online from sparse rows, in compiled code.
 
-It is the one object of forel that changes in place, one call at a time, whatever threads calls come from. Its updates
-are those of ``forel.theory.algorithms``, coordinate by coordinate, touching only the features of a row; a parity test
-holds both together.
+Models change in place, one call at a time, from any thread. Their updates are those of ``forel.theory.algorithms``,
+coordinate by coordinate, and touch only the features of a row; parity tests compare both.
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -28,12 +27,12 @@ class Linear:
     Parameters
     ----------
     features : the number of features
-    settings : what is learned, and how
-    classes : with it, lane k learns class k against the rest, or together with the others for the loss "softmax", and
-        labels are 0, 1, …, classes − 1; of K settings, lanes 0 to K − 1 are class 0, and so on
+    settings : loss, algorithm, rate and penalty; sequences among them are settings learned side by side
+    classes : the number of classes, with labels 0, 1, …, classes − 1; each class has a lane, which learns it against
+        the rest, or jointly with the others for the softmax loss; of K settings, lanes 0 to K − 1 are class 0, etc.
     dtype : float32, or float64 for twice the memory and more digits
-    certified : whether to keep the sums from which :meth:`certificate` tells how much better a fixed model could have
-        done; one more number for each feature and lane where regularizers are proximal, two for mirror descent
+    certified : whether to keep the sums that :meth:`certificate` needs: one more number for each feature and lane where
+        regularizers are proximal, two for mirror descent
 
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -43,6 +42,10 @@ class Linear:
 
     Survey: section 3.4
     """
+
+    kind: ClassVar[str] = "trainer"
+    options: ClassVar[tuple[str, ...]] = ()
+    share: ClassVar[None] = None
 
     def __init__(
         self,
@@ -91,54 +94,81 @@ class Linear:
 
     @changes
     def reset(self) -> None:
-        """Forget everything; memory that is not touched again is not used."""
+        """Return to the state before the first row."""
         self._lanes.reset()
+
+    @staticmethod
+    def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
+        """Return no arrays: those of the lanes are all."""
+        return {}
+
+    def pack(self) -> dict[str, NDArray[np.float64]]:
+        """Return no arrays, as :meth:`stored_arrays` does."""
+        return {}
+
+    def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
+        """Do nothing, as there are no arrays."""
+
+    @property
+    def linear(self) -> "Linear":
+        """The model itself; of a mixture its linear models."""
+        return self
 
     @property
     def state(self) -> NDArray[Any]:
-        """The record of every coordinate, the bias last: (z, n) and what a certificate needs, for each lane."""
+        """The record of every coordinate, the bias last: (z, n) and the sums of a certificate, for each lane."""
         return self._lanes.state
 
     @property
     def rounds(self) -> int:
-        """How many rows were learned from."""
+        """The number of rows learned from."""
         return self._lanes.rounds
 
     @property
     def weight(self) -> float:
-        """The sum of the importances of all rows that were learned from."""
+        """The sum of the importances of all rows learned from."""
         return self._lanes.weight
 
     @property
     def loss(self) -> NDArray[np.float64]:
-        """Each lane's sum of losses before learning; for "softmax" one sum of all classes for each setting."""
+        """The sum of each lane's losses before learning; for a joint loss one sum for each setting."""
         return self._lanes.totals[: self.settings.lanes if self.joint else self.lanes].copy()
 
+    @property
+    def softmax_margins(self) -> bool:
+        """Whether the probabilities of classes are the softmax of their margins."""
+        return self.joint
+
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Predict, suffer and learn from each row in turn; return each lane's sum of losses before learning.
+        """Predict and then learn each row in turn; return the sum of each lane's losses before learning.
 
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
-        twice: the second time, a learner has already learned from the first.
+        twice: the second time, the model has already learned from the first.
         """
         return self._learn(X, y, importance, keep=False)[1]
 
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        """Learn from each row in turn, and return every lane's margins from before the row was learned from.
+        """Learn each row in turn, and return every lane's margins from before the row was learned from.
 
-        Rows that are ``held`` out are predicted when it is their turn, and not learned from: the model is as if they
-        had not been there.
+        Rows that are ``held`` out are predicted in turn and do not change the model.
 
         >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
         return self._learn(X, y, importance, keep=True, held=held)[0]
 
+    def relearn(
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]:
+        """Learn rows of an earlier pass again, which is the same as :meth:`progress`; for mixtures it differs."""
+        return self.progress(X, y, importance, held)
+
     def _learn(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Learn from rows, and return their margins if they are to be kept, and each lane's sum of losses."""
+        """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses."""
         rows = merged(X, self.features, self.dtype)
         labels = self._labels(y, rows.number)
         scale = self._importance(importance, rows.number)
@@ -170,7 +200,7 @@ class Linear:
     @property
     @reads
     def weights(self) -> NDArray[Any]:
-        """The weights, a row a feature and a column a lane, exact zeros included."""
+        """The weights, a row for each feature and a column for each lane, exact zeros included."""
         return self._lanes.read(0, self.features)
 
     @property
@@ -181,14 +211,16 @@ class Linear:
         return constant
 
     @reads
-    def only(self, setting: int) -> "Linear":
-        """Return the model of one of several settings by itself, which goes on as it would have here.
+    def only(self, setting: int | None = None) -> "Linear":
+        """Return the model of one of several settings, which continues as it would have here; itself for None.
 
         >>> both = Linear(2, Settings(alpha=(0.1, 1.0)))
         >>> _ = both.learn(np.eye(2), [1, 0])
         >>> np.array_equal(both.only(1).weights[:, 0], both.weights[:, 1])
         True
         """
+        if setting is None:
+            return self
         count = self.settings.lanes
         if not 0 <= setting < count:
             raise refuse("setting", setting, f"0 to {count - 1}")
@@ -199,12 +231,12 @@ class Linear:
     @property
     @reads
     def seen(self) -> NDArray[np.int64]:
-        """The coordinates whose records are not zero, in order; the bias is ``features``."""
+        """The coordinates with a record that is not zero, in order; the bias is ``features``."""
         return self._lanes.seen
 
     @reads
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the weights of some coordinates, a row each and a column a lane; the bias is ``features``.
+        """Return the weights of some coordinates, a column for each lane; the bias is ``features``.
 
         >>> model = Linear(1 << 20, Settings(alpha=1.0), certified=True)
         >>> _ = model.learn(Rows(np.array([0, 2]), np.int32([7, 99]), np.float32([1, 2])), [1])
@@ -216,43 +248,51 @@ class Linear:
     @property
     @reads
     def nonzeros(self) -> int:
-        """How many weights are not zero, those of all lanes together, without a table of all of them.
+        """The number of non-zero weights in all lanes, counted block by block.
 
         >>> Linear(1 << 10, Settings()).nonzeros
         0
         """
         return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))
 
+    def guarantee(self) -> None:
+        """Return None: only mixtures have a guarantee."""
+
+    def setting_summaries(self) -> tuple[()]:
+        """Return nothing: only mixtures compare their settings."""
+        return ()
+
     @reads
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
-        """Return what is proved of one lane so far: regret, its bound, and what any fixed model could have reached.
+        """Return the regret of one lane to fixed models, its bound, and lower bounds on the loss of fixed models.
 
-        The classes of "softmax" are one model, whose weights are those of the first class, then the second, and so on.
-        ``among`` are the coordinates that models are told by, all others of which are 0; None for all. Those that were
-        ``seen`` leave nothing out of what is said of balls, and are soon gone through where most were not.
+        The classes of a joint loss are one model, whose weights are those of the first class, then the second, and so
+        on. ``among`` are the coordinates of comparators, which are 0 elsewhere; None for all. The coordinates ``seen``
+        give the same loss floors as all of them, in less time.
         """
-        return certify.certificate(self._lanes, self._certified(lane), among)
+        return certify.certificate(self._lanes, self.certified_lanes(lane), among)
 
     @reads
     def snapshot(self) -> Snapshot:
-        """Return where the sums stand, so that :meth:`words` can speak of the rows after it alone."""
+        """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it."""
         return certify.snapshot(self._lanes)
 
     @reads
-    def words(self, lane: int = 0, since: Snapshot | None = None, suffered: float | None = None) -> str:
-        """Return what the certificate of a lane says of all models no larger than it, without the certificate's tables.
+    def summary(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> str:
+        """Return the certificate of a lane against all models of at most its norm, in a sentence.
 
-        It speaks of all rows, or of those ``since`` a snapshot, on which ``suffered`` was lost if that is known.
+        It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, where it is not the
+        lane's. No array of all coordinates is needed.
 
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
-        >>> model.words() == model.certificate().words(model.weights)
+        >>> model.summary() == model.certificate().summary(model.weights)
         True
         """
-        return certify.words(self._lanes, self._certified(lane), since, suffered)
+        return certify.words(self._lanes, self.certified_lanes(lane), since, loss)
 
-    def _certified(self, lane: int) -> slice:
-        """Return the lanes of one model, of which something is proved."""
+    def certified_lanes(self, lane: int) -> slice:
+        """Return the lanes of one model that a certificate covers: one, or all classes of a joint loss."""
         if not self.certified:
             raise ValueError("certified: got False, expected a model made with certified=True")
         last = (self.settings.lanes if self.joint else self.lanes) - 1
@@ -287,7 +327,7 @@ class Linear:
         return self._narrow("importance", held)
 
     def _fit(self, given: NDArray[Any], low: float, high: float) -> bool:
-        """Tell whether an array can be taken as it is, all of it finite and in [low, high]."""
+        """Return whether an array can be used without conversion: contiguous, finite, and in [low, high]."""
         from forel.learner.kernels.kernel import routine
 
         usable = given.dtype == self.dtype and given.flags.c_contiguous and given.flags.writeable
@@ -296,7 +336,7 @@ class Linear:
         return usable and bool(routine("range", "within")(given, *ends))
 
     def _narrow(self, name: str, held: NDArray[np.float64]) -> NDArray[Any]:
-        """Return the numbers in the state's type, or refuse one that it cannot hold."""
+        """Return numbers in the dtype of the state, or refuse those out of its range."""
         with np.errstate(over="ignore"):
             narrow: NDArray[Any] = held.astype(self.dtype)
         if not all_finite(narrow):

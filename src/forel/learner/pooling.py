@@ -1,4 +1,4 @@
-"""One prediction from those of several settings: which rule suits a loss, and what it writes into the ledger."""
+"""Pooling: one prediction from those of several settings, and the bound on what mixing costs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,25 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.lanes import summed
+from forel.learner.ledger import LARGEST, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 
-__all__ = ["HEAD", "LARGEST", "Pooling"]
+__all__ = ["Pooling"]
 
-HEAD = 7  # numbers of a ledger before those of the experts, as in forel.learner.kernels.mixing
-LARGEST = 1e290  # likewise: the largest loss of a row that sums have room for
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """How margins of several settings, by row, class and setting, are mixed.
+    """The rule by which the margins of several settings are mixed.
 
     Parameters
     ----------
-    settings : what is mixed
-    classes : how many, None for one margin
-    joint : whether all classes have one loss
-    share : of fixed share, None for weights that are never given back
+    settings : the settings that are mixed
+    classes : the number of classes; None for one margin
+    joint : whether all classes share one loss
+    share : of fixed share; None without
 
     >>> Pooling(Settings("absolute"), None, False, None).clips
     True
@@ -37,71 +37,109 @@ class Pooling:
     share: float | None
 
     @property
-    def probable(self) -> bool:
-        """Whether probabilities are mixed, by Bayes' rule."""
-        return self.settings.loss_function.mixing is Mixing.BAYES
+    def mixing(self) -> Mixing:
+        """How the loss lets settings be mixed."""
+        return self.settings.loss_function.mixing
 
     @property
     def clips(self) -> bool:
         """Whether predictions are clipped to the range of labels seen before: overshooting is no better."""
         return any(self.settings.loss_function.link.clipping)
 
-    def mixed(
-        self, found: NDArray[Any], labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
+    def mix(
+        self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger
     ) -> NDArray[Any]:
-        """Return what the mixture makes of all margins, and count what rows of positive importance cost."""
+        """Return the mixture's margins, a column a class, and add the losses of rows to the ledger.
+
+        Rows of negative importance are predicted and not counted.
+        """
         from forel.learner.kernels.kernel import routine
 
-        out = np.empty((len(found), self.classes or 1))
+        out, sums = np.empty((len(margins), self.classes or 1)), ledger.array
         if self.share is not None:
-            routine("mixing", "shifting")(found, labels, scale, self.share, ledger, out[:, 0])
+            routine("mixing", "shifting")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
-        if self.probable and self.classes is None:
-            routine("mixing", "probability")(found, labels, scale, ledger, out[:, 0])
+        if self.mixing is Mixing.BAYES and self.classes is None:
+            routine("mixing", "probability")(margins, labels, importance, sums, out[:, 0])
             return out
-        if self.probable:
-            routine("mixing", "log_mixed")(self._logs(found), labels, scale, ledger, out)
+        if self.mixing is Mixing.BAYES:
+            routine("mixing", "log_mixed")(self._log_probabilities(margins), labels, importance, sums, out)
             return out
-        each = found.astype(np.float64).reshape(len(found), self.classes or 1, self.settings.lanes)
+        each = self._by_class(margins)
         if self.clips:
-            low, high = self._range(labels, scale, ledger)
+            low, high = self._range(labels, importance, ledger)
             each = np.clip(each, low[:, None, None], high[:, None, None])
-            if self.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
-                routine("mixing", "squared")(each[:, 0], labels, scale, high - low, ledger, out[:, 0])
+            if self.mixing is Mixing.EXP_CONCAVE:
+                routine("mixing", "squared")(each[:, 0], labels, importance, high - low, sums, out[:, 0])
                 return out
-        routine("mixing", "hedged")(each, self._values(each, labels), scale, ledger, out)
-        suffered = np.maximum(scale, 0.0) * self._values(out[:, :, None], labels)[:, 0]
-        ledger[0] = summed(ledger[0], suffered)
+        routine("mixing", "hedged")(each, self._losses(each, labels), importance, sums, out)
+        losses = np.maximum(importance, 0.0) * self._losses(out[:, :, None], labels)[:, 0]
+        ledger.loss = summed(ledger.loss, losses)
         return out
 
-    def _range(
-        self, labels: NDArray[Any], scale: NDArray[Any], ledger: NDArray[Any]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the smallest and the largest prediction that labels before each row suggest, 0 among them."""
+    def weights(self, ledger: Ledger) -> Array:
+        """Return the weight of each setting in the next prediction."""
+        if self.share is not None:
+            return ledger.weights.copy()
+        weights = np.exp((ledger.losses.min() - ledger.losses) * self._rate(ledger))
+        shares: Array = weights / weights.sum()
+        return shares
+
+    def bound(self, ledger: Ledger) -> tuple[str, float, str]:
+        """Return the result that bounds the regret to the best setting, the bound, and why it is void, if so."""
+        from forel.experts import FixedShare
+
+        count = self.settings.lanes
+        if self.share is not None:
+            rule = FixedShare(share=self.share)
+            void = "a row's importance was above 1, for which there is no bound with a share"
+            return rule.result, rule.cost(count, ledger.rows, 0), void if ledger.largest_importance > 1 else ""
+        if self.mixing is Mixing.CONVEX:
+            return f"AdaHedge, {self.mixing.value}", 2 * ledger.gap, ""
+        rate = self._rate(ledger)
+        limit = float(np.log(count)) / rate if rate else 0.0
+        return f"exponential weights, {self.mixing.value}", limit + ledger.gap, ""
+
+    def _rate(self, ledger: Ledger) -> float:
+        """Return the learning rate η of the weights, in proportion to e^{−ηL}."""
+        if self.mixing is Mixing.CONVEX:
+            return float(np.log(self.settings.lanes)) / ledger.gap if ledger.gap > 0 else 0.0
+        largest = max(1.0, ledger.largest_importance)
+        if self.mixing is Mixing.BAYES:
+            return 1 / largest
+        span = ledger.highest - ledger.lowest
+        return 1 / (largest * span * span) if span > 0 else 0.0
+
+    def _range(self, labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger) -> tuple[Array, Array]:
+        """Return the smallest and the largest margin that the labels before each row suggest, 0 among them."""
         link = self.settings.loss_function.link
-        learned = np.where(scale >= 0, link.inverse(labels), 0.0)
-        high = np.maximum.accumulate(np.concatenate(([ledger[4]], learned)))
-        ledger[4] = high[-1]
+        learned = np.where(importance >= 0, link.inverse(labels), 0.0)
+        high = np.maximum.accumulate(np.concatenate(([ledger.highest], learned)))
+        ledger.highest = high[-1]
         if not link.clipping.below:
             return np.full(len(labels), -np.inf), high[:-1]
-        low = np.minimum.accumulate(np.concatenate(([ledger[3]], learned)))
-        ledger[3] = low[-1]
+        low = np.minimum.accumulate(np.concatenate(([ledger.lowest], learned)))
+        ledger.lowest = low[-1]
         return low[:-1], high[:-1]
 
-    def _logs(self, found: NDArray[Any]) -> NDArray[np.float64]:
+    def _by_class(self, margins: NDArray[Any]) -> Array:
+        """Return margins by row, class and setting."""
+        return margins.astype(np.float64).reshape(len(margins), self.classes or 1, self.settings.lanes)
+
+    def _log_probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the logarithms of probabilities by row, class and setting."""
         from scipy.special import log_expit, log_softmax
 
-        each = found.astype(np.float64).reshape(len(found), self.classes or 1, self.settings.lanes)
-        logs: NDArray[np.float64] = log_softmax(each if self.joint else log_expit(each), axis=1)
+        each = self._by_class(margins)
+        logs: Array = log_softmax(each if self.joint else log_expit(each), axis=1)
         return np.ascontiguousarray(logs)
 
-    def _values(self, each: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
-        """Return losses by row and setting, those of all classes summed, from margins by row, class and setting."""
-        loss, targets = self.settings.loss_function, labels[:, None, None]
+    def _losses(self, margins: NDArray[Any], labels: NDArray[Any]) -> Array:
+        """Return losses by row and setting, summed over classes, from margins by row, class and setting."""
+        targets = labels[:, None, None]
         if self.classes is not None:
             hit = targets == np.arange(self.classes)[None, :, None]
             targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
         with np.errstate(over="ignore"):
-            values: NDArray[np.float64] = np.asarray(loss(each.astype(np.float64), targets), np.float64)
+            values = np.asarray(self.settings.loss_function(margins.astype(np.float64), targets), np.float64)
         return np.ascontiguousarray(np.minimum(values.sum(axis=1), LARGEST))

@@ -103,10 +103,10 @@ class Settings:
         told = {n: values for n, values in several.items() if len(set(values)) > 1} or several
         return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in told.items()) for k in range(self.lanes))
 
-    def words(self, name: str) -> str:
-        """Return one of the settings in words, in short where lanes differ in it.
+    def describe(self, name: str) -> str:
+        """Return one of the settings as text, as a range where lanes differ in it.
 
-        >>> Settings(alpha=[0.1, 1.0]).words("alpha"), Settings().words("rate")
+        >>> Settings(alpha=[0.1, 1.0]).describe("alpha"), Settings().describe("rate")
         ('0.1 to 1', 'adagrad')
         """
         value = getattr(self, name)

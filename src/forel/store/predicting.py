@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.guard import unchanged
 from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
 from forel.losses.links import BY_NAME, link_by_name
 from forel.store.files import File, Unreadable
@@ -118,7 +117,7 @@ def serving(
 
 def _serving(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None) -> Serving:
     model = model.__stored__().model if hasattr(model, "__stored__") else model
-    model = model.only() if isinstance(model, Mixture) else model
+    model = model.only() if hasattr(model, "only") else model
     if not isinstance(model, Linear):
         raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")
     if dtype not in (np.float32, np.float16, "float32", "float16"):

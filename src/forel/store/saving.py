@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from forel.data import Names, ReadOptions
 from forel.learner.guard import unchanged
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store.files import File, Path, Unreadable, opened, write
 from forel.store.header import count_of, extra_of, unpack_settings
 from forel.store.predicting import Serving, pack_serving, unpack_serving
-from forel.store.trainer import pack, unpack
+from forel.store.trainer import LEARNERS, pack, unpack
 from forel.validation import refuse
 
 __all__ = ["Stored", "load", "save"]
@@ -70,7 +68,7 @@ def save(
     arrays : more numbers to be kept with it, of float64
 
     >>> import tempfile, pathlib
-    >>> from forel.learner.linear import Settings
+    >>> from forel.learner.linear import Linear, Settings
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
     >>> save(path, Linear(2, Settings()), extra={"labels": ["ham", "spam"]})
     >>> load(path).extra
@@ -91,7 +89,7 @@ def _save(
     names: Names | None,
     arrays: Mapping[str, NDArray[np.float64]] | None,
 ) -> None:
-    if not isinstance(model, Linear | Mixture | Serving):
+    if not isinstance(model, Serving) and getattr(model, "kind", None) not in LEARNERS:
         raise refuse(
             "model", model, "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving"
         )

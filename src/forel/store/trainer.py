@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from forel.learner.lanes import SUMS, Lanes
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
-from forel.learner.pooling import HEAD
+from forel.learner.protocol import Learner
 from forel.store.files import File, Unreadable
 from forel.store.header import count_of, pack_settings, unpack_settings
 from forel.validation import all_finite
 
-__all__ = ["pack", "slot_type", "touched", "unpack"]
+__all__ = ["LEARNERS", "pack", "slot_type", "touched", "unpack"]
 
+LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
 BLOCK = 1 << 22  # bytes of records that are looked at at a time
 BESIDE = ("reach", "last", "mark")
 
@@ -56,17 +57,15 @@ def _beside(lanes: Lanes, slots: int) -> dict[str, NDArray[Any]]:
     return {name: getattr(lanes, name) for name in BESIDE if getattr(lanes, name).size >= slots > 1}
 
 
-def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a learner."""
-    model = learner.linear if isinstance(learner, Mixture) else learner
+    model = learner.linear
     lanes, slots = model._lanes, model.features + 1
     state, beside = lanes.state, _beside(lanes, slots)
     chosen = touched(lanes)
     row = state[0].nbytes + sum(array.nbytes // slots for array in beside.values())
     sparse = chosen.size * (row + np.dtype(slot_type(slots)).itemsize) < slots * row
-    arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals}
-    if isinstance(learner, Mixture):
-        arrays["ledger"] = learner.ledger
+    arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals, **learner.pack()}
     for name, table in {"state": state, **beside}.items():
         rows = table.reshape(slots, *(table.shape[1:] or (table.size // slots,)))
         arrays[name] = rows.take(chosen, axis=0) if sparse else rows
@@ -76,7 +75,7 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
         if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
             raise ValueError(f"model: got {name} that is not finite, expected numbers; nothing was written")
     header = {
-        "kind": "mixture" if isinstance(learner, Mixture) else "trainer",
+        "kind": learner.kind,
         "settings": pack_settings(model.settings),
         "features": model.features,
         "dtype": model.dtype.name,
@@ -84,12 +83,12 @@ def pack(learner: Linear | Mixture) -> tuple[dict[str, Any], dict[str, NDArray[A
         "certified": bool(model.certified),
         "rounds": model.rounds,
         "weight": model.weight,
-        **({"share": learner.share} if isinstance(learner, Mixture) else {}),
+        **{name: getattr(learner, name) for name in learner.options},
     }
     return header, arrays
 
 
-def unpack(file: File, loss: Any = None) -> Linear | Mixture:
+def unpack(file: File, loss: Any = None) -> Learner:
     """Return the learner of a file; memory of coordinates that were never seen is not used."""
     header = file.header
     settings, classes = unpack_settings(header["settings"], loss, header), header["classes"]
@@ -104,13 +103,12 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
     held = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != held:
         raise Unreadable("there are not as many records as the header says; take another copy, or train again")
-    mixed = header["kind"] == "mixture"
-    share = header["share"] if mixed else None
-    size = HEAD + (1 if share is None else 2) * settings.lanes
-    ledger = file.array("ledger", np.float64, (size,)) if mixed else np.zeros(0)
-    options = features, settings, classes, header["dtype"], header["certified"]
-    learner = Mixture(*options, share=share) if mixed else Linear(*options)
-    lanes = learner.linear._lanes if isinstance(learner, Mixture) else learner._lanes
+    make: Any = LEARNERS[header["kind"]]
+    options = {name: header[name] for name in make.options}
+    shapes = make.stored_arrays(settings, **options)
+    more = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
+    learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
+    lanes = learner.linear._lanes
     chosen: Any = _slots(file, held, slots) if file.has("slots") else None
     state, beside = lanes.state, _beside(lanes, slots)
     for name, table in {"state": state, **beside}.items():
@@ -119,11 +117,10 @@ def unpack(file: File, loss: Any = None) -> Linear | Mixture:
             _sensible(name, piece, rounds)
             stop = start + len(piece)
             rows[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
-    _sensible("totals", totals, rounds)
-    _sensible("ledger", ledger, rounds)
+    for name, array in {"totals": totals, **more}.items():
+        _sensible(name, array, rounds)
     lanes.totals[:], lanes.rounds, lanes.weight = totals, rounds, float(weight)
-    if isinstance(learner, Mixture):
-        learner.ledger[:] = ledger
+    learner.unpack(more)
     return learner
 
 

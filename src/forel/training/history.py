@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from forel.learner.mixture import Mixture
 from forel.theory.norms import L2, LINF
 from forel.training.state import Progress
 
@@ -116,10 +115,7 @@ def mixture_weights(progress: Progress) -> dict[str, float]:
 
     Survey: section 3.6
     """
-    model = progress.model
-    if not isinstance(model, Mixture):
-        return {}
-    return {name: float(weight) for name, weight in zip(model.names, model.posterior, strict=True)}
+    return {setting.name: setting.weight for setting in progress.model.setting_summaries()}
 
 
 def certificate_values(progress: Progress) -> dict[str, float]:

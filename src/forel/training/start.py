@@ -4,11 +4,11 @@ from copy import deepcopy
 from dataclasses import fields
 from typing import Any
 
-from forel.learner.grid import settle
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.grid import default_grid
+from forel.learner.mixture import make_learner
+from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.store import Stored
+from forel.store import Serving, Stored
 from forel.validation import refuse
 
 __all__ = ["initial_model", "initial_settings"]
@@ -25,16 +25,16 @@ def initial_settings(
     16
     """
     if start is None:
-        return settle() if settings is None else settings
+        return default_grid() if settings is None else settings
     model: Any = start.model
-    if not isinstance(model, Linear | Mixture):
+    if isinstance(model, Serving):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
-    own = model.settings
+    own: Settings = model.settings
     if settings is not None and settings != own:
         name = next(f.name for f in fields(own) if getattr(settings, f.name) != getattr(own, f.name))
-        expected = f"nothing said, or {own.words(name)}: settings are those that the model was begun with"
+        expected = f"nothing said, or {own.describe(name)}: settings are those that the model was begun with"
         raise refuse(name, getattr(settings, name), expected)
-    if share is not None and share != getattr(model, "share", None):
+    if share is not None and share != model.share:
         raise refuse("share", share, "none, or that which the model was begun with")
     if certified and not model.certified:
         raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
@@ -48,18 +48,14 @@ def initial_model(
     copy: bool = True,
     certified: bool = False,
     share: float | None = None,
-) -> Linear | Mixture:
+) -> Learner:
     """Return a new model, which is a mixture if there are several settings, or the stored model to continue.
 
     >>> type(initial_model(8, Settings(alpha=(0.1, 1.0)))).__name__
     'Mixture'
     """
     if start is not None:
-        model: Linear | Mixture = start.model
+        model: Learner = start.model
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
-    if settings.lanes > 1:
-        return Mixture(features, settings, certified=certified, share=share)
-    if share is not None:
-        raise refuse("share", share, "None for one model, which shares with no other")
-    return Linear(features, settings, certified=certified)
+    return make_learner(features, settings, certified=certified, share=share)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from forel.data import Block, Names, Position, Problems
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
 from forel.training.metrics import Metrics
 
 __all__ = ["Progress", "TrainingState"]
@@ -37,7 +36,7 @@ class Progress:
     holdout: Metrics
     block: Block = field(repr=False)
     margins: NDArray[Any] = field(repr=False)
-    model: Linear | Mixture = field(repr=False)
+    model: Learner = field(repr=False)
 
 
 @dataclass

@@ -16,8 +16,7 @@ from forel.data.features.rows import without
 from forel.data.holdout import Holdout
 from forel.data.reader import names_for
 from forel.learner.certificate import Snapshot
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.store import Stored
@@ -63,7 +62,7 @@ def train(
     ----------
     source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, dicts
     settings : loss, algorithm and hyperparameters; several values of one are mixed; None for the default grid of 16,
-        :func:`forel.learner.grid.settle`
+        :func:`forel.learner.grid.default_grid`
     passes : number of passes over the source
     holdout : hold out every n-th row, which is predicted but not learned from; 0 for none
     holdout_after : or hold out all rows after the first n
@@ -96,7 +95,7 @@ def train(
         blocks = stack.enter_context(Passes(source, options, whole("passes", passes, low=1), cache, threads))
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
-            certified, share = start.model.certified, getattr(start.model, "share", None)
+            certified, share = start.model.certified, start.model.share
         new_metrics, problems = partial(metrics_for, settings), Problems(options.on_error)
         names = _names(options, reading.get("names"), start, copy)
         state = TrainingState(new_metrics(), new_metrics(), problems, names, kinds=Kinds(options.kinds))
@@ -154,7 +153,7 @@ def _names(options: ReadOptions, given: bool | Names | None, start: Stored | Non
     return names_for(options, deepcopy(start.names) if copy else start.names)
 
 
-def _learn_pass(model: Linear | Mixture, state: TrainingState, passes: Passes, holdout: Holdout) -> Iterator[Progress]:
+def _learn_pass(model: Learner, state: TrainingState, passes: Passes, holdout: Holdout) -> Iterator[Progress]:
     """Learn from the remaining blocks of the current pass."""
     # The first pass collects names and problems.
     first = state.pass_number == 1
@@ -165,7 +164,7 @@ def _learn_pass(model: Linear | Mixture, state: TrainingState, passes: Passes, h
 
 
 def _learn_block(
-    model: Linear | Mixture, state: TrainingState, encoder: LabelEncoder, block: Block, holdout: Holdout
+    model: Learner, state: TrainingState, encoder: LabelEncoder, block: Block, holdout: Holdout
 ) -> Progress:
     """Predict and learn each row of a block, and update the metrics."""
     place = block.after
@@ -174,7 +173,7 @@ def _learn_block(
         block, labels = without(block, np.flatnonzero(~valid)), labels[valid]
     held_out = holdout.rows(state.rows, len(block))
     # Rows that were learned before do not tell which setting is best.
-    learn = model.again if isinstance(model, Mixture) and state.pass_number > 1 else model.progress
+    learn = model.relearn if state.pass_number > 1 else model.progress
     margins = learn(Merged(*block.rows), labels, block.importance, held_out)[:, 0]
     if held_out is None:
         state.progressive.add(margins, labels, block.importance)
@@ -189,7 +188,7 @@ def _learn_block(
     return Progress(*counts, state.progressive, state.holdout, block, margins, model)
 
 
-def _finish_first_pass(model: Linear | Mixture, state: TrainingState, before: Snapshot) -> None:
+def _finish_first_pass(model: Learner, state: TrainingState, before: Snapshot) -> None:
     """Raise if there were no rows; summarise the certificate."""
     if not state.rows:
         problems = state.problems
@@ -197,7 +196,7 @@ def _finish_first_pass(model: Linear | Mixture, state: TrainingState, before: Sn
         raise refuse("source", "no examples", "at least one" + hint)
     if model.certified:
         total = state.progressive.report()
-        state.certificate = model.words(since=before, suffered=total.loss * total.weight)
+        state.certificate = model.summary(since=before, loss=total.loss * total.weight)
 
 
 def _fingerprint(

@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from forel.data import Names, Problems
-from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
 from forel.store import Stored, save
 from forel.store.files import Path
 from forel.training.checkpoint import remove_checkpoint
@@ -35,7 +34,7 @@ class Trained:
     others : extra content of the model that training started from
     """
 
-    model: Linear | Mixture
+    model: Learner
     report: Report
     holdout: Report | None
     passes: tuple[Report, ...]
@@ -71,7 +70,7 @@ class Trained:
 
     def best(self) -> "Trained":
         """Return the same result with the best setting's model alone; itself if there is one setting only."""
-        return replace(self, model=self.model.only()) if isinstance(self.model, Mixture) else self
+        return replace(self, model=self.model.only())
 
     def remove_checkpoint(self) -> None:
         """Remove the checkpoint of the run, once the model is saved elsewhere."""

@@ -60,11 +60,11 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
     from forel.doors.cli.show import mixture_of
-    from forel.learner.linear import Linear
-    from forel.learner.mixture import Mixture
+    from forel.store import Serving
 
     model = stored.model
-    mixed, whole = isinstance(model, Mixture), isinstance(model, Linear | Mixture)
+    whole = not isinstance(model, Serving)
+    mixture = mixture_of(model) if whole else None
     slots = model.seen[model.seen < model.features] if whole else model.slots
     kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)
     slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
@@ -73,10 +73,14 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     settings = stored.settings
     said = None
     if whole and model.certified and model.lanes == 1:
-        said = model.words()
+        said = model.summary()
     return {
-        "kind": "mixture, which can go on" if mixed else "learner, which can go on" if whole else "for predicting only",
-        "mixture": mixture_of(model) if mixed else None,
+        "kind": "mixture, which can go on"
+        if mixture is not None
+        else "learner, which can go on"
+        if whole
+        else "for predicting only",
+        "mixture": mixture,
         "settings": {f.name: _said(settings, f.name) for f in fields(settings)},
         "reading": stored.extra.get("reading"),
         "rows": model.rounds,
@@ -104,7 +108,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
 def _said(settings: Any, name: str) -> Any:
     """Return a setting as JSON has it, those of several lanes in short."""
     value = getattr(settings, name)
-    return value if isinstance(value, str | float | int | bool | None) else settings.words(name)
+    return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from forel.data.sources.streams import expand
 from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
-from forel.learner.mixture import Mixture
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -113,7 +112,7 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
         "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
-    mixed = mixture_of(model) if isinstance(model, Mixture) else None
+    mixed = mixture_of(model)
     console = Console(stderr=elsewhere)
     if as_json:
         content = {

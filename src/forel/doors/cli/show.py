@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from forel.data import Problems
-from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
 from forel.training.metrics import Report
 
 __all__ = ["jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
@@ -28,11 +28,13 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
     return table
 
 
-def mixture_of(model: Mixture) -> dict[str, Any]:
-    """Return what is known of a mixture's settings, as JSON holds it, the best first."""
-    columns = zip(model.names, model.averages, model.posterior, strict=True)
-    settings = [{"setting": name, "loss": float(loss), "posterior": float(share)} for name, loss, share in columns]
-    return {"guarantee": str(model.guarantee()), "settings": sorted(settings, key=lambda one: one["loss"])}
+def mixture_of(model: Learner) -> dict[str, Any] | None:
+    """Return guarantee and settings of a mixture, the best first, as JSON holds them; None for one model."""
+    guarantee = model.guarantee()
+    if guarantee is None:
+        return None
+    settings = [{"setting": s.name, "loss": s.loss, "posterior": s.weight} for s in model.setting_summaries()]
+    return {"guarantee": str(guarantee), "settings": sorted(settings, key=lambda one: float(one["loss"]))}
 
 
 def mixture_table(known: dict[str, Any]) -> Table:

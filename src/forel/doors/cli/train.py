@@ -231,7 +231,7 @@ def train(
         from forel.doors.cli.predict import check_files, link_named
         from forel.doors.cli.progress import Reporter, finish
         from forel.doors.cli.resume import checkpoint_of
-        from forel.learner.grid import settle
+        from forel.learner.grid import default_grid
         from forel.store import load
         from forel.training.train import train
 
@@ -246,7 +246,7 @@ def train(
         given, said, constant = as_in_vowpal_wabbit(given, spelled, ftrl, said)
         saving = checkpoint_of(model, checkpoint, resume, predictions, cache)
         stored = None if start is None else load(start)
-        chosen = settle(**given, lanes=lanes) if stored is None else None
+        chosen = default_grid(**given, lanes=lanes) if stored is None else None
         if stored is not None:
             # What was said has to be what the model was begun with; what was not said is.
             chosen = replace(stored.settings, **{k: given[k] for k in said}) if said else None

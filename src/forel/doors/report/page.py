@@ -10,7 +10,6 @@ import numpy as np
 
 from forel.doors.report import plots
 from forel.doors.report.markup import Element, html, tag
-from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store.outputs import replacing
 from forel.training.history import History
@@ -113,8 +112,8 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
 
 
 def _mixture(trained: Trained, history: History) -> Element | None:
-    curves, model = history.curves.get("shares"), trained.model
-    return plots.mixture(curves, str(model.guarantee())) if curves and isinstance(model, Mixture) else None
+    curves, guarantee = history.curves.get("shares"), trained.model.guarantee()
+    return plots.mixture(curves, str(guarantee)) if curves and guarantee is not None else None
 
 
 def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:

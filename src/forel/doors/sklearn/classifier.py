@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.doors.sklearn import shared
-from forel.learner.mixture import Mixture
 from forel.losses.links import Probability, Shares, Sign
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
@@ -177,7 +176,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = shared.margins(self, X).astype(np.float64)
         # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
         each = np.hstack([-found, found]) if found.shape[1] == 1 else found
-        done = self._model.joint or (isinstance(self._model, Mixture) and found.shape[1] > 1)
+        done = self._model.softmax_margins
         logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
         return logs
 

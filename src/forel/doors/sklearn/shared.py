@@ -14,10 +14,12 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forel.learner.grid import settle
-from forel.learner.guard import Guard
-from forel.learner.linear import Linear, Settings, rows_of
-from forel.learner.mixture import Mixture
+from forel.learner.grid import default_grid
+from forel.learner.guard import Guard, unchanged
+from forel.learner.mixture import make_learner
+from forel.learner.protocol import Learner
+from forel.learner.rows import rows_of
+from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
@@ -58,7 +60,7 @@ def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
     if isinstance(estimator.loss, str) and estimator.loss not in losses:
         raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
     shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
-    return settle(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
+    return default_grid(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
 
 
 def dtype_of(estimator: Any) -> np.dtype[Any]:
@@ -84,13 +86,12 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
 
 def begin(
     estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
-) -> Linear | Mixture:
+) -> Learner:
     """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
     if not continues:
-        kind = Mixture if settings.lanes > 1 else Linear
-        return kind(features, settings, classes, dtype, bool(estimator.certified))
-    model: Linear | Mixture = estimator._model
+        return make_learner(features, settings, classes, dtype, bool(estimator.certified))
+    model: Learner = estimator._model
     changed = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(model.settings, f.name)]
     changed += ["dtype"] if dtype != model.dtype else []
     changed += ["certified"] if bool(estimator.certified) != model.certified else []
@@ -105,7 +106,7 @@ def begin(
 
 def train(
     estimator: Any,
-    model: Linear | Mixture,
+    model: Learner,
     X: Any,
     labels: NDArray[Any],
     sample_weight: Any,
@@ -122,7 +123,7 @@ def train(
     before, first = float(np.sum(model.loss)), 0.0
     for turn in range(turns):
         # Rows that were seen before say nothing about which setting is best.
-        learn = model.again if isinstance(model, Mixture) and turn > 0 else model.learn
+        learn = model.relearn if turn > 0 else model.learn
         order = None if random is None else random.permutation(len(labels))
         if order is None:
             learn(X, labels, weight)
@@ -153,7 +154,7 @@ def margins(estimator: Any, X: Any) -> NDArray[Any]:
     """Return the margin of every row and lane."""
     check_is_fitted(estimator)
     X = validate(estimator, X)
-    model: Linear | Mixture = estimator._model
+    model: Learner = estimator._model
     return model.margins(X)
 
 
@@ -167,7 +168,7 @@ def coef(estimator: Any) -> Any:
 def intercept(estimator: Any) -> NDArray[Any]:
     """The weight of the constant feature, one a model; 0 without ``fit_intercept``."""
     check_is_fitted(estimator)
-    model: Linear | Mixture = estimator._model
+    model: Learner = estimator._model
     return model.bias
 
 
@@ -187,18 +188,19 @@ def progressive_loss(estimator: Any) -> float:
 def guarantee(estimator: Any) -> Any:
     """How much more than the best of its settings a mixture lost, and the most that it can have lost."""
     check_is_fitted(estimator)
-    if not isinstance(estimator._model, Mixture):
+    found = estimator._model.guarantee()
+    if found is None:
         raise AttributeError("guarantee_ is of a mixture of settings; leave out alpha, or give several")
-    return estimator._model.guarantee()
+    return found
 
 
 def certificate(estimator: Any) -> Any:
     """What is proved of the rows seen so far, passes included; a list of one a class for several models."""
     check_is_fitted(estimator)
-    model: Linear | Mixture = estimator._model
+    model: Learner = estimator._model
     if not model.certified:
         raise AttributeError("certificate_ needs certified=True, from the first row on")
-    with model._guard.reading():
+    with unchanged(model):
         proofs = [model.certificate(lane) for lane in range(1 if model.joint else model.lanes)]
     return proofs[0] if len(proofs) == 1 else proofs
 

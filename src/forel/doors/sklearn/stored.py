@@ -10,9 +10,9 @@ from forel.doors.sklearn import classifier
 from forel.doors.sklearn.classifier import FTRLClassifier
 from forel.doors.sklearn.regressor import FTRLRegressor
 from forel.doors.sklearn.shared import UNSAID, guard_of
-from forel.learner.linear import Linear, Settings
-from forel.learner.mixture import Mixture
-from forel.store import Stored
+from forel.learner.protocol import Learner
+from forel.learner.settings import Settings
+from forel.store import Serving, Stored
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]
@@ -35,9 +35,9 @@ def estimator_of(stored: Stored) -> Any:
     array(['spam'], dtype='<U4')
     """
     model = stored.model
-    if not isinstance(model, Linear | Mixture):
+    if isinstance(model, Serving):
         raise refuse("stored", stored, "a file of a learner; what was stored for serving only predicts")
-    if isinstance(model, Linear) and model.settings.lanes > 1:
+    if model.settings.lanes > 1 and model.guarantee() is None:
         raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
@@ -67,7 +67,7 @@ def estimator_of(stored: Stored) -> Any:
     return estimator
 
 
-def _classes(model: Linear | Mixture, packed: Any) -> NDArray[Any]:
+def _classes(model: Learner, packed: Any) -> NDArray[Any]:
     if packed is None:
         if model.classes is None and model.settings.signed:
             return np.array([-1, 1])

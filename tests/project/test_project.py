@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -97,6 +98,11 @@ def test_help_imports_nothing_heavy():
 def test_import_of_the_package_loads_neither_numba_nor_river():
     code = "import sys, forel; print(sorted({'numpy', 'numba', 'river', 'narwhals'} & set(sys.modules)))"
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
+
+
+def test_makefile_refers_to_existing_files():
+    makefile = (ROOT / "Makefile").read_text()
+    assert not [p for p in re.findall(r"(?:tests|benchmarks)/[\w/]+\.py", makefile) if not (ROOT / p).exists()]
 
 
 def test_no_file_names_a_package_registry():

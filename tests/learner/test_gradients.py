@@ -85,7 +85,7 @@ def test_feeding_the_gradients_of_a_linear_model_is_learning_it():
         (lambda m: m.weights([7]), "indices: got 7"),
         (lambda m: m.certificate(), "expected a learner made with certified=True"),
         (lambda m: GradientLearner(2, Settings(rate="scale_free")), "gradients come without them"),
-        (lambda m: GradientLearner(2, Settings(algorithm="implicit")), "one that needs no more of a loss"),
+        (lambda m: GradientLearner(2, Settings(algorithm="implicit")), "one that needs only the gradient of a loss"),
         (lambda m: GradientLearner(2, Settings(alpha=(1.0, 2.0)), lanes=3), "one for each of 3 lanes"),
     ],
 )

@@ -1,15 +1,15 @@
-r"""The live certificate: from a few running sums, what is proved of a model that learned online.
+r"""Certificates: regret, its bound, and lower bounds on the loss of fixed models, from a few running sums.
 
-With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, regret against any fixed
-model is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that of the losses themselves; its worst case
-over a ball is one norm. What is proved before a comparator is chosen is a quadratic in it. For FTRL it is that of the
-Strong FTRL Lemma, $r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \sum_t (h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t))$; the sum
-telescopes to $S - h_{0:T}(x_{T+1})$ and so costs nothing. The theorems that follow from the lemma replace the terms of
-that sum by $\frac12\|g_t\|_\star^2$, which without a penalty or a box is the same and is never less. For Mirror Descent
-it is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
+With $S = \sum_t g_t \cdot x_t$, $g_{1:T}$, and the strength and linear part of $r_{0:T}$, the regret to any fixed model
+is $S - g_{1:T} \cdot x^*$ for the linearized losses, which bounds that for the losses themselves; its maximum over a
+ball is a dual norm. The bound is a quadratic in the comparator. For FTRL it is that of the Strong FTRL Lemma,
+$r_{0:T}(x^*) + \alpha_{1:T}\Psi(x^*) + \sum_t (h_{0:t}(x_t) - h_{0:t}(x_{t+1}) - r_t(x_t))$; the sum telescopes to
+$S - h_{0:T}(x_{T+1})$, which needs no more sums. The theorems that follow from the lemma replace the terms of that sum
+by $\frac12\|g_t\|_\star^2$, which is the same without a penalty or a box and never smaller. For Mirror Descent it
+is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
 
-What is said of losses needs convexity alone: for slopes $a_t$ at margins $m_t$, whoever chose them, and rows $f_t$ of
-importance $v_t$, $\sum_t v_t \ell_t(f_t \cdot x) \ge \sum_t v_t(\ell_t(m_t) - a_t m_t) + x \cdot \sum_t v_t a_t f_t$.
+Loss floors need only convexity: for any slopes $a_t$ at margins $m_t$ and rows $f_t$ of importance $v_t$,
+$\sum_t v_t \ell_t(f_t \cdot x) \ge \sum_t v_t(\ell_t(m_t) - a_t m_t) + x \cdot \sum_t v_t a_t f_t$.
 """
 
 import decimal
@@ -25,26 +25,26 @@ from forel.validation import Unsupported, Vector, non_negative, vector
 __all__ = ["Certificate", "LossFloor", "Snapshot"]
 
 DUALS = {"l2": L2, "l1": LINF, "box": L1}
-LARGE = 1e9  # from here on numbers are written with an exponent
-HUGE = 1e280  # from here on sums of so many losses may have left the range of a double
+LARGE = 1e9  # from here on, numbers are printed with an exponent
+HUGE = 1e280  # from here on, sums of losses may have overflowed
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is known after a number of rounds; a model's last coordinate is its bias, where it has one.
+    """Regret to fixed models after a number of rounds; a model's last coordinate is its bias, where it has one.
 
     Parameters
     ----------
-    rounds, weight : how many rows were learned from, and the sum of their importances, which averages are taken over
-    loss : what was lost on them in all
-    lower : such that no model loses less than lower + gradients · model
+    rounds, weight : the number of rows learned from, and the sum of their importances, by which averages are taken
+    loss : the total loss on them
+    lower : the total loss of any model is at least lower + gradients · model
     gradients : g_{1:T}
-    rounding, slack : how far g_{1:T}, in the Euclidean norm, and ``lower`` may be from what exact sums would be
-    strength, linear, constant, l1, l2, radius : of the bound on the regret
-    result, void : what proves the bound, and why it does not, if so
-    least : a lower bound on any loss
-    bias : whether the last coordinate is one
-    floor_void : why losses are not bounded from below, if so
+    rounding, slack : bounds on the rounding errors of g_{1:T}, in the Euclidean norm, and of ``lower``
+    strength, linear, constant, l1, l2, radius : coefficients of the bound on the regret
+    result, void : the result that proves the bound, and why a hypothesis of it fails, if so
+    least : a lower bound on the loss of any row
+    bias : whether the last coordinate is a bias
+    floor_void : why there is no lower bound on losses, if so
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
@@ -78,11 +78,11 @@ class Certificate:
     floor_void: str = ""
 
     def regret(self, model: ArrayLike) -> float:
-        r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which is no less than the true one."""
+        r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which bounds the regret of the losses."""
         return self.loss - self.lower - float(self.gradients @ self._model(model))
 
     def bound(self, model: ArrayLike) -> float:
-        """Return the bound that is proved on that regret; the penalty counts as part of the regularizer."""
+        """Return the bound on the linearized regret; the penalty counts as part of the regularizer."""
         if self.void:
             raise Unsupported(f"{self.result} is void: {self.void}")
         x = self._model(model)
@@ -101,9 +101,9 @@ class Certificate:
         return self.loss - self.lower + size * DUALS[name](self.gradients)
 
     def loss_floor(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
-        """Return an average loss below which no fixed model in the ball could have come on the rows seen so far.
+        """Return a lower bound on the average loss of every fixed model in a ball, on the rows so far.
 
-        It is a little lower than what the sums give: by what they may have been rounded.
+        The bound on rounding errors is subtracted.
         """
         if self.floor_void:
             raise Unsupported(f"no loss floor: {self.floor_void}")
@@ -122,9 +122,9 @@ class Certificate:
         >>> model.certificate().summary(model.weights)
         'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; ...'
         """
-        lower, pull = self.lower - self.slack, L2(self.gradients)
+        lower, gradients = self.lower - self.slack, L2(self.gradients)
         floor = LossFloor(
-            self.rounds, self.weight, self.loss, lower, pull, self.rounding, self.least, self.bias, self.floor_void
+            self.rounds, self.weight, self.loss, lower, gradients, self.rounding, self.least, self.bias, self.floor_void
         )
         return floor.summary(L2(np.asarray(model, dtype=np.float64).ravel()))
 
@@ -133,7 +133,7 @@ class Certificate:
 
 
 def _ball(**radii: float | None) -> tuple[str, float]:
-    """Return the norm that was given a radius, and the radius."""
+    """Return the norm for which a radius is given, and the radius."""
     given = {name: size for name, size in radii.items() if size is not None}
     if len(given) != 1:
         raise ValueError(f"{', '.join(radii)}: got {len(given)} of them, expected exactly one")
@@ -143,13 +143,13 @@ def _ball(**radii: float | None) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Where the sums of a certificate stood at some moment, so that rows after it can be spoken of by themselves.
+    """The sums of a certificate at some moment; differences to later sums are about the rows in between.
 
     Parameters
     ----------
-    rounds, weight : rows learned from until then, and the sum of their importances
-    sums : those of each lane, a column each
-    slots, gradients : coordinates that rows had, and g_{1:t} there, a column a lane
+    rounds, weight : the number of rows learned from, and the sum of their importances
+    sums : the running sums, a column for each lane
+    slots, gradients : the coordinates of those rows, and g_{1:t} there, a column for each lane
     mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
     """
 
@@ -164,17 +164,17 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class LossFloor:
-    r"""An average loss that no fixed model of a given norm could have come below, $(E - R\|g_{1:T}\|)/\sum_t v_t$.
+    r"""A lower bound on the average loss of fixed models of norm R, $(E - R\|g_{1:T}\|)/\sum_t v_t$.
 
     Parameters
     ----------
-    rows, weight : how many there were, and the sum of their importances
-    loss : what was lost on them in all
-    lower : $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$, no more than it is
-    pull, rounding : the norm of g_{1:T} as it is kept, and how far that may be from what it is
-    least : a lower bound on any loss
+    rows, weight : the number of rows, and the sum of their importances
+    loss : the total loss of the learner
+    lower : a lower bound on $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$
+    gradient_norm, rounding : the norm of g_{1:T}, and a bound on its rounding error
+    least : a lower bound on the loss of any row
     bias : whether the norm includes a bias
-    void : why nothing can be said, if so
+    void : why there is no lower bound, if so
 
     >>> print(LossFloor(10, 10.0, 5.0, 4.0, 1.0).summary(1.99999))
     no fixed model of norm at most 2 could have had an average loss below 0.2000 on these 10 rows; this one had 0.5000
@@ -184,7 +184,7 @@ class LossFloor:
     weight: float
     loss: float
     lower: float
-    pull: float
+    gradient_norm: float
     rounding: float = 0.0
     least: float = 0.0
     bias: bool = False
@@ -192,7 +192,7 @@ class LossFloor:
 
     def at(self, norm: float) -> float:
         """Return the floor for models of at most this norm."""
-        return (self.lower - norm * (self.pull + self.rounding)) / (self.weight or 1.0)
+        return (self.lower - norm * (self.gradient_norm + self.rounding)) / (self.weight or 1.0)
 
     def summary(self, norm: float) -> str:
         """Return the floor for models of at most this norm in a sentence, which is true of the numbers as printed."""
@@ -235,8 +235,8 @@ def _exponent(value: float) -> int:
 
 
 def _directed(value: float, places: int, rounding: str) -> str:
-    """Return a number rounded to so many decimals in one direction; large ones by four digits and an exponent."""
-    with decimal.localcontext(prec=1100):  # no double has more digits
+    """Return a number rounded in one direction to ``places`` decimals; a large one to four digits with an exponent."""
+    with decimal.localcontext(prec=1100):  # enough for every double
         if abs(value) >= LARGE:
             short = decimal.Context(prec=4, rounding=rounding).create_decimal(decimal.Decimal(value))
             return f"{short:.3E}"

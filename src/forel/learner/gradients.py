@@ -1,4 +1,4 @@
-"""The learner for people with their own models: sparse gradients in, weights out."""
+"""A learner that is fed sparse gradients of any model, and returns its weights."""
 
 import math
 from dataclasses import replace
@@ -19,15 +19,15 @@ __all__ = ["GradientLearner"]
 
 
 class GradientLearner:
-    """An online algorithm that is fed gradients: any model's, of which only some coordinates change in a round.
+    """An online algorithm on sparse gradients of any model.
 
-    A coordinate is an index and ``lanes`` numbers, such as a row of an embedding table.
+    Each index has ``lanes`` weights, such as a row of an embedding table.
 
     Parameters
     ----------
     features : the number of indices
-    settings : the algorithm, its rate and penalty; ``loss`` and ``bias`` play no part
-    lanes : how many numbers an index has
+    settings : algorithm, rate and penalty; ``loss`` and ``bias`` are ignored
+    lanes : the number of weights of an index
     dtype, certified : as in :class:`forel.learner.linear.Linear`
 
     >>> learner = GradientLearner(1000, Settings(alpha=0.5, l1=0.1), dtype=np.float64)
@@ -49,14 +49,13 @@ class GradientLearner:
         certified: bool = False,
     ) -> None:
         if settings.rate == "scale_free":
-            raise refuse("rate", "scale_free", "a rate that does not look at features; gradients come without them")
+            raise refuse("rate", "scale_free", "a rate that is not a function of features; gradients come without them")
         if settings.algorithm == "implicit":
-            raise refuse("algorithm", "implicit", "one that needs no more of a loss than its gradient")
+            raise refuse("algorithm", "implicit", "one that needs only the gradient of a loss")
         if settings.lanes not in (1, whole("lanes", lanes, low=1)):
             raise refuse("settings", settings.lanes, f"one value, or one for each of {lanes} lanes")
-        plain = {"loss": Squared(), "bias": False}  # of which kernels for gradients use nothing
-        fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__} | plain
-        self._lanes = Lanes(features, Settings(**fields), lanes, dtype, certified)
+        # One compiled kernel for all losses, as updates from gradients use none.
+        self._lanes = Lanes(features, replace(settings, loss=Squared(), bias=False), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
         self._loss = 0.0  # NaN once it was not given
         self._guard = Guard()
@@ -67,20 +66,20 @@ class GradientLearner:
 
     @property
     def rounds(self) -> int:
-        """How many gradients were fed."""
+        """The number of gradients learned from."""
         return self._lanes.rounds
 
     @changes
     def reset(self) -> None:
-        """Forget everything."""
+        """Return to the state before the first round."""
         self._lanes.reset()
         self._loss = 0.0
 
     def feed(self, indices: ArrayLike, gradient: ArrayLike, loss: float | None = None) -> None:
-        """Take one round: the gradient at these indices, zero elsewhere, a row an index and a column a lane.
+        """Learn from one gradient, zero outside of the indices: a row for each index, a column for each lane.
 
-        ``loss`` is what the weights lost in this round. Regret and its bound do not need it; what a certificate says
-        of losses does, in every round.
+        ``loss`` is the loss of the round. Loss floors of a certificate need it in every round; regret and its bound do
+        not.
         """
         value = math.nan if loss is None else number("loss", loss, "a finite number, or None")
         held = self._indices(indices)
@@ -100,7 +99,7 @@ class GradientLearner:
             self._loss += value
 
     def weights(self, indices: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the weights at these indices, or at all, a row an index and a column a lane."""
+        """Return the weights at some indices, or at all: a row for each index, a column for each lane."""
         lanes = self._lanes
         if indices is None:
             return self._guard.read(lambda: lanes.read(0, self.features))
@@ -109,7 +108,7 @@ class GradientLearner:
 
     @reads
     def certificate(self) -> Certificate:
-        """Return what is proved of the gradients so far; weights count index by index within a lane."""
+        """Return the certificate; models are vectors of all indices of the first lane, then the second, and so on."""
         if not self._lanes.certified:
             raise ValueError("certified: got False, expected a learner made with certified=True")
         proof = certify.certificate(self._lanes, slice(None))

@@ -1,4 +1,4 @@
-"""Models under threads: one change at a time, and answers of whole states beside it."""
+"""Thread safety of models: one change at a time, and reads that see a consistent state."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,10 +14,10 @@ P = ParamSpec("P")
 
 
 class Guard:
-    """A lock for changes, and a version that is odd while a change is under way.
+    """A lock for changes, and a version that is odd during a change.
 
-    Reading does not take the lock: what was read is used if the version stayed the same even number, and read once more
-    under the lock otherwise. A copy of a model gets a guard of its own, and a pickle holds no lock.
+    Reads are optimistic: without the lock first, and again with it if the version was odd or changed meanwhile. A copy
+    of a model has its own guard, and a pickle holds no lock.
 
     >>> guard, numbers = Guard(), [0, 0]
     >>> with guard.changing():
@@ -38,7 +38,7 @@ class Guard:
     # As generators, since an interrupt between taking a lock and entering the block then still releases it.
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Keep other changes out, and let readers know."""
+        """Exclude other changes, and mark the version as odd."""
         with self.lock:
             self.check()
             self.version += 1
@@ -49,13 +49,13 @@ class Guard:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Keep changes out, for reading more than an instant's worth."""
+        """Exclude changes, for long or repeated reads."""
         with self.lock:
             self.check()
             yield
 
     def check(self) -> None:
-        """Refuse to go on in a thread that is in the middle of a change itself; the lock is held."""
+        """Refuse a call from inside a change in the same thread; the lock is held."""
         if self.version & 1:
             raise RuntimeError(
                 "model: got a call from code that ran inside learning (such as __eq__ of a name, a conversion, a "
@@ -63,7 +63,7 @@ class Guard:
             )
 
     def read(self, function: Callable[[], T]) -> T:
-        """Return what a function reads from a whole state; it may be called twice, and must change nothing."""
+        """Return the result of a function on a consistent state; it may be called twice, and must change nothing."""
         before = self.version
         if not before & 1:
             try:
@@ -79,13 +79,13 @@ class Guard:
 
 
 def unchanged(thing: Any) -> AbstractContextManager[None]:
-    """Keep changes out of anything, if it is something that has a guard."""
+    """Exclude changes of an object, if it has a guard."""
     guard: Guard | None = getattr(thing, "_guard", None)
     return nullcontext() if guard is None else guard.reading()
 
 
 def changes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Let a method of an object with a ``_guard`` change it, one call at a time."""
+    """Decorate a method that changes an object with a ``_guard``, one call at a time."""
 
     @wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -97,7 +97,7 @@ def changes(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P
 
 
 def reads(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Let a method of an object with a ``_guard`` read it while nothing changes it."""
+    """Decorate a method that reads an object with a ``_guard`` while nothing changes it."""
 
     @wraps(method)
     def guarded(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:

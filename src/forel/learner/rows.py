@@ -1,4 +1,4 @@
-"""Sparse rows: what kernels are given, checked first."""
+"""Sparse rows, validated for the kernels."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ __all__ = ["Merged", "Rows", "merged", "rows_of"]
 
 
 class Rows(NamedTuple):
-    """Validated sparse rows: what a kernel may be given."""
+    """Sparse rows in CSR form."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -19,21 +19,21 @@ class Rows(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.indptr.size - 1
 
     @property
     def longest(self) -> int:
-        """The most non-zeros of a row."""
+        """The largest number of non-zeros in a row."""
         return int(np.diff(self.indptr).max(initial=0))
 
 
 class Merged(Rows):
-    """Rows in which no index comes twice, as readers make them; taken at its word."""
+    """Rows without repeated indices, as readers produce them; this is not checked again."""
 
 
 def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
-    """Return rows to learn from, in which no index comes twice: kernels load all of a row before they store any.
+    """Return rows to learn from, without repeated indices: kernels gather a whole row before they scatter it.
 
     >>> twice = Rows(np.array([0, 2]), np.array([1, 1]), np.ones(2))
     >>> merged(twice, 3, np.float64)
@@ -62,9 +62,9 @@ def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
 
 
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
-    """Return an array or sparse matrix as rows, checked, and without a copy where it has the right type already.
+    """Return an array or sparse matrix as validated rows, without a copy where it has the right type.
 
-    Of merged rows only the indices are looked at: those of another number of bits would lie outside the memory.
+    Of :class:`Merged` rows only the range of indices is checked.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
@@ -74,14 +74,14 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
             raise ValueError("X: got fewer indices or values than indptr says, expected rows of one source")
         _within(X.indices, features)
         return X if isinstance(X, Merged) else _by_hand(X, dtype)
-    from scipy import sparse  # not before it is needed: importing it takes a while
+    from scipy import sparse  # slow to import
 
     given = real("X", X)
     if sparse.issparse(given):
         matrix = given if given.format == "csr" else given.tocsr()
         _structure(matrix)
         if not matrix.has_canonical_format:
-            # Features of a row stay in their order unless some are there twice: margins are summed, and rounded, in it.
+            # Keep the order of features unless some are repeated: it determines the rounding of margins.
             summed = matrix.copy()
             summed.sum_duplicates()
             matrix = summed if summed.nnz < matrix.nnz else matrix
@@ -98,7 +98,7 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
 
 
 def _by_hand(rows: Rows, dtype: DTypeLike) -> Rows:
-    """Return rows that somebody put together as kernels take them."""
+    """Return rows that a caller assembled, with validated offsets and values."""
     if rows.indptr[0] != 0 or np.any(np.diff(rows.indptr) < 0):
         raise ValueError("X: got an indptr that does not rise from 0, expected rows one after the other")
     used = int(rows.indptr[-1])
@@ -107,7 +107,7 @@ def _by_hand(rows: Rows, dtype: DTypeLike) -> Rows:
 
 
 def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) -> NDArray[Any]:
-    """Return values in the type that is learned in, or name the first that it has no room for."""
+    """Return values in the dtype of the model, or refuse the first that is not finite in it."""
     with np.errstate(over="ignore"):
         values: NDArray[Any] = given.astype(dtype, copy=False)
     if not all_finite(values):
@@ -118,7 +118,7 @@ def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) ->
 
 
 def _structure(matrix: Any) -> None:
-    """Refuse a sparse matrix whose parts do not fit together; scipy lets them be set by hand."""
+    """Refuse an inconsistent sparse matrix; scipy does not validate parts that are assigned."""
     indptr, indices = matrix.indptr, matrix.indices
     if indptr.size != matrix.shape[0] + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
         raise ValueError("X: got an indptr that does not rise from 0, expected a valid CSR matrix")
@@ -128,7 +128,7 @@ def _structure(matrix: Any) -> None:
 
 
 def _within(indices: NDArray[Any], features: int) -> None:
-    # Unsigned, what is negative is too large.
+    # As unsigned integers, negative indices are too large.
     if indices.size and indices.view(f"u{indices.itemsize}").max() >= features:
         bad = int(low if (low := indices.min()) < 0 else indices.max())
         raise ValueError(f"X: got the column index {bad}, expected 0 to {features - 1}")

@@ -1,4 +1,4 @@
-"""What a linear model learns, and how: the choices of the survey's family that kernels are composed from."""
+"""Settings of a linear learner: loss, algorithm, rate, penalty and constraint, as in the survey's family."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,30 +18,28 @@ __all__ = ["Settings"]
 Algorithm = Literal["proximal", "centered", "mirror", "implicit"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
 
-MOST = {"float32": 1e18, "float64": 1e150}  # of parameters
-PER_LANE = ("alpha", "beta", "l1", "l2", "radius")
+LARGEST = {"float32": 1e18, "float64": 1e150}  # values of parameters, so that strengths stay in range
+PER_LANE = ("alpha", "beta", "l1", "l2", "radius")  # may be sequences
 
 
 @dataclass(frozen=True)
 class Settings:
-    r"""What is learned, and how: $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$ and its relatives.
+    r"""The settings of a linear learner, with rates such as $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$.
 
     Parameters
     ----------
-    loss : "logistic" (labels 0 to 1), "hinge" or "squared_hinge" (labels −1 and 1), "squared", half of the
-        "squared_error", "absolute", "huber",
-        "quantile", "epsilon_insensitive", "poisson" (labels of at least 0), one of ``forel.losses`` such as
-        ``Quantile(0.9)``, "softmax" (several classes in one loss), or your own function of margin and label, which
-        returns value and slope and is convex in the margin; its attribute ``labels``, if it has one, is the domain of
-        its labels, such as ``Choice((-1, 1))``: two classes are coded so then, and 0 and 1 otherwise
+    loss : a loss of ``forel.losses`` by name, such as "logistic" or "squared_hinge", as an object, such as
+        ``Quantile(0.9)``, or your own function of margin and label, which returns value and slope and is convex in the
+        margin. Its attribute ``labels``, if it has one, is the domain of labels, such as ``Choice((-1, 1))``; without
+        that, two classes are coded 0 and 1. Further attributes are in :class:`forel.losses.custom.Custom`
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
-    alpha, beta : of the rate
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
+    alpha, beta : parameters of the rate
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
-    radius : weights stay in [−radius, radius]; None for no bound
-    bias : whether there is a constant feature, which is not penalised
-    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
+    radius : constrains each weight to [−radius, radius]; None for no constraint
+    bias : whether to add a constant feature, without a penalty
+    seed : of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
     alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
 
@@ -89,19 +87,19 @@ class Settings:
 
     @property
     def lanes(self) -> int:
-        """How many models are learned side by side."""
+        """The number of models that are learned side by side."""
         return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each lane in words: what differs between lanes.
+        """The names of lanes: the parameters in which they differ.
 
         >>> Settings(alpha=[0.1, 1.0], l1=0.5).names
         ('alpha=0.1', 'alpha=1')
         """
         several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
-        told = {n: values for n, values in several.items() if len(set(values)) > 1} or several
-        return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in told.items()) for k in range(self.lanes))
+        differing = {n: values for n, values in several.items() if len(set(values)) > 1} or several
+        return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in range(self.lanes))
 
     def describe(self, name: str) -> str:
         """Return one of the settings as text, as a range where lanes differ in it.
@@ -123,7 +121,7 @@ class Settings:
 
     @property
     def rule(self) -> Algorithm:
-        """The algorithm, by its simplest name."""
+        """The algorithm, with equivalent ones under one name."""
         # A constant rate adds no strength after r_0, so that proximal and centered are the same algorithm.
         return "centered" if (self.algorithm, self.rate) == ("proximal", "constant") else self.algorithm
 
@@ -166,7 +164,7 @@ class Settings:
 
     @property
     def noise_key(self) -> int:
-        """Where in its generator's period the noise of rounding begins, as a signed number of 64 bits; 0 for seed 0.
+        """The seed as the key of the rounding noise, a signed 64-bit integer; 0 for seed 0.
 
         >>> Settings().noise_key, Settings(seed=1).noise_key
         (0, -5451962507482445012)
@@ -183,13 +181,13 @@ class Settings:
         return kind(self.loss_function.parameter(dtype))
 
     def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return the lanes' parameters as the kernels take them, a row each: 1/α, β, λ1, λ2, R."""
+        """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R."""
         largest = np.finfo(dtype).max
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
         rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
-        most = MOST[np.dtype(dtype).name]
+        most = LARGEST[np.dtype(dtype).name]
         if not parameters[:4].max() <= most:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from forel.learner.linear import Linear, Settings
-from forel.store import load, save, serving
+from forel.store import load, save, serving_model
 from learner import FEATURES, PER_ROW, POPULAR
 
 
@@ -50,7 +50,7 @@ def main():
             model.learn(X, y)
             _, saving = timed(lambda model=model: save(whole, model))
             _, loading = timed(lambda: load(whole))
-            save(small, serving(model, dtype="float16"))
+            save(small, serving_model(model, dtype="float16"))
             sizes = [path.stat().st_size / 1e6 for path in (whole, small)]
             seen = np.unique(X.indices).size
             print(f"  2^{bits:<2} {seen:>9,} {sizes[0]:9.2f} {saving:8.3f} {loading:8.3f} {sizes[1]:20.2f}")

@@ -16,7 +16,7 @@ import numpy as np
 import forel
 from forel.data.clicks import write_clicks
 from forel.learner.linear import Settings
-from forel.store import serving
+from forel.store import serving_model
 
 ROWS = 30_000
 
@@ -32,7 +32,7 @@ def main() -> None:
         print(f"{'λ1':>5} {'log-loss held out':>18} {'AUC':>7} {'weights':>9} {'serving file':>13}")
         for l1 in (0.0, 1.0, 4.0):
             trained = forel.train(folder / "clicks.csv", Settings(alpha=0.1, l1=l1), label="click", bits=20, holdout=10)
-            small = serving(trained.model, dtype="float16")
+            small = serving_model(trained.model, dtype="float16")
             forel.save(folder / "serving.forel", small, extra=trained.extra)
             size = (folder / "serving.forel").stat().st_size / 1e6
             held = trained.holdout

@@ -99,7 +99,7 @@ def test_predict_takes_a_path_a_stored_model_a_result_of_training_or_a_learner(t
     wanted = forel.predict(path, rows)
     assert wanted.dtype == np.float32
     assert wanted[0] > 0.8 > 0.2 > wanted[1]
-    for model in (str(path), forel.load(path), trained, trained.model, forel.store.serving(trained.model)):
+    for model in (str(path), forel.load(path), trained, trained.model, forel.store.serving_model(trained.model)):
         assert forel.predict(model, rows) == pytest.approx(wanted, rel=1e-6)
     margins = forel.predict(path, rows, margins=True)
     assert 1 / (1 + np.exp(-margins)) == pytest.approx(wanted, rel=1e-5)

@@ -18,7 +18,7 @@ from forel.doors.sklearn import FTRLClassifier
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Quantile
-from forel.store import load, save, serving
+from forel.store import load, save, serving_model
 from forel.store.versions import VERSION
 from forel.training.scoring import predict_blocks
 from forel.training.train import train
@@ -82,8 +82,8 @@ def write_all(folder):
     """Write every file."""
     for name, made in LEARNERS.items():
         save(folder / f"{name}.forel", learn(made(), 40), extra={"name": name})
-    save(folder / "serving.forel", serving(learn(LEARNERS["linear"](), 40)))
-    save(folder / "serving_float16.forel", serving(learn(LEARNERS["softmax"](), 40), dtype="float16"))
+    save(folder / "serving.forel", serving_model(learn(LEARNERS["linear"](), 40)))
+    save(folder / "serving_float16.forel", serving_model(learn(LEARNERS["softmax"](), 40), dtype="float16"))
     X, numbers = rows(40)
     estimator = FTRLClassifier(alpha=0.5, certified=True).fit(X, np.array(["ham", "spam", "eggs"])[numbers])
     save(folder / "estimator.forel", estimator)

@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 from forel.data import Block, Problems, concatenate, read
 from forel.data.sources.row_cache import Writer
 from forel.store import load
-from forel.store.files import text_of
+from forel.store.files import canonical_json
 from forel.store.versions import VERSION
 from forel.training.row_cache import write_cache
 from forel.training.scoring import predict_blocks
@@ -173,8 +173,8 @@ def forged(rng, source, path):
     if isinstance(header.get("checks"), dict) and rng.random() < 0.9:
         header["checks"] = {name: zlib.crc32(a.tobytes()) for name, a in arrays.items()}
     header.pop("check", None)
-    header["check"] = zlib.crc32(text_of(header).encode())
-    save_file(arrays, path, {"forel": text_of(header)})
+    header["check"] = zlib.crc32(canonical_json(header).encode())
+    save_file(arrays, path, {"forel": canonical_json(header)})
     return done
 
 

@@ -16,7 +16,7 @@ from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.store import save
-from forel.store.trainer import pack
+from forel.store.learners import pack_learner
 from forel.training.train import train
 
 N = 4
@@ -74,7 +74,7 @@ def ordinary(model, rounds=2, column=2):
 
 def finite(model):
     """Everything that a file would hold, and everything that can be asked for."""
-    pack(model)  # refuses what is not finite
+    pack_learner(model)  # refuses what is not finite
     lanes = model._lanes
     arrays = (lanes.flat, lanes.reach, lanes.mark, lanes.totals, model.weights, model.bias)
     assert all(np.isfinite(array).all() for array in arrays)

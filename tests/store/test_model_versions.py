@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 
 from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Linear, Settings
-from forel.store import Unreadable, files, load, save, serving, versions
+from forel.store import ModelFileError, files, load, save, serving_model, versions
 from forel.training.scoring import predict_blocks
 from tests.files import make
 from tests.fuzz.sentences import uncompiled
@@ -75,8 +75,8 @@ def rewritten(path, change):
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     change(header)
     header.pop("check")
-    header["check"] = zlib.crc32(files.text_of(header).encode())
-    save_file(arrays, path, {"forel": files.text_of(header)})
+    header["check"] = zlib.crc32(files.canonical_json(header).encode())
+    save_file(arrays, path, {"forel": files.canonical_json(header)})
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def path(tmp_path) -> pathlib.Path:
 
 
 def test_a_header_says_its_version_and_who_wrote_it(path):
-    with files.opened(path) as file:
-        assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, versions.this_forel())
+    with files.open_file(path) as file:
+        assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, versions.forel_version())
 
 
 @pytest.mark.parametrize("name", [field for field in Settings.__dataclass_fields__ if field != "alpha"])
@@ -106,23 +106,23 @@ def test_a_field_that_a_header_lacks_is_its_default_if_it_has_one(path):
     rewritten(path, lambda header: [header.pop(name) for name in ("extra", "estimator", "bits")])
     assert load(path).extra == {}
     rewritten(path, lambda header: header.pop("rounds"))
-    with pytest.raises(Unreadable, match="m: not a whole model file"):
+    with pytest.raises(ModelFileError, match="m: not a whole model file"):
         load(path)
 
 
 def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
     rewritten(path, lambda header: header.update(written_by="9.1"))
     rewritten(path, lambda header: header["settings"].update(momentum=0.9))
-    with pytest.raises(Unreadable, match=r"settings with a field 'momentum' that is not known here; .* forel 9\.1"):
+    with pytest.raises(ModelFileError, match=r"settings with a field 'momentum' that is not known here; .* forel 9\.1"):
         load(path)
     rewritten(path, lambda header: header["settings"].pop("momentum"))
     rewritten(path, lambda header: header.update(topology="ring"))
-    with pytest.raises(Unreadable, match=r"a header with a field 'topology' that is not known here; .* forel 9\.1"):
+    with pytest.raises(ModelFileError, match=r"a header with a field 'topology' that is not known here; .* forel 9\.1"):
         load(path)
-    small = serving(Linear(3, Settings()))
+    small = serving_model(Linear(3, Settings()))
     save(path, small)
     rewritten(path, lambda header: header["settings"].update(momentum=0.9))
-    with pytest.raises(Unreadable, match="'momentum' that is not known here"):
+    with pytest.raises(ModelFileError, match="'momentum' that is not known here"):
         load(path)
 
 
@@ -144,8 +144,8 @@ def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
 
 def test_newer_files_are_refused_with_who_wrote_them(path):
     rewritten(path, lambda header: header.update(version=versions.VERSION + 1, written_by="9.1", check_kind="sha"))
-    here = f"this is forel {versions.this_forel()}, which reads versions up to {versions.VERSION}; update forel"
-    with pytest.raises(Unreadable, match=rf"m: a model file of version 3, written by forel 9\.1; {here}"):
+    here = f"this is forel {versions.forel_version()}, which reads versions up to {versions.VERSION}; update forel"
+    with pytest.raises(ModelFileError, match=rf"m: a model file of version 3, written by forel 9\.1; {here}"):
         load(path)
 
 
@@ -158,13 +158,13 @@ def test_of_version_1_weights_for_predicting_are_read_and_learners_are_refused(p
 
     rewritten(path, older)
     with pytest.raises(
-        Unreadable, match="m: a learner of version 1, whose state is not that of version 2; train again"
+        ModelFileError, match="m: a learner of version 1, whose state is not that of version 2; train again"
     ):
         load(path)
-    save(path, serving(model))
+    save(path, serving_model(model))
     rewritten(path, older)
     assert np.allclose(load(path).model.margins([[1.0, 0.0, 2.0]]), model.margins([[1.0, 0.0, 2.0]]))
 
 
 def test_every_older_version_has_a_step():
-    assert sorted(versions.STEPS) == list(range(1, versions.VERSION))
+    assert sorted(versions.MIGRATIONS) == list(range(1, versions.VERSION))

@@ -19,11 +19,10 @@ from forel.data.sources.streams import expand
 from forel.doors.cli.app import app
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
-from forel.store import Unreadable, load, save
+from forel.store import ModelFileError, load, save
 from forel.store import files as store_files
-from forel.store.files import beside, sweep
-from forel.store.locks import locked
-from forel.store.outputs import replacing
+from forel.store.atomic import atomic_writer, remove_leftovers, temporary_path
+from forel.store.locks import exclusive_lock
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -176,16 +175,16 @@ def test_pipes_devices_and_links_are_written_to(tmp_path):
     reader = threading.Thread(target=lambda: found.append((tmp_path / "pipe").read_text()))
     reader.start()
     for name in ("pipe", "link"):
-        with replacing(tmp_path / name) as write:
+        with atomic_writer(tmp_path / name) as write:
             write("text")
     reader.join(10)
     assert found == ["text"]
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "text"
-    with replacing("/dev/null") as write:
+    with atomic_writer("/dev/null") as write:
         write("text")
     with pytest.raises(OSError, match=r"/dev/full: could not be written \(No space left on device\)"):  # noqa: SIM117
-        with replacing("/dev/full") as write:
+        with atomic_writer("/dev/full") as write:
             write("text")
 
 
@@ -194,9 +193,13 @@ def test_pipes_devices_and_links_are_written_to(tmp_path):
 
 def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
     path = tmp_path / "m.checkpoint"
-    with locked(path), pytest.raises(ValueError, match=r"m\.checkpoint: another run writes to it; wait for its end"):
+    with (
+        exclusive_lock(path),
+        pytest.raises(ValueError, match=r"m\.checkpoint: another run writes to it; wait for its end"),
+    ):
         train(clicks, SETTINGS, bits=4, checkpoint=path, resume=True)
-    holder = "import sys; from forel.store.locks import locked\nwith locked(sys.argv[1]): print(flush=True); input()"
+    holder = "import sys; from forel.store.locks import exclusive_lock\n"
+    holder += "with exclusive_lock(sys.argv[1]): print(flush=True); input()"
     command = [sys.executable, "-c", holder, path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -210,14 +213,14 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
 
 
 def test_drafts_in_use_are_not_swept(tmp_path, monkeypatch):
-    sync = store_files._sync
+    sync = store_files.sync
 
     def swept(*arguments):
-        sweep(tmp_path / "m")
+        remove_leftovers(tmp_path / "m")
         sync(*arguments)
 
-    monkeypatch.setattr(store_files, "_sync", swept)
-    left = beside(tmp_path / "m")
+    monkeypatch.setattr(store_files, "sync", swept)
+    left = temporary_path(tmp_path / "m")
     os.mkdir(left)
     save(tmp_path / "m", Linear(2, SETTINGS))
     assert names(tmp_path) == ["m"]  # without what a killed process had left
@@ -225,8 +228,8 @@ def test_drafts_in_use_are_not_swept(tmp_path, monkeypatch):
 
 def test_what_a_killed_process_left_of_a_text_is_swept_and_what_is_in_use_is_not(tmp_path):
     path = tmp_path / "p.txt"
-    (tmp_path / os.path.basename(beside(path))).write_text("left")
-    with replacing(path) as first, replacing(path) as second:
+    (tmp_path / os.path.basename(temporary_path(path))).write_text("left")
+    with atomic_writer(path) as first, atomic_writer(path) as second:
         first("1")
         second("2")
         assert len(names(tmp_path)) == 2
@@ -241,7 +244,7 @@ def test_predictions_do_not_replace_their_model(clicks, tmp_path):
 
 
 def test_a_cache_in_use_is_not_swept(clicks, tmp_path):
-    swept = lambda _: sweep(tmp_path / "c")  # noqa: E731
+    swept = lambda _: remove_leftovers(tmp_path / "c")  # noqa: E731
     train(clicks, SETTINGS, bits=4, cache=tmp_path / "c", progress=swept, block_bytes=100_000)
     assert names(tmp_path) == ["c"]
 
@@ -281,13 +284,13 @@ def test_more_memory_than_there_is_is_a_sentence(monkeypatch, tmp_path, clicks):
     with pytest.raises(MemoryError, match=said):
         Lanes(1 << 40, Settings(), 1)
     save(tmp_path / "m", Linear(4, Settings()))
-    with store_files.opened(tmp_path / "m") as file:
+    with store_files.open_file(tmp_path / "m") as file:
         header = {k: v for k, v in file.header.items() if k not in ("check", "checks", "format", "version")}
         arrays = {name: file.array(name, "f4" if name == "state" else "f8", file.shape(name)) for name in
                   ("state", "totals")}  # fmt: skip
     arrays["slots"] = np.arange(len(arrays["state"]), dtype=np.int64)
-    store_files.write(tmp_path / "huge", {**header, "features": 1 << 40}, arrays)
-    with pytest.raises((MemoryError, Unreadable), match=f"huge: {said}.*fewer bits, or fewer lanes"):
+    store_files.write_file(tmp_path / "huge", {**header, "features": 1 << 40}, arrays)
+    with pytest.raises((MemoryError, ModelFileError), match=f"huge: {said}.*fewer bits, or fewer lanes"):
         load(tmp_path / "huge")
     done = run("inspect", tmp_path / "huge")
     assert (done.exit_code, f"huge: {said}" in done.stderr) == (2, True)

@@ -18,7 +18,7 @@ from forel.data import Malformed, concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.position import Position
 from forel.learner.linear import Settings
-from forel.store import Unreadable, load, save
+from forel.store import ModelFileError, load, save
 from forel.training.train import train
 
 SETTINGS = Settings(alpha=0.3, l1=0.5)
@@ -190,7 +190,7 @@ def test_other_options_and_other_files_are_sentences(folder, tmp_path):
         with pytest.raises(ValueError, match="a stream cannot be read again from a place"):
             train(stream, SETTINGS, checkpoint=path)
     save(path, load(path).model)
-    with pytest.raises(Unreadable, match="a model, but not a checkpoint"):
+    with pytest.raises(ModelFileError, match="a model, but not a checkpoint"):
         train(source, SETTINGS, resume=True, **options)
 
 
@@ -203,7 +203,7 @@ def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path
     whole = path.read_bytes()
     for size in (0, 1, 8, 100, *range(1000, len(whole), len(whole) // 60), len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(Unreadable, match=r"m\.checkpoint: not a whole model file"):
+        with pytest.raises(ModelFileError, match=r"m\.checkpoint: not a whole model file"):
             train(folder / "a.vw", SETTINGS, resume=True, **options)
         assert path.read_bytes() == whole[:size]
 

@@ -1,13 +1,13 @@
-"""Model files: one file with everything that learning needs to go on, or a small one for predicting only.
+"""Model files: complete learners that can continue, and small models for predictions.
 
-=====================  ===========================================================================================
-``save(path, model)``  the whole state; loading it and going on gives the same bits as never having stopped
-``serving(model)``     the weights that are not zero, as float32 or float16, to ``save`` or to predict with at once
-``load(path)``         either of them, with what was kept beside it: ``extra``, and ``names`` of slots
-=====================  ===========================================================================================
+=========================  =======================================================================================
+``save(path, model)``      write the complete state; a loaded learner continues bit for bit
+``serving_model(model)``   the nonzero weights as float32 or float16, to save or to predict with
+``load(path)``             read either, with the ``extra`` content and the ``names`` of slots saved with it
+=========================  =======================================================================================
 
-Files are safetensors: numbers and text, nothing that runs. They are written beside the old one, synced and renamed, so
-that there is always a whole one.
+Files are in the safetensors format: numbers and text, no code. A file is written under a temporary name, synced and
+renamed, so that an incomplete file never replaces a complete one.
 
 >>> import pathlib, tempfile
 >>> from forel.learner.linear import Linear, Settings
@@ -18,13 +18,13 @@ that there is always a whole one.
 >>> stored = load(path)
 >>> stored.model.rounds, stored.extra
 (2, {'bits': 1})
->>> save(path, serving(model, dtype="float16"))
+>>> save(path, serving_model(model, dtype="float16"))
 >>> bool(load(path).model.predict([[1.0, 0.0]])[0, 0] > 0.5)
 True
 """
 
-from forel.store.files import Unreadable
-from forel.store.predicting import Serving, serving
 from forel.store.saving import Stored, load, save
+from forel.store.serving import ServingModel, serving_model
+from forel.store.versions import ModelFileError
 
-__all__ = ["Serving", "Stored", "Unreadable", "load", "save", "serving"]
+__all__ = ["ModelFileError", "ServingModel", "Stored", "load", "save", "serving_model"]

@@ -1,4 +1,4 @@
-"""Settings as JSON and back: what a header says about how a model learns."""
+"""Fields of a header: settings and extra content as JSON, and back."""
 
 import dataclasses
 import json
@@ -7,79 +7,80 @@ from typing import Any
 
 from forel.learner.settings import Settings
 from forel.losses.vocabulary import VOCABULARY, built_in, by_name
-from forel.store.files import Unreadable, text_of
-from forel.store.versions import known_fields
+from forel.store.files import canonical_json
+from forel.store.versions import ModelFileError, check_fields, damaged
 from forel.validation import refuse, whole
 
-__all__ = ["checked_settings", "count_of", "extra_of", "pack_settings", "unpack_settings", "user_defined_loss"]
+__all__ = [
+    "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
+    "validated_settings",
+]  # fmt: skip
 
 
-def count_of(name: str, value: Any, low: int = 0) -> int:
-    """Return a whole number of a header, which has to be one in JSON, too."""
+def header_int(name: str, value: Any, low: int = 0) -> int:
+    """Return an integer field of a header; JSON numbers such as 1.0 and true are refused."""
     return whole(name, value, low) if type(value) is int else whole(name, None, low)
 
 
-def extra_of(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a caller wants to keep with a model, or refuse what would come back as something else.
+def validated_extra(extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the extra content of a model; content that JSON would change is refused.
 
-    >>> extra_of({"bits": 18, "labels": ["ham", "spam"]})
+    >>> validated_extra({"bits": 18, "labels": ["ham", "spam"]})
     {'bits': 18, 'labels': ['ham', 'spam']}
-    >>> extra_of({"bits": (18, 20)})
+    >>> validated_extra({"bits": (18, 20)})
     Traceback (most recent call last):
     ValueError: extra: got {'bits': (18, 20)}, expected a dict of names to what JSON holds: text, numbers, lists, dicts
     """
     given = {} if extra is None else extra
     try:
-        held = json.loads(text_of(given))
+        restored = json.loads(canonical_json(given))
     except (TypeError, ValueError, RecursionError):
-        held = None
-    if not isinstance(given, dict) or held != given:
+        restored = None
+    if not isinstance(given, dict) or restored != given:
         raise refuse("extra", given, "a dict of names to what JSON holds: text, numbers, lists, dicts")
-    return dict(held)
+    return dict(restored)
 
 
-def pack_settings(settings: Settings) -> dict[str, Any]:
-    """Return settings as JSON: losses by name and parameters, a function of the user's own by its name only.
+def settings_to_json(settings: Settings) -> dict[str, Any]:
+    """Return settings as JSON: losses by name and parameters, user-defined functions by name only.
 
     >>> from forel.losses import Quantile
-    >>> pack_settings(Settings(Quantile(0.9), alpha=[0.1, 1.0]))["loss"]
+    >>> settings_to_json(Settings(Quantile(0.9), alpha=[0.1, 1.0]))["loss"]
     {'name': 'quantile', 'parameters': {'q': 0.9}}
     """
     content = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
     loss: Any = settings.loss
-    if not isinstance(loss, str) and built_in(loss) is not None:
-        content["loss"] = {"name": loss.name, "parameters": dataclasses.asdict(loss)}
-    elif not isinstance(loss, str):
+    if user_defined_loss(settings) is not None:
         name = getattr(loss, "__qualname__", type(loss).__qualname__)
         content["loss"] = {"own": f"{getattr(loss, '__module__', '')}.{name}"}
+    elif not isinstance(loss, str):
+        content["loss"] = {"name": loss.name, "parameters": dataclasses.asdict(loss)}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
 
 
 def user_defined_loss(settings: Settings) -> Any:
     """Return the loss if it is user-defined, so that a file holds only its name; None otherwise."""
-    loss = pack_settings(settings)["loss"]
-    return settings.loss if isinstance(loss, dict) and "own" in loss else None
+    loss = settings.loss
+    return None if isinstance(loss, str) or built_in(loss) is not None else loss
 
 
-def checked_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the settings of a header, or refuse fields that are not known here."""
+def validated_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the settings of a header as JSON; unknown fields are refused."""
     if not isinstance(content, dict):
-        raise Unreadable("the header says what no model says; take another copy, or train again")
-    known_fields("settings", content, [field.name for field in dataclasses.fields(Settings)], header or {})
+        raise damaged("the header has invalid values")
+    check_fields("settings", content, [field.name for field in dataclasses.fields(Settings)], header or {})
     return content
 
 
-def unpack_settings(content: Mapping[str, Any], loss: Any = None, header: Mapping[str, Any] | None = None) -> Settings:
-    """Return the settings that a header tells of.
+def settings_from_json(
+    content: Mapping[str, Any], loss: Any = None, header: Mapping[str, Any] | None = None
+) -> Settings:
+    """Return the settings of a header, with defaults for missing fields.
 
-    A function is never looked up by the name in a file, because that would let a file choose what is imported; the
-    caller gives it as ``loss``.
+    A user-defined function is never imported by its name in a file; the caller passes it as ``loss``.
     """
-    fields = {
-        **pack_settings(Settings()),
-        **checked_settings(content, header),
-    }  # a file from before a field has its default
-    count_of("seed", fields["seed"])
+    fields = {**settings_to_json(Settings()), **validated_settings(content, header)}
+    header_int("seed", fields["seed"])
     if type(fields["bias"]) is not bool:
         raise refuse("bias", fields["bias"], "true or false")
     for name in ("alpha", "beta", "l1", "l2", "radius"):
@@ -91,10 +92,10 @@ def unpack_settings(content: Mapping[str, Any], loss: Any = None, header: Mappin
     stored = fields["loss"]
     if isinstance(stored, dict) and "own" in stored:
         if loss is None:
-            raise Unreadable(f"learned with a loss of your own, {stored['own']}; load it with loss=that function")
+            raise ModelFileError(f"learned with a loss of your own, {stored['own']}; load it with loss=that function")
         fields["loss"] = loss
     elif loss is not None:
-        raise Unreadable("learned with a loss that forel knows; load it without loss")
+        raise ModelFileError("learned with a loss that forel knows; load it without loss")
     elif isinstance(stored, dict):
         fields["loss"] = by_name(stored["name"], **stored["parameters"])
     elif not isinstance(stored, str) or stored not in VOCABULARY:

@@ -1,6 +1,6 @@
-"""Locks between processes: one run at a time writes to a checkpoint, and drafts in use are told from abandoned ones.
+"""Locks between processes: one run at a time writes to a checkpoint, and temporary files in use are not removed.
 
-The system gives a lock back when its process ends, however it ends, so that none is ever stale.
+The system releases a lock when its process ends, however it ends, so no lock is ever stale.
 """
 
 import os
@@ -11,16 +11,16 @@ from typing import Any
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # where there are no such locks, none are held
+except ImportError:  # without file locks, nothing is locked
     fcntl = None
 
-__all__ = ["lock", "locked"]
+__all__ = ["exclusive_lock", "try_lock"]
 
 
-def lock(handle: int) -> bool:
-    """Lock an open file or folder, unless another process has; tell whether that worked.
+def try_lock(handle: int) -> bool:
+    """Lock an open file or folder; return False if another process holds the lock.
 
-    Where a file system knows no locks, it does.
+    Succeeds on file systems without locks.
     """
     if fcntl is None:
         return True
@@ -34,12 +34,12 @@ def lock(handle: int) -> bool:
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file that only one run may write to, or refuse; ``path`` with ``.lock`` is there meanwhile.
+def exclusive_lock(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the lock of a file that one run at a time may write; ``path`` with ``.lock`` exists meanwhile.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.checkpoint"
-    >>> with locked(path), locked(path):
+    >>> with exclusive_lock(path), exclusive_lock(path):
     ...     pass
     Traceback (most recent call last):
     ValueError: /...m.checkpoint: another run writes to it; wait for its end, or choose another name
@@ -47,13 +47,13 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     name = f"{os.path.realpath(path)}.lock"
     while True:
         handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
-        if not lock(handle):
+        if not try_lock(handle):
             os.close(handle)
             raise ValueError(f"{os.fspath(path)}: another run writes to it; wait for its end, or choose another name")
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.stat(name)):
                 break
-        os.close(handle)  # whoever held it has removed it meanwhile
+        os.close(handle)  # the process that held the lock has removed the file meanwhile
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""The doors: save a model, load a model."""
+"""Saving and loading models, with their extra content, names and estimators."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,21 +10,37 @@ from numpy.typing import NDArray
 from forel.data import Names, ReadOptions
 from forel.learner.guard import unchanged
 from forel.learner.settings import Settings
-from forel.store.files import File, Path, Unreadable, opened, write
-from forel.store.header import count_of, extra_of, unpack_settings
-from forel.store.predicting import Serving, pack_serving, unpack_serving
-from forel.store.trainer import LEARNERS, pack, unpack
+from forel.store.atomic import Path
+from forel.store.files import ModelFile, open_file, write_file
+from forel.store.header import header_int, settings_from_json, validated_extra
+from forel.store.learners import LEARNERS, pack_learner, unpack_learner
+from forel.store.serving import ServingModel, pack_serving, unpack_serving
+from forel.store.versions import damaged
 from forel.validation import refuse
 
 __all__ = ["Stored", "load", "save"]
 
-BESIDE = "beside."
+EXTRA_ARRAY = "beside."  # prefix of additional arrays in a file
 NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
+# The reader of each kind of model, from an open file and a user-defined loss.
+UNPACK: dict[str, Callable[[ModelFile, Any], Any]] = {
+    **dict.fromkeys(LEARNERS, unpack_learner),
+    "serving": lambda file, loss: unpack_serving(file),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a file held: the model, and what was kept with it."""
+    """The content of a model file.
+
+    Parameters
+    ----------
+    model : a learner or a serving model
+    extra : content that was saved with it
+    names : names of features by slot, if they were saved
+    estimator : parameters of the scikit-learn estimator that the model is of, as JSON
+    arrays : additional arrays by name
+    """
 
     model: Any
     extra: dict[str, Any] = field(default_factory=dict)
@@ -36,7 +52,7 @@ class Stored:
     def settings(self) -> Settings:
         """The settings that the model was trained with."""
         settings = self.model.settings
-        return unpack_settings(settings) if isinstance(settings, Mapping) else settings
+        return settings_from_json(settings) if isinstance(settings, Mapping) else settings
 
     @property
     def read_options(self) -> ReadOptions:
@@ -56,16 +72,16 @@ def save(
     names: Names | None = None,
     arrays: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> None:
-    """Write a model to one file; equal models give equal bytes, and an older file is replaced only by a whole one.
+    """Write a model to a file, which is replaced atomically; equal models give equal bytes.
 
     Parameters
     ----------
-    path : of the file
+    path : the file
     model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, a
-        river model, or the result of :func:`forel.store.serving`
-    extra : whatever should be kept with it, as JSON holds it
-    names : of the slots, such as a reader kept; of a model for serving only those of its weights
-    arrays : more numbers to be kept with it, of float64
+        river model, or the result of :func:`forel.store.serving_model`
+    extra : JSON content to save with the model
+    names : names of features by slot, as a reader records them; a serving model keeps those of its weights
+    arrays : additional arrays of float64
 
     >>> import tempfile, pathlib
     >>> from forel.learner.linear import Linear, Settings
@@ -75,66 +91,65 @@ def save(
     {'labels': ['ham', 'spam']}
     """
     with unchanged(model):
-        kept = model.__stored__() if hasattr(model, "__stored__") else Stored(model)
-        with unchanged(kept.model):
-            more = kept.extra if extra is None else {**kept.extra, **extra_of(extra)}
-            _save(path, kept.model, kept.estimator, more, kept.names if names is None else names, arrays)
+        stored = model.__stored__() if hasattr(model, "__stored__") else Stored(model)
+        with unchanged(stored.model):
+            header, parts = _pack(stored.model)
+            names = stored.names if names is None else names
+            header |= {
+                "extra": {**stored.extra, **validated_extra(extra)},
+                "estimator": stored.estimator,
+                "bits": None if names is None else names.bits,
+            }
+            only = stored.model.slots if isinstance(stored.model, ServingModel) else None
+            named = {} if names is None else _pack_names(names, only)
+            more = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
+            write_file(path, header, {**parts, **named, **more})
 
 
-def _save(
-    path: Path,
-    model: Any,
-    estimator: dict[str, Any] | None,
-    extra: Mapping[str, Any] | None,
-    names: Names | None,
-    arrays: Mapping[str, NDArray[np.float64]] | None,
-) -> None:
-    if not isinstance(model, Serving) and getattr(model, "kind", None) not in LEARNERS:
-        raise refuse(
-            "model", model, "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.Serving"
-        )
-    kept = extra_of(extra)
-    header, parts = pack_serving(model) if isinstance(model, Serving) else pack(model)
-    only = model.slots if isinstance(model, Serving) else None
-    named = {} if names is None else _pack_names(names, only)
-    bits = None if names is None else names.bits
-    beside = {BESIDE + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
-    write(path, {**header, "extra": kept, "estimator": estimator, "bits": bits}, {**parts, **named, **beside})
+def _pack(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a model."""
+    if isinstance(model, ServingModel):
+        return pack_serving(model)
+    if getattr(model, "kind", None) in LEARNERS:
+        return pack_learner(model)
+    expected = "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.ServingModel"
+    raise refuse("model", model, expected)
 
 
 def load(path: Path, loss: Any = None) -> Stored:
-    """Read a model from a file, to go on learning or to predict.
+    """Read a model from a file, to continue learning or to predict.
 
-    ``loss`` is needed for a learner with a loss of your own, which a file knows only by name: the same function.
-    Nothing in a file is ever run. A file that is cut, damaged, foreign or newer is an ``Unreadable`` that says so.
+    ``loss`` is the function of a user-defined loss, which a file knows only by name. Loading a file runs no code from
+    it. A file that is incomplete, damaged, foreign or newer raises a ``ModelFileError`` that says so.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         header = file.header
-        model = unpack_serving(file) if header["kind"] == "serving" else unpack(file, loss)
+        model = UNPACK[header["kind"]](file, loss)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
-            raise Unreadable("the header says what no model says; take another copy, or train again")
+            raise damaged("the header has invalid values")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])
-        beside = file.named(BESIDE)
-        arrays = {name.removeprefix(BESIDE): file.array(name, np.float64, file.shape(name)) for name in beside}
+        more = file.names(EXTRA_ARRAY)
+        arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in more}
         if file.used != set(header["checks"]):
-            raise Unreadable("there are arrays that such a model does not have; take another copy, or train again")
+            raise damaged("there are arrays that such a model does not have")
         return Stored(model, header["extra"], names, header["estimator"], arrays)
 
 
 def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """Return names as arrays: of all slots, or of some only."""
     slots, prints, lengths, text = names.packed()
     if only is not None:
-        kept = np.isin(slots, only)
-        text, slots, prints, lengths = text[np.repeat(kept, lengths)], slots[kept], prints[kept], lengths[kept]
+        mask = np.isin(slots, only)
+        text, slots, prints, lengths = text[np.repeat(mask, lengths)], slots[mask], prints[mask], lengths[mask]
     return dict(zip(NAMES, (slots.astype(np.uint32), prints, lengths.astype(np.uint32), text), strict=True))
 
 
-def _unpack_names(file: File, bits: Any) -> Names:
-    if not 1 <= count_of("bits", bits) <= 31:
+def _unpack_names(file: ModelFile, bits: Any) -> Names:
+    if not 1 <= header_int("bits", bits) <= 31:
         raise refuse("bits", bits, "1 to 31")
-    held = file.shape(NAMES[0])[0]
-    slots, prints, lengths = (file.array(name, np.uint32, (held,)) for name in NAMES[:3])
+    count = file.shape(NAMES[0])[0]
+    slots, prints, lengths = (file.array(name, np.uint32, (count,)) for name in NAMES[:3])
     text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))
-    if held and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
-        raise Unreadable("the slots of names do not rise, or reach beyond the bits; take another copy, or train again")
+    if count and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
+        raise damaged("the slots of names do not rise, or reach beyond the bits")
     return Names.unpacked(bits, slots, prints, lengths, text)

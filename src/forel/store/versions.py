@@ -1,32 +1,45 @@
-"""Versions of model files: which fields a header has, and how files of older versions are read.
+"""Versions of model files: the fields of a header, and migrations from older versions.
 
-A field that is new and has a default needs no new version: files without it mean the default. What is renamed, comes to
-mean something else, or gets another default is a new version, with a step from the one before.
+A new field with a default needs no new version: files without the field have the default. A field that is renamed,
+changes its meaning or gets another default needs a new version, and a migration from the previous one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["VERSION", "Unreadable", "known_fields", "migrated", "this_forel"]
+__all__ = ["VERSION", "ModelFileError", "check_fields", "damaged", "forel_version", "migrate"]
 
 VERSION = 2
-EVERY = (
+COMMON_FIELDS = (
     "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
     "check", "checks",
 )  # fmt: skip
-LEARNER = ("classes", "certified", "weight")
-FIELDS = {"trainer": LEARNER, "mixture": (*LEARNER, "share"), "serving": ("lanes", "link", "measured")}
+LEARNER_FIELDS = ("classes", "certified", "weight")
+FIELDS = {
+    "trainer": LEARNER_FIELDS,
+    "mixture": (*LEARNER_FIELDS, "share"),
+    "serving": ("lanes", "link", "measured"),
+}
 DEFAULTS: dict[str, Any] = {"extra": {}, "estimator": None, "bits": None, "share": None, "measured": None}
 
 
-class Unreadable(ValueError):
-    """A file that is not a whole model of a version that is known here."""
+class ModelFileError(ValueError):
+    """The file is not a complete model file of a known version."""
+
+
+def damaged(what: str) -> ModelFileError:
+    """Return the error for a file whose content is invalid.
+
+    >>> damaged("the header has invalid values")
+    ModelFileError('the header has invalid values; take another copy, or train again')
+    """
+    return ModelFileError(f"{what}; take another copy, or train again")
 
 
 @lru_cache(maxsize=1)
-def this_forel() -> str:
-    """Return the version of this package, as headers say who wrote them."""
+def forel_version() -> str:
+    """Return the version of this package."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -35,49 +48,47 @@ def this_forel() -> str:
         return "of unknown version"
 
 
-def migrated(header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a header as this version writes it, with defaults for what it does not say.
+def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a header of any version as one of the current version, with defaults for missing fields.
 
-    >>> migrated({"version": 3, "written_by": "9.9"})
+    >>> migrate({"version": 3, "written_by": "9.9"})
     Traceback (most recent call last):
-    forel.store.versions.Unreadable: a model file of version 3, written by forel 9.9; this is forel ..., which reads
+    forel.store.versions.ModelFileError: a model file of version 3, written by forel 9.9; this is forel ..., which reads
     versions up to 2; update forel
     """
-    now, version = dict(header), header.get("version")
+    current, version = dict(header), header.get("version")
     if type(version) is not int or version < 1:
-        raise Unreadable("the header is not the one that was written; take another copy, or train again")
+        raise damaged("the header is not the one that was written")
     if version > VERSION:
-        wrote, reads = _wrote(header), f"which reads versions up to {VERSION}; update forel"
-        raise Unreadable(
-            f"a model file of version {version}, written by {wrote}; this is forel {this_forel()}, {reads}"
-        )
+        here = f"this is forel {forel_version()}, which reads versions up to {VERSION}; update forel"
+        raise ModelFileError(f"a model file of version {version}, written by {_writer(header)}; {here}")
     for number in range(version, VERSION):
-        now = STEPS[number](now)
-    kind = now.get("kind")
+        current = MIGRATIONS[number](current)
+    kind = current.get("kind")
     if not isinstance(kind, str) or kind not in FIELDS:
-        raise Unreadable(f"a model of the kind {kind!r}, which is not known here; update forel")
-    names = (*EVERY, *FIELDS[kind])
-    known_fields("a header", now, names, header)
-    return {**{name: DEFAULTS[name] for name in names if name in DEFAULTS}, **now}
+        raise ModelFileError(f"a model of the kind {kind!r}, which is not known here; update forel")
+    names = (*COMMON_FIELDS, *FIELDS[kind])
+    check_fields("a header", current, names, header)
+    return {**{name: DEFAULTS[name] for name in names if name in DEFAULTS}, **current}
 
 
-def known_fields(what: str, content: Mapping[str, Any], names: Any, header: Mapping[str, Any]) -> None:
-    """Refuse fields that this version does not know: it could not do what they ask for."""
+def check_fields(what: str, content: Mapping[str, Any], names: Iterable[str], header: Mapping[str, Any]) -> None:
+    """Raise for fields that this version does not know, and so could not respect."""
     unknown = sorted(set(content) - set(names))
     if unknown:
-        raise Unreadable(f"{what} with a field {unknown[0]!r} that is not known here; update to {_wrote(header)}")
+        raise ModelFileError(f"{what} with a field {unknown[0]!r} that is not known here; update to {_writer(header)}")
 
 
-def _wrote(header: Mapping[str, Any]) -> str:
+def _writer(header: Mapping[str, Any]) -> str:
     return f"forel {header.get('written_by', 'of unknown version')}"
 
 
-def _first(header: dict[str, Any]) -> dict[str, Any]:
-    """Read version 1, whose weights for predicting are those of today, but whose learners have other numbers."""
+def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
+    """Migrate a serving model of version 1, which is the same in version 2; the state of learners differs."""
     if header.get("kind") != "serving":
         remedy = "train again, or convert it with --serving by the forel that wrote it"
-        raise Unreadable(f"a learner of version 1, whose state is not that of version {VERSION}; {remedy}")
+        raise ModelFileError(f"a learner of version 1, whose state is not that of version {VERSION}; {remedy}")
     return {**header, "version": 2}
 
 
-STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _first}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}

@@ -12,8 +12,8 @@ from typing import Any
 
 from forel.data import Position, Problems
 from forel.data.features.kinds import Kinds
-from forel.store import Stored, Unreadable, load, save
-from forel.store.files import Path, sweep
+from forel.store import ModelFileError, Stored, load, save
+from forel.store.atomic import Path, remove_leftovers
 from forel.training.metrics import Metrics
 from forel.training.state import TrainingState
 from forel.validation import refuse
@@ -101,17 +101,17 @@ def read_checkpoint(
     new_metrics : creates empty metrics
     loss : the user-defined loss, if the model has one
     """
-    sweep(path)
+    remove_leftovers(path)
     stored = load(path, loss)
     content = stored.extra.get("checkpoint")
     if not isinstance(content, dict):
-        raise Unreadable(f"{path}: a model, but not a checkpoint of one; go on from it as a start")
+        raise ModelFileError(f"{path}: a model, but not a checkpoint of one; go on from it as a start")
     try:
         _check_fingerprint(path, content["told"], fingerprint)
         return stored.model, _state(content, stored, problems, new_metrics)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"not a whole checkpoint ({type(error).__name__}: {error}); take it away to begin again"
-        raise Unreadable(f"{path}: {what}") from error
+        raise ModelFileError(f"{path}: {what}") from error
 
 
 def _state(

@@ -18,7 +18,7 @@ from forel.data.pipeline import ordered_blocks
 from forel.data.position import BEGINNING
 from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.row_cache import Cache
-from forel.store.files import Path
+from forel.store.atomic import Path
 from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
 from forel.validation import refuse
 

@@ -13,8 +13,8 @@ from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.row_cache import HEAD, Cache, Writer, begins_cache, cache_in
-from forel.store.files import Path, beside
-from forel.store.locks import lock
+from forel.store.atomic import Path, temporary_path
+from forel.store.locks import try_lock
 from forel.validation import refuse
 
 __all__ = ["CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "is_one_shot", "write_cache"]
@@ -70,9 +70,9 @@ class CacheDraft:
                     buffering=0, prefix="forel-", dir=_temporary_folder()
                 )
             else:
-                self._name = beside(self._path)
+                self._name = temporary_path(self._path)
                 self._file = open(self._name, "x+b", buffering=0)  # noqa: SIM115
-                lock(self._file.fileno())
+                try_lock(self._file.fileno())
                 stack.callback(_unlink, self._name)
             stack.enter_context(self._file)
             self._writer = Writer(self._file, _fingerprint(reader))

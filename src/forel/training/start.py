@@ -8,7 +8,7 @@ from forel.learner.grid import default_grid
 from forel.learner.mixture import make_learner
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.store import Serving, Stored
+from forel.store import ServingModel, Stored
 from forel.validation import refuse
 
 __all__ = ["initial_model", "initial_settings"]
@@ -27,7 +27,7 @@ def initial_settings(
     if start is None:
         return default_grid() if settings is None else settings
     model: Any = start.model
-    if isinstance(model, Serving):
+    if isinstance(model, ServingModel):
         raise refuse("start", "a model for predicting only", "one that was saved whole")
     own: Settings = model.settings
     if settings is not None and settings != own:

@@ -20,9 +20,9 @@ from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.store import Stored
-from forel.store.files import Path
-from forel.store.header import pack_settings, user_defined_loss
-from forel.store.locks import locked
+from forel.store.atomic import Path
+from forel.store.header import settings_to_json, user_defined_loss
+from forel.store.locks import exclusive_lock
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.labels import LabelEncoder, metrics_for
 from forel.training.options import options_for
@@ -107,7 +107,7 @@ def train(
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
             every = whole("checkpoint_every", checkpoint_every, low=1)
-            stack.enter_context(locked(checkpoint))
+            stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 loss = user_defined_loss(settings)
                 model, state = read_checkpoint(checkpoint, fingerprint, problems, new_metrics, loss)
@@ -214,6 +214,6 @@ def _fingerprint(
         "holdout_after": holdout.after,
         "start": None if start is None else [start.model.rounds, *np.atleast_1d(start.model.loss).tolist()],
         "certified": certified,
-        "settings": pack_settings(settings),
+        "settings": settings_to_json(settings),
         "share": share,
     }

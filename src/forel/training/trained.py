@@ -6,7 +6,7 @@ from typing import Any
 from forel.data import Names, Problems
 from forel.learner.protocol import Learner
 from forel.store import Stored, save
-from forel.store.files import Path
+from forel.store.atomic import Path
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.metrics import Report
 

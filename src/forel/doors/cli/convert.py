@@ -88,15 +88,14 @@ def _small(source: list[str], output: str, dtype: str, measure: str | None, read
     import os
     from dataclasses import replace
 
-    from forel.store import Stored, load, save
-    from forel.store import serving as serving_of
+    from forel.store import Stored, load, save, serving_model
     from forel.training.scoring import evaluate
     from forel.validation import refuse
 
     if len(source) != 1 or source == ["-"]:
         raise refuse("files", source, "one model file")
     stored = load(source[0])
-    small = serving_of(stored.model, dtype=dtype)
+    small = serving_model(stored.model, dtype=dtype)
     if measure is not None:
         each = {"learner": stored, "serving": Stored(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in each.items()}

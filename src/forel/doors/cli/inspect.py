@@ -60,10 +60,10 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
     from forel.doors.cli.show import mixture_of
-    from forel.store import Serving
+    from forel.store import ServingModel
 
     model = stored.model
-    whole = not isinstance(model, Serving)
+    whole = not isinstance(model, ServingModel)
     mixture = mixture_of(model) if whole else None
     slots = model.seen[model.seen < model.features] if whole else model.slots
     kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)

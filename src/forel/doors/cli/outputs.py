@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import typer
 
 from forel.doors.cli.predict import writing
-from forel.store import save, serving
+from forel.store import save, serving_model
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -119,6 +119,6 @@ def write_all(*steps: Callable[[], object]) -> None:
 
 def _save(trained: Trained, path: str, kept: Kept) -> None:
     if kept.serving:
-        save(path, serving(trained.model), trained.extra, trained.names)
+        save(path, serving_model(trained.model), trained.extra, trained.names)
     else:
         (trained.best() if kept.best else trained).save(path)

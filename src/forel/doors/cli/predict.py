@@ -87,7 +87,7 @@ def link_named(name: str, settings: Any) -> Any:
 def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
     """Refuse outputs that could not be written, before anything is read; predictions may also go to a pipe or so."""
     from forel.data.sources.files import single_sources
-    from forel.store.outputs import check_outputs
+    from forel.store.atomic import check_outputs
 
     written = {name: path for name, path in outputs.items() if path != "-"}
     read: list[str] = []
@@ -99,9 +99,9 @@ def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
 @contextmanager
 def writing(path: str) -> Iterator[Any]:
     """Open where predictions go, and yield what writes those of a block; an older file is replaced by a whole one."""
-    from forel.store.outputs import replacing
+    from forel.store.atomic import atomic_writer
 
-    with nullcontext(sys.stdout.write) if path == "-" else replacing(path) as write:
+    with nullcontext(sys.stdout.write) if path == "-" else atomic_writer(path) as write:
         yield partial(_write_block, write)
 
 

@@ -22,10 +22,10 @@ def checkpoint_of(
         raise refuse("--predictions", predictions, "none with --resume: those of rows before would be missing")
     path = f"{model}.checkpoint"
     if resume:
-        from forel.store.files import sweep
+        from forel.store.atomic import remove_leftovers
 
         for written in (model, *([] if cache is None else [cache])):
-            sweep(written)
+            remove_leftovers(written)
         there = os.path.exists(path)
         said = f"goes on from {path}" if there else f"there is no {path}; begins at the beginning"
         typer.echo(f"forel: {said}", err=True)

@@ -11,7 +11,7 @@ import numpy as np
 from forel.doors.report import plots
 from forel.doors.report.markup import Element, html, tag
 from forel.learner.settings import Settings
-from forel.store.outputs import replacing
+from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report
 from forel.training.trained import Trained
@@ -24,7 +24,7 @@ LARGEST = 20
 def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
     """Write a report to a file, all or not at all; the arguments are those of :func:`page`."""
     text = page(trained, history, **about)
-    with replacing(path) as write:
+    with atomic_writer(path) as write:
         write(text)
 
 

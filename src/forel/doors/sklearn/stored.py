@@ -12,7 +12,7 @@ from forel.doors.sklearn.regressor import FTRLRegressor
 from forel.doors.sklearn.shared import UNSAID, guard_of
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.store import Serving, Stored
+from forel.store import ServingModel, Stored
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]
@@ -35,7 +35,7 @@ def estimator_of(stored: Stored) -> Any:
     array(['spam'], dtype='<U4')
     """
     model = stored.model
-    if isinstance(model, Serving):
+    if isinstance(model, ServingModel):
         raise refuse("stored", stored, "a file of a learner; what was stored for serving only predicts")
     if model.settings.lanes > 1 and model.guarantee() is None:
         raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")

@@ -1,0 +1,169 @@
+"""Files that are replaced atomically: written under a temporary name in the same folder, then renamed."""
+
+import errno
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from forel.store.locks import try_lock
+from forel.validation import refuse
+
+__all__ = [
+    "Path", "atomic_writer", "check_outputs", "in_use", "permissions", "remove_leftovers", "sync", "temporary_path",
+    "write_error",
+]  # fmt: skip
+
+Path = str | os.PathLike[str]
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or write elsewhere"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a folder that you may write to"),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "make the folder first"),
+}
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None], streams: Iterable[str] = (), sources: Iterable[Path] = ()
+) -> None:
+    """Raise for paths that cannot be written, before any work is done.
+
+    Parameters
+    ----------
+    outputs : paths by the names of their options; None for options that are not given
+    streams : names of the options whose paths may also be pipes or devices
+    sources : input files, which must not be overwritten
+
+    >>> check_outputs({"--model": "/no/such/folder/m.forel"})
+    Traceback (most recent call last):
+    ValueError: --model: got '/no/such/folder/m.forel', expected a file in a folder that is there; make the folder first
+    """
+    taken = {os.path.realpath(path): "a file that is not read from" for path in sources}
+    for name, path in outputs.items():
+        if path is None:
+            continue
+        target = pathlib.Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            if name in streams and not target.is_dir():
+                continue
+            raise refuse(name, os.fspath(path), "the name of a file, and not of a folder or a device")
+        if not target.parent.is_dir():
+            raise refuse(name, os.fspath(path), "a file in a folder that is there; make the folder first")
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise refuse(name, os.fspath(path), "a file in a folder that you may write to")
+        if str(target) in taken:
+            raise refuse(name, os.fspath(path), taken[str(target)])
+        taken[str(target)] = f"another file than that of {name}"
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[Callable[[str], object]]:
+    """Yield a function that writes text to a temporary file, which replaces ``path`` at the end of the block.
+
+    If the block raises, the old file stays unchanged. Pipes and devices are written to directly. A failed write raises
+    an ``OSError`` that names the path.
+
+    >>> import tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "p.txt"
+    >>> with atomic_writer(path) as write:
+    ...     _ = write("0.5")
+    ...     path.exists()
+    False
+    >>> path.read_text()
+    '0.5'
+    """
+    target = pathlib.Path(os.path.realpath(path))
+    regular = target.is_file() or not target.exists()
+    name = temporary_path(target) if regular else str(target)
+    if regular:
+        remove_leftovers(target)
+    with _write_errors(path):
+        file = open(name, "x" if regular else "w", encoding="utf-8")  # noqa: SIM115
+    try_lock(file.fileno())
+
+    def write(text: str) -> None:
+        with _write_errors(path):
+            file.write(text)
+
+    try:
+        yield write
+        with _write_errors(path):
+            file.flush()
+            if regular:
+                os.chmod(name, permissions(target, file.fileno()))
+                os.fsync(file.fileno())
+            file.close()
+            if regular:
+                os.replace(name, target)
+    finally:
+        with suppress(OSError):
+            file.close()  # flushing the rest of its buffer may fail, too
+        if regular:
+            with suppress(OSError):
+                os.unlink(name)
+
+
+def temporary_path(path: Path) -> str:
+    """Return a new name in the folder of a file, which :func:`remove_leftovers` recognises."""
+    target = pathlib.Path(path)
+    return str(target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel"))
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files of killed processes that wrote to ``path``; files that are in use stay."""
+    target = pathlib.Path(os.path.realpath(path))
+    for leftover in target.parent.glob(f"{_prefix(target)}*.forel"):
+        with suppress(OSError), in_use(leftover) as unused:
+            if unused:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+
+
+def _prefix(target: pathlib.Path) -> str:
+    return f".{zlib.crc32(os.fsencode(target.name)):08x}-"
+
+
+@contextmanager
+def in_use(path: pathlib.Path) -> Iterator[bool]:
+    """Lock a file or folder during the block, and yield whether no other process had locked it."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        yield try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def sync(path: pathlib.Path, flags: int) -> None:
+    """Flush a file or folder to the disk."""
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def permissions(target: pathlib.Path, new: int) -> int:
+    """Return the permissions of the file to replace, or those of the ``new`` open file if there is none."""
+    return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
+
+
+def write_error(path: Path, error: Exception) -> OSError:
+    """Return an ``OSError`` that names the path and a remedy; safetensors has the errno only in its message."""
+    found = re.search(r"os error (\d+)", str(error))
+    number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
+    if number is None:
+        return OSError(f"{path}: could not be written ({error}); a file that was there is unchanged")
+    what = f"could not be written ({os.strerror(number)}); a file that was there is unchanged"
+    return OSError(number, f"{path}: {what}; {REMEDIES.get(number, 'try again, or elsewhere')}")
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise write_error(path, error) from error

@@ -1,0 +1,150 @@
+"""The complete state of a learner, so that a loaded learner continues bit for bit.
+
+Only coordinates with a nonzero record are stored if that is smaller: most slots of a model with hashed features are
+never touched. Bits count, not values: −0 is stored.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.lanes import SUMS, Lanes
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
+from forel.store.files import ModelFile
+from forel.store.header import header_int, settings_from_json, settings_to_json
+from forel.store.versions import damaged
+from forel.validation import all_finite
+
+__all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "touched_slots", "unpack_learner"]
+
+LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
+BLOCK = 1 << 22  # bytes of records that are scanned at a time
+PER_SLOT = ("reach", "last", "mark")  # arrays of the state that some algorithms keep beside the records
+
+
+def slot_dtype(slots: int) -> Any:
+    """Return the smallest integer type of a file that holds every slot."""
+    return np.uint32 if slots <= 1 << 32 else np.int64
+
+
+def touched_slots(lanes: Lanes) -> NDArray[np.int64]:
+    """Return the coordinates with any nonzero bit in their record or in the arrays beside it."""
+    slots = lanes.features + 1
+    tables = [_as_integers(array.reshape(slots, -1)) for array in (lanes.flat, *_per_slot(lanes).values())]
+    step = max(1, BLOCK // sum(table.itemsize * table.shape[1] for table in tables))
+    found = []
+    for start in range(0, slots, step):
+        parts = [table[start : start + step] for table in tables]
+        if not any(part.any() for part in parts):
+            continue
+        used = np.zeros(len(parts[0]), bool)
+        for part in parts:
+            for column in part.T:  # few columns, so this is many times as fast as any(axis=1)
+                used |= column != 0
+        found.append(np.flatnonzero(used) + start)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
+    """View numbers as the widest integers that divide a row, which are zero only if every bit is."""
+    return table.view(np.uint64 if table.itemsize * table.shape[1] % 8 == 0 else np.uint32)
+
+
+def _per_slot(lanes: Lanes) -> dict[str, NDArray[Any]]:
+    """Return the arrays beside the records that are in use; the others have one element."""
+    slots = lanes.features + 1
+    return {name: getattr(lanes, name) for name in PER_SLOT if getattr(lanes, name).size >= slots > 1}
+
+
+def _tables(lanes: Lanes) -> dict[str, NDArray[Any]]:
+    """Return views of the records and the arrays beside them, with a row for each slot."""
+    slots = lanes.features + 1
+    arrays = {"state": lanes.state, **_per_slot(lanes)}
+    return {name: array.reshape(slots, *(array.shape[1:] or (array.size // slots,))) for name, array in arrays.items()}
+
+
+def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a learner."""
+    lanes, slots = learner.linear._lanes, learner.features + 1
+    tables, touched = _tables(lanes), touched_slots(lanes)
+    row_bytes = sum(table.nbytes // slots for table in tables.values())
+    sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
+    arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals, **learner.pack()}
+    arrays |= {name: table.take(touched, axis=0) if sparse else table for name, table in tables.items()}
+    if sparse:
+        arrays["slots"] = touched.astype(slot_dtype(slots))
+    for name, array in arrays.items():
+        if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
+            raise ValueError(f"model: got {name} that is not finite, expected numbers; nothing was written")
+    header = {
+        "kind": learner.kind,
+        "settings": settings_to_json(learner.settings),
+        "features": learner.features,
+        "dtype": learner.dtype.name,
+        "classes": learner.classes,
+        "certified": bool(learner.certified),
+        "rounds": learner.rounds,
+        "weight": learner.weight,
+        **{name: getattr(learner, name) for name in learner.options},
+    }
+    return header, arrays
+
+
+def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
+    """Return the learner of a file; slots that were never touched use no memory."""
+    header = file.header
+    settings, classes = settings_from_json(header["settings"], loss, header), header["classes"]
+    features, rounds = header_int("features", header["features"], low=1), header_int("rounds", header["rounds"])
+    weight = header["weight"]
+    count, slots = settings.lanes * (1 if classes is None else header_int("classes", classes, low=2)), features + 1
+    valid = isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0 and rounds < 1 << 62
+    if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or not valid:
+        raise damaged("the header has invalid values")
+    # Sizes are verified before memory is allocated.
+    totals = file.array("totals", np.float64, (SUMS * count,))
+    stored = file.shape("slots")[0] if file.has("slots") else slots
+    if file.shape("state")[0] != stored:
+        raise damaged("there are not as many records as the header says")
+    make: Any = LEARNERS[header["kind"]]
+    options = {name: header[name] for name in make.options}
+    shapes = make.stored_arrays(settings, **options)
+    more = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
+    learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
+    lanes = learner.linear._lanes
+    chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
+    for name, table in _tables(lanes).items():
+        for start, piece in file.pieces(name, table.dtype, (stored, *table.shape[1:])):
+            _check_values(name, piece, rounds)
+            stop = start + len(piece)
+            table[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
+    for name, array in {"totals": totals, **more}.items():
+        _check_values(name, array, rounds)
+    lanes.totals[:], lanes.rounds, lanes.weight = totals, rounds, float(weight)
+    learner.unpack(more)
+    return learner
+
+
+def slots_in_order(file: ModelFile, count: int, slots: int, end: int) -> NDArray[Any]:
+    """Return the slots of a file, which must be increasing and below ``end``.
+
+    Parameters
+    ----------
+    file : the open file
+    count : number of slots in it
+    slots : number of slots of the model, which determines the integer type
+    end : upper bound of the slots
+    """
+    chosen = file.array("slots", slot_dtype(slots), (count,))
+    if count and (int(chosen[-1]) >= end or int(chosen[0]) < 0 or not (chosen[1:] > chosen[:-1]).all()):
+        raise damaged("the slots do not rise, or reach beyond the features")
+    return chosen
+
+
+def _check_values(name: str, piece: NDArray[Any], rounds: int) -> None:
+    """Raise for values that no learner has: kernels do not check them."""
+    valid = (piece.min() >= 0 and piece.max() <= rounds) if name == "last" else all_finite(piece)
+    if not valid:
+        raise damaged(f"{name!r} holds numbers that no learner has")

@@ -81,6 +81,7 @@ CATALOGUE = {
         analysis.bound(TRACE, np.zeros(N)),
         analysis.strong_ftrl_lemma(TRACE, np.zeros(N)),
         analysis.online_to_batch(TRACE, np.zeros(N)),
+        analysis.loss_floor(TRACE, sets.l2_ball(1.0)),
     ],
     "surrogate": [algorithms.Linearized(), algorithms.QuadraticBound(), algorithms.Exact()],
     "round": [MIRROR.added(MIRROR.init(N), ONES, MIRROR.update(MIRROR.init(N), ONES))],

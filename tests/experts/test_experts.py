@@ -297,7 +297,9 @@ def test_any_exp_concave_loss_by_its_constant():
     mixed = mix(margins, y, WeightedMean(losses.Logistic(), alpha))
     measured, bound = mixed.guarantee().pair
     assert measured <= bound == pytest.approx(math.log(6) / alpha)
-    with pytest.raises(Unsupported, match=r"eta: got 1, more than the pool's 0.135335; use eta=0.135335, or AdaHedge\(\)"):
+    with pytest.raises(
+        Unsupported, match=r"eta: got 1, more than the pool's 0.135335; use eta=0.135335, or AdaHedge\(\)"
+    ):
         mix(margins, y, WeightedMean(losses.Logistic(), alpha), ExponentialWeights(1.0))
     with pytest.raises(Unsupported, match=r"more than the pool's 0; use AdaHedge\(\)"):
         mix(margins, y, WeightedMean(losses.Absolute()), FixedShare(0.1))

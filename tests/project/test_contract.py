@@ -145,5 +145,5 @@ def test_numbers_whose_squares_overflow_are_accepted():
 def test_packages_import_modules_lazily_and_list_them_in_errors():
     assert forel.losses.Logistic in {type(t) for t in CATALOGUE["margin loss"]}
     assert "argmin" in dir(forel.theory)
-    with pytest.raises(AttributeError, match="it has algorithms, analysis"):
+    with pytest.raises(AttributeError, match=r"it has .*algorithms, .*analysis"):
         forel.theory.nothing  # noqa: B018

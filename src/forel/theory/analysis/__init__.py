@@ -18,6 +18,7 @@ from forel.theory.analysis.decomposition import (
     strong_ftrl_lemma,
     surrogate_regret,
 )
+from forel.theory.analysis.dual import LossFloor, loss_floor
 from forel.theory.analysis.formulas import (
     adagrad_proximal_formula,
     dual_averaging_formula,
@@ -33,6 +34,7 @@ __all__ = [
     "Batch",
     "Bound",
     "Decomposition",
+    "LossFloor",
     "Trace",
     "adagrad_proximal_formula",
     "average_loss",
@@ -40,6 +42,7 @@ __all__ = [
     "conjugate_lemma",
     "dual_averaging_formula",
     "entropic_formula",
+    "loss_floor",
     "nonadaptive_bound",
     "online_to_batch",
     "passes",

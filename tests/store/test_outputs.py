@@ -119,6 +119,33 @@ def test_a_model_that_cannot_be_written_where_it_should_is_written_elsewhere(cli
     assert (done.exit_code, "and nowhere else either" in done.stderr, "Model:" in done.stdout) == (2, True, False)
 
 
+@pytest.mark.parametrize(
+    ("where", "written"),
+    [
+        ("forel.doors.cli.page.Page.write", True),
+        ("forel.doors.cli.outputs.Saved.check", True),
+        ("forel.training.trained.Trained.remove_checkpoint", True),
+        ("forel.training.trained.save", False),
+    ],
+)
+def test_ctrl_c_reports_whether_the_model_was_written(clicks, tmp_path, monkeypatch, where, written):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    def leave(code):
+        raise SystemExit(code)
+
+    model = tmp_path / "m"
+    model.write_bytes(b"an older model")
+    monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr(where, interrupt)
+    done = run("train", clicks, "--model", model, "--report", tmp_path / "r.html", *ONE)
+    assert done.exit_code == 130
+    assert (f"stopped; the model was written to {model}" in done.stderr) == written
+    assert ("no model was written" in done.stderr) != written
+    assert (model.read_bytes() != b"an older model") == written
+
+
 # Outputs are looked at before anything is read
 
 

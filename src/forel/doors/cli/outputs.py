@@ -4,8 +4,8 @@ import os
 import pathlib
 import secrets
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 import typer
@@ -15,7 +15,7 @@ from forel.store import save, serving_model
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
-__all__ = ["Kept", "Predictions", "Saved", "rescue_folders", "save_model", "write_all"]
+__all__ = ["Kept", "Predictions", "Saved", "interrupts_name", "rescue_folders", "save_model", "write_all"]
 
 
 class Kept(NamedTuple):
@@ -78,12 +78,33 @@ class Saved(NamedTuple):
             raise self.problem
 
 
+@contextmanager
+def interrupts_name(model: str | None, before: tuple[int, int] | None = None) -> Iterator[None]:
+    """Make Ctrl-C inside the block say where the model is, if its file is not the one from ``before``."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if stop.args or _identity(model) == before:
+            raise
+        raise KeyboardInterrupt(f"the model was written to {model}") from None
+
+
+def _identity(path: str | None) -> tuple[int, int] | None:
+    """Return what changes when a file is replaced; None if it does not exist."""
+    try:
+        status = os.stat(path or "")
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
 def save_model(trained: Trained, path: str | None, kept: Kept) -> Saved:
     """Write a model; one that cannot be written where it should is written elsewhere, and the problem says where."""
     if path is None:
         return Saved(None)
     try:
-        _save(trained, path, kept)
+        with interrupts_name(path, _identity(path)):
+            _save(trained, path, kept)
     except ValueError as error:
         return Saved(None, error)
     except OSError as error:

@@ -30,8 +30,8 @@ def sentences() -> Iterator[None]:
     except MemoryError as error:
         typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
         raise typer.Exit(2) from None
-    except KeyboardInterrupt:
-        typer.echo("forel: stopped; no model was written", err=True)
+    except KeyboardInterrupt as stop:
+        typer.echo(f"forel: stopped; {stop if stop.args else 'no model was written'}", err=True)
         sys.stdout.flush()
         # A thread may still wait for standard input, and the interpreter could not end before it does.
         os._exit(130)

@@ -226,7 +226,7 @@ def train(
             evaluate(source, start, None, form, label, on_error, line_limit, threads, as_json)
         return
     with sentences():
-        from forel.doors.cli.outputs import Kept, Predictions, save_model, write_all
+        from forel.doors.cli.outputs import Kept, Predictions, interrupts_name, save_model, write_all
         from forel.doors.cli.page import Page
         from forel.doors.cli.predict import check_files, link_named
         from forel.doors.cli.progress import Reporter, finish
@@ -278,10 +278,11 @@ def train(
                     **saving, **reading,
                 )  # fmt: skip
             aside, saved = predictions == "-", save_model(trained, model, Kept(serving, best))
-            write_all(
-                saved.check,
-                *(() if out is None else (out.close,)),
-                partial(finish, trained, saved.path, certificate, as_json, aside),
-                *(() if page is None else (partial(page.write, trained, aside=as_json or aside),)),
-            )
+            with interrupts_name(saved.path):
+                write_all(
+                    saved.check,
+                    *(() if out is None else (out.close,)),
+                    partial(finish, trained, saved.path, certificate, as_json, aside),
+                    *(() if page is None else (partial(page.write, trained, aside=as_json or aside),)),
+                )
         trained.remove_checkpoint()

@@ -111,8 +111,8 @@ def test_keys_with_values_of_both_kinds_are_read_by_each_value():
 
 
 def test_strings_in_dicts_are_what_they_were_without_a_model():
-    (block,) = read([{"age": 31}, {"age": "31"}], words=True)
-    assert block.words == ((b"", b"age"), (b"age", b"31"))
+    (block,) = read([{"age": 31}, {"age": "31"}], entry_names=True)
+    assert block.entry_names == ((b"", b"age"), (b"age", b"31"))
 
 
 def test_later_files_are_read_as_the_first(tmp_path):

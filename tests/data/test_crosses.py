@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import twins
 from forel.data import Malformed, concatenate, cross_slot, read, slot
-from forel.data.features.crosses import MOST, crosses_of
+from forel.data.features.crosses import MOST, parse_crosses
 from forel.data.pipeline import ordered_blocks
 from forel.learner.linear import Settings
 from forel.store import load
@@ -116,7 +116,7 @@ def test_threads_and_blocks_change_nothing_and_names_are_kept(tmp_path):
         reader = read(path, bits=BITS, interactions=["ab", "aab", "::"], block_bytes=size, names=names)
         found.append(concatenate(ordered_blocks(reader, threads)))
         if names:
-            named.append(([reader.names[k] for k in reader.names], reader.names.met))
+            named.append(([reader.names[k] for k in reader.names], reader.names.collisions))
     for other in found[1:]:
         assert all(np.array_equal(x, y) for x, y in zip(found[0].rows, other.rows, strict=True))
     assert named[0] == named[1]
@@ -174,7 +174,7 @@ def test_too_many_crosses_are_a_sentence_and_memory_is_bounded():
 @pytest.mark.parametrize("wrong", ["a", "abcd", "city", "city*", "*", 3, ("a",), ("a", 1), "a*b*c*d", ""])
 def test_what_no_cross_is_is_refused(wrong):
     with pytest.raises(ValueError, match="interactions: got"):
-        crosses_of([wrong])
+        parse_crosses([wrong])
 
 
 def test_crosses_are_refused_where_they_cannot_be():

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
-from forel.data.features.crosses import crosses_of
+from forel.data.features.crosses import parse_crosses
 from forel.data.features.names import Names
-from forel.data.parsers.cells import Words
+from forel.data.parsers.cells import Spans
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import csv_batches
 from forel.data.parsers.csv_rows import CsvFormat, cell_numbers
@@ -234,11 +234,11 @@ def test_numbers_are_those_that_python_reads(decimals):
     text = np.frombuffer(",".join(decimals).encode() + b"\0" * 16, np.uint8)
     sizes = np.array([len(d) for d in decimals])
     stops = (np.cumsum(sizes + 1) - 1).astype(np.int32)
-    words = Words(text, (stops - sizes).astype(np.int32), stops)
+    words = Spans(text, (stops - sizes).astype(np.int32), stops)
     wanted = np.array([float(d) for d in decimals])
     for exact in (False, True):
         found = cell_numbers(words, exact)
-        assert found.there.all()
+        assert found.present.all()
         with np.errstate(over="ignore"):
             assert np.array_equal(found.values, wanted.astype(np.float32))
         assert not exact or np.array_equal(found.wide, wanted)
@@ -267,12 +267,12 @@ def test_batches_for_columnar_files_mean_the_same(rows, told, block_bytes):
     names = Names(BITS) if "names" in told else None
     form = CsvFormat(",", Columns(known=columns.kinds), BITS, block_bytes)
     batches = csv_batches(io.BytesIO(text), form, Problems(), "")
-    step = crosses_of(told.get("interactions", ()))
+    step = parse_crosses(told.get("interactions", ()))
     other = list(table_blocks(batches, columns, BITS, 1 << 20, Problems(), names, "", step))
     same(examples(blocks), examples(other))
     if names is not None:
         assert {k: mine.names[k] for k in mine.names} == {k: names[k] for k in names}
-        assert mine.names.met == names.met
+        assert mine.names.collisions == names.collisions
 
 
 def test_any_number_of_threads_and_any_beginning_give_the_same_blocks():

@@ -411,11 +411,11 @@ def test_names_of_columns_and_keys():
         reader = read(FORMS[form](ROWS, table), label="y", importance="w", names=True)
         list(reader)
         assert {reader.names[k] for k in reader.names} == wanted
-        assert reader.names.met == 0
+        assert reader.names.collisions == 0
         few = read(FORMS[form](ROWS, table), label="y", importance="w", names=True, bits=2)
         list(few)
         assert len(few.names) == len({slot(*reversed(w.split("^")), bits=2) for w in wanted})
-        assert 0 < few.names.met <= len(few.names)
+        assert 0 < few.names.collisions <= len(few.names)
 
 
 def test_examples_that_are_left_out_leave_no_names():
@@ -507,7 +507,7 @@ def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest
     table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
     pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
     with (tmp_path / "t.parquet").open("rb") as stream:
-        kinds = [str(batch.schema.field("id").type) for batch in tables.coded_batches(stream, Columns())]
+        kinds = [str(batch.schema.field("id").type) for batch in tables.dictionary_batches(stream, Columns())]
     grown = largest == 1 << 10 and groups > 4096
     assert all(("dictionary" in kind) != grown for kind in kinds)
     for more in ({}, {"interactions": ["few*id"]}):

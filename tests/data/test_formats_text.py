@@ -225,7 +225,7 @@ def test_a_byte_order_mark_is_not_part_of_the_first_label(form):
     check(form, b"\xef\xbb\xbf" + VALID[form])
 
 
-# Numbers: around points half-way between two float32, where rounding twice goes wrong.
+# NumberColumn: around points half-way between two float32, where rounding twice goes wrong.
 
 
 def around_a_middle(bits, digits, nudge):
@@ -558,7 +558,7 @@ def test_names_are_the_first_of_their_slots_and_collisions_are_counted():
                 if first.setdefault(place, full) != full:
                     met.add(place)
         assert {k: reader.names[k] for k in reader.names} == first
-        assert reader.names.met == len(met)
+        assert reader.names.collisions == len(met)
         assert len(reader.names) == len(first)
         assert set(np.unique(blocks.indices).tolist()) == set(first)
         assert all(k in reader.names for k in first)
@@ -568,7 +568,7 @@ def test_names_survive_numbers_that_are_read_twice():
     reader = read(io.BytesIO(b"1 |a b:1e-40 c\n1 |a d\n"), "vw", names=True)
     list(reader)
     assert sorted(reader.names[k] for k in reader.names) == ["a^b", "a^c", "a^d"]
-    assert reader.names.met == 0
+    assert reader.names.collisions == 0
 
 
 def test_ids_are_names_too():
@@ -576,7 +576,7 @@ def test_ids_are_names_too():
     list(reader)
     assert reader.names[3] == "3"
     assert reader.names[7] == "7"
-    assert len(reader.names) + reader.names.met == 3
+    assert len(reader.names) + reader.names.collisions == 3
     with pytest.raises(KeyError):
         reader.names[15 if twins.mixed(1000) % 16 != 15 else 14]
 

@@ -19,7 +19,7 @@ CHANGED = ReadOptions(
 )  # fmt: skip
 # Chosen by commands, or internal to them.
 NOT_ON_COMMAND_LINE = {
-    "zero_based", "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "words", "block_bytes",
+    "zero_based", "constant", "kinds", "unlabelled", "unweighted", "strict", "tags", "entry_names", "block_bytes",
 }  # fmt: skip
 PARAMETERS = {"form": "format"}
 

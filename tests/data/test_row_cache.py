@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forel.data import Block, Malformed, Problems, concatenate, read
-from forel.data.sources.row_cache import Writer, cache_in
+from forel.data.sources.row_cache import CacheWriter, open_cache
 from forel.learner.linear import Settings
 from forel.training.row_cache import write_cache
 from forel.training.train import train
@@ -75,7 +75,7 @@ def written(path, told=None, **parts):
         "labels": np.float32([0, 1]), "importance": np.float32([1, 2]), **parts,
     }  # fmt: skip
     with path.open("wb") as file:
-        writer = Writer(file, {"options": {"bits": BITS}, "sources": None} if told is None else told)
+        writer = CacheWriter(file, {"options": {"bits": BITS}, "sources": None} if told is None else told)
         writer.add(Block(**arrays))
         writer.close(Problems())
 
@@ -146,6 +146,6 @@ def test_a_cache_closes_its_file(whole, tmp_path):
         pytest.skip("this system does not list open files")
     for _ in range(5):
         with path.open("rb") as file:
-            assert cache_in(file, "c").totals["rows"] == 30
+            assert open_cache(file, "c").totals["rows"] == 30
         whole_block(path)
     assert len(os.listdir("/proc/self/fd")) == before

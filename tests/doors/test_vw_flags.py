@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import forel
 from forel.data import Names, read, slot
 from forel.data.block import Block
-from forel.data.features.constant import with_constant
+from forel.data.features.constant import add_constant
 from forel.doors.cli.app import app
 from forel.learner.kernels import compose, kernel
 from forel.training.scoring import predict_blocks
@@ -115,8 +115,8 @@ def test_a_row_has_the_constants_slot_once():
     block = Block(np.array([0, 2, 2, 3]), np.int32([at, other, other]), np.float32([2, 3, 5]), np.float32([1, 0, 1]))
     dense = block.matrix(8).toarray()
     dense[:, at] += 1
-    assert (with_constant(block, 3).matrix(8).toarray() == dense).all()
-    assert with_constant(block, 3).indices.size == 5
+    assert (add_constant(block, 3).matrix(8).toarray() == dense).all()
+    assert add_constant(block, 3).indices.size == 5
 
 
 def test_constants_are_read_where_they_are_asked_for():

@@ -21,7 +21,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from forel.data import Block, Problems, concatenate, read
-from forel.data.sources.row_cache import Writer
+from forel.data.sources.row_cache import CacheWriter
 from forel.store import load
 from forel.store.files import canonical_json
 from forel.store.versions import VERSION
@@ -202,7 +202,7 @@ def forged_cache(rng, source, path):
     arrays = {part: getattr(block, part).copy() for part in PARTS}
     done = change_array(rng, arrays, rng.choice(PARTS))
     with path.open("wb") as file:
-        writer = Writer(file, {"options": {"bits": rng.choice((BITS, BITS, BITS, 3, 31))}, "sources": None})
+        writer = CacheWriter(file, {"options": {"bits": rng.choice((BITS, BITS, BITS, 3, 31))}, "sources": None})
         with np.errstate(all="ignore"):
             writer.add(Block(**arrays))
         writer.close(Problems())

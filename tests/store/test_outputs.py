@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from forel import validation
 from forel.data.clicks import write_clicks
-from forel.data.sources.streams import expand
+from forel.data.sources.streams import expand_paths
 from forel.doors.cli.app import app
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
@@ -297,7 +297,7 @@ def test_square_brackets_in_names_are_no_markup(tmp_path):
         assert done.exit_code == 0, (command, done.stderr)
     done = run("train", source, "--label", "[/y]", "--categories", "[/y]", "--model", model, *ONE)
     assert "Traceback" not in done.output
-    done = run("train", expand(str(source))[0], "--label", "[/]", "--model", model, *ONE)
+    done = run("train", expand_paths(str(source))[0], "--label", "[/]", "--model", model, *ONE)
     assert (done.exit_code, "[/]" in done.stderr) == (2, True)
     assert run("train", source, "--passes", "[/x]").exit_code == 2
     assert f"Model: {model}" in run("train", source, "--label", "click", "--model", model, *ONE).output

@@ -230,8 +230,8 @@ def test_names_survive_in_whatever_blocks_they_were_read(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     again = load(tmp_path / "a").names
     assert [(k, again[k]) for k in again] == [(k, names[k]) for k in names]
-    assert (len(again), again.met, again.bits) == (len(names), names.met, 12)
-    assert np.array_equal(again.prints, names.prints)
+    assert (len(again), again.collisions, again.bits) == (len(names), names.collisions, 12)
+    assert np.array_equal(again.fingerprints, names.fingerprints)
     assert again[slot("x3", "a", bits=12)] == "a^x3"
 
 
@@ -351,7 +351,7 @@ def small(tmp_path_factory):
     model = Linear(3, Settings("squared", "mirror", "root", penalty_weight="every"), dtype="float64")
     model._lanes.flat[:4] = [1.0, 2.0, 3.0, 4.0]
     names = Names(2)
-    names.meet(np.array([1, 2]), np.array([1 << 40, 2 << 40], np.uint64), lambda k: b"ab"[: k + 1])
+    names.add(np.array([1, 2]), np.array([1 << 40, 2 << 40], np.uint64), lambda k: b"ab"[: k + 1])
     save(path, model, {"bits": 2}, names)
     return path
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from forel.data import Block, Malformed, Position, Problems, ReadOptions, concatenate, read
 from forel.data.clicks import write_clicks
-from forel.data.sources.row_cache import Writer, cache_in
+from forel.data.sources.row_cache import CacheWriter, open_cache
 from forel.doors.cli.app import app
 from forel.learner.linear import Settings
 from forel.store import load
@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 def cache_at(path):
     with path.open("rb") as file:
-        return cache_in(file, str(path))
+        return open_cache(file, str(path))
 
 
 def same(mine, theirs):
@@ -68,13 +68,13 @@ def test_blocks_come_back_as_they_were(tmp_path_factory, content):
         blocks.append(Block(*arrays, None, f"f{k}", k + 1, 7 * k, Position(k, 2 * k)))
     told = {"options": {"bits": 5}, "sources": [1, 2]}
     with path.open("w+b") as file:
-        writer = Writer(file, told)
+        writer = CacheWriter(file, told)
         for block in blocks:
             writer.add(block)
         writer.close(Problems("skip", count=3, messages=["a"]))
         file.flush()
-        cache = cache_in(file, "c")
-    assert (cache.told, cache.problems.count, cache.totals["rows"]) == (told, 3, sum(map(len, blocks)))
+        cache = open_cache(file, "c")
+    assert (cache.key, cache.problems.count, cache.totals["rows"]) == (told, 3, sum(map(len, blocks)))
     found = [task()[0] for task in cache.tasks()][:-1]
     same(found, blocks)
     assert [block.after for block in found] == [block.after for block in blocks]
@@ -157,7 +157,7 @@ def test_a_stale_cache_is_made_again_and_a_foreign_file_is_left_alone(folder, tm
     assert second.rows == first.rows + 1
     with pytest.warns(RuntimeWarning, match="or read in another way; it is made again"):
         train(source, SETTINGS, bits=11, cache=path)
-    assert cache_at(path).told["options"]["bits"] == 11
+    assert cache_at(path).key["options"]["bits"] == 11
     before = source.read_bytes()
     for wrong in (lambda: train(source, cache=source), lambda: write_cache(source, source)):
         with pytest.raises(ValueError, match="expected a cache, or the name of a file that is not there"):
@@ -247,7 +247,7 @@ def test_without_room_for_a_cache_every_pass_reads_the_source(folder, tmp_path, 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     expected = train(folder / "a.vw", SETTINGS, passes=2, bits=10).model.state.tobytes()
-    monkeypatch.setattr(f"forel.training.row_cache.Writer.{when}", fail)
+    monkeypatch.setattr(f"forel.training.row_cache.CacheWriter.{when}", fail)
     path = tmp_path / "c" if kept else None
     with pytest.warns(RuntimeWarning, match=r"could not be written .No space left.*each pass reads the source"):
         again = train(folder / "a.vw", SETTINGS, passes=2, bits=10, cache=path)

@@ -334,9 +334,9 @@ def test_the_command_without_room_or_rights_says_so_and_the_older_model_stays(fo
 def test_names_of_blocks_ahead_are_kept_once(folder):
     reader = read(folder / "a.vw", bits=8, names=True, block_bytes=5000)
     blocks = list(reader)
-    expected = [a.tobytes() for a in reader.names.packed()]
+    expected = [a.tobytes() for a in reader.names.pack()]
     again = type(reader)(reader.source, reader.options, reader.problems, reader.names, blocks[3].after)
     assert len(list(again)) == len(blocks) - 4
-    assert [a.tobytes() for a in reader.names.packed()] == expected
-    assert reader.names.met > 0
-    assert np.all(np.diff(reader.names.packed()[0]) > 0)
+    assert [a.tobytes() for a in reader.names.pack()] == expected
+    assert reader.names.collisions > 0
+    assert np.all(np.diff(reader.names.pack()[0]) > 0)

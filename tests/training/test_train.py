@@ -97,8 +97,8 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert all("^" in weight["name"] for weight in shown["weights"])
     assert shown["slots that names share"] > 0
     named = load(path).names
-    assert [w["shared"] for w in shown["weights"]] == [named.shared(w["slot"]) for w in shown["weights"]]
-    assert sum(map(named.shared, named)) == named.met
+    assert [w["shared"] for w in shown["weights"]] == [named.is_shared(w["slot"]) for w in shown["weights"]]
+    assert sum(map(named.is_shared, named)) == named.collisions
     assert "no fixed model" in shown["certificate"]
     small = tmp_path / "small.forel"
     command("train", folder / "a.vw", "-f", small, "-b", 18, "--serving", "--quiet")
@@ -139,8 +139,8 @@ def test_going_on_is_as_if_never_stopped(folder, tmp_path):
     train(tmp_path / "1.vw", SETTINGS, bits=11, names=True).save(tmp_path / "n.forel")
     named = train(tmp_path / "2.vw", start=load(tmp_path / "n.forel"), block_bytes=999).names
     whole = train(folder / "a.vw", SETTINGS, bits=11, names=True).names
-    assert all(np.array_equal(a, b) for a, b in zip(named.packed(), whole.packed(), strict=True))
-    assert named.met == whole.met > 0
+    assert all(np.array_equal(a, b) for a, b in zip(named.pack(), whole.pack(), strict=True))
+    assert named.collisions == whole.collisions > 0
     with pytest.raises(ValueError, match="those that the model was begun with"):
         train(tmp_path / "2.vw", Settings(alpha=0.7), start=load(tmp_path / "m.forel"))
     with pytest.raises(ValueError, match="bits: got 20, expected 16"):

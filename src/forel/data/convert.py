@@ -12,11 +12,11 @@ from forel.data.options import ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import csv_batches
 from forel.data.parsers.csv_rows import CsvFormat
-from forel.data.parsers.tables import arrow_batches, numbered, parquet_batches
+from forel.data.parsers.tables import arrow_batches, number_rows, parquet_batches
 from forel.data.problems import Problems
 from forel.data.reader import read
-from forel.data.sources.detect import SUFFIXES, recognise
-from forel.data.sources.streams import expand, opened
+from forel.data.sources.detect import SUFFIXES, detect_format
+from forel.data.sources.streams import expand_paths, open_stream
 from forel.data.writers import WRITERS
 from forel.validation import refuse
 
@@ -67,7 +67,7 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
         return _columns(source, name, chosen, ReadOptions().updated(reading))
     if chosen not in WRITERS:
         raise refuse("to", chosen or name, f"one of {', '.join((*WRITERS, *COLUMNAR))}")
-    options = ReadOptions(tags=True) if chosen == "svmlight" else ReadOptions(tags=True, words=True, bits=31)
+    options = ReadOptions(tags=True) if chosen == "svmlight" else ReadOptions(tags=True, entry_names=True, bits=31)
     reader = read(source, options=options.updated(reading))
     rows, lost = 0, Counter[str]()
     with _replacing(name) as part, (gzip.open if name.endswith(".gz") else open)(part, "wb") as file:
@@ -88,13 +88,13 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
         raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
     columns = Columns(replace(options, categories=(), log=(), bucket=()))
     given = source if isinstance(source, list | tuple) else [source]
-    files = [file for one in given for file in expand(one)]
+    files = [file for one in given for file in expand_paths(one)]
     if len(files) != 1:
         raise refuse("source", f"{len(files)} files", f"one file with columns for {to}")
     problems = Problems(options.on_error)
     rows = 0
-    with _replacing(name) as part, ExitStack() as held, opened(files[0]) as stream:
-        form = recognise(files[0], stream.peek(1 << 12)) if options.format == "auto" else options.format
+    with _replacing(name) as part, ExitStack() as held, open_stream(files[0]) as stream:
+        form = detect_format(files[0], stream.peek(1 << 12)) if options.format == "auto" else options.format
         if form not in TABLES:
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
         writer, schema = None, None
@@ -117,7 +117,7 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
 def _batches(stream: Any, form: str, options: ReadOptions, problems: Problems, file: str) -> Iterator[Any]:
     if form in COLUMNAR:
         opener = parquet_batches if form == "parquet" else arrow_batches
-        yield from (batch for batch, _ in numbered(opener(stream), f"{form} file", problems, file))
+        yield from (batch for batch, _ in number_rows(opener(stream), f"{form} file", problems, file))
         return
     known = dict.fromkeys(options.categories, "category")
     separator = "," if form == "csv" else "\t"

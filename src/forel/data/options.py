@@ -7,11 +7,11 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
-from forel.data.features.crosses import Step, crosses_of
-from forel.data.features.kinds import checked
-from forel.data.features.named import Apart
+from forel.data.features.crosses import Transform, parse_crosses
+from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
-from forel.data.features.transforms import bucket_of
+from forel.data.features.separate import SeparateFeatures
+from forel.data.features.transforms import parse_bucket
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
 from forel.validation import refuse, whole
@@ -55,8 +55,8 @@ class ReadOptions:
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
-    interactions : crosses, as :func:`forel.data.features.crosses.crosses_of` takes them: ``"ab"`` for pairs of features
-        of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
+    interactions : crosses, as :func:`forel.data.features.crosses.parse_crosses` takes them: ``"ab"`` for pairs of
+        features of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
     zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
         does not show which convention it uses before its end
     constant : whether each example gets the feature ``Constant``, which is penalised like others and not crossed
@@ -67,8 +67,8 @@ class ReadOptions:
     strict : whether text in a numeric column is malformed; if not, it is a category of that column
     tags : whether to keep the tags of VW examples
     names : whether to record the first name hashed to each slot
-    words : whether to keep every feature separate, with its namespace and name, in blocks that are not learned from;
-        names of svmlight features are their ids
+    entry_names : whether to keep every feature separate, with its namespace and name, in blocks that are not learned
+        from; names of svmlight features are their ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
     block_bytes : approximate number of bytes per block
     line_limit : length in bytes above which a line or header is refused, because the file may not be text; None for
@@ -100,7 +100,7 @@ class ReadOptions:
     strict: bool = _option(True, bool, Use.LENIENT)
     tags: bool = _option(False, bool)
     names: bool = _option(False, bool, Use.RESUME)
-    words: bool = _option(False, bool)
+    entry_names: bool = _option(False, bool)
     on_error: Literal["raise", "skip"] = _option("raise", str, Use.RESUME)
     block_bytes: int = _option(BLOCK_BYTES, int, Use.RESUME)
     line_limit: int | None = _option(None, int)
@@ -109,15 +109,15 @@ class ReadOptions:
         for name in ("keep", "ignore", "categories", "log", "bucket", "interactions"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
-        object.__setattr__(self, "kinds", checked(self.kinds))
+        object.__setattr__(self, "kinds", validate_kinds(self.kinds))
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")
         twice = repeated((*self.categories, *self.log, *self.buckets))
         if twice is not None:
             raise refuse("categories, log, bucket", twice, "one of these for a column")
-        crossed = self.step is not None and not isinstance(self.step, Apart)
-        if self.words and (crossed or self.names or self.constant):
-            raise refuse("words", self.words, "False with interactions, names or a constant")
+        crossed = self.transform is not None and not isinstance(self.transform, SeparateFeatures)
+        if self.entry_names and (crossed or self.names or self.constant):
+            raise refuse("entry_names", self.entry_names, "False with interactions, names or a constant")
         if self.format != "auto" and self.format not in FORMATS:
             raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
         if not 1 <= whole("bits", self.bits, low=1) <= 31:
@@ -133,13 +133,13 @@ class ReadOptions:
     @cached_property
     def buckets(self) -> dict[str, int]:
         """The columns whose numbers become categories, with their buckets per doubling."""
-        return dict(bucket_of(one) for one in self.bucket)
+        return dict(parse_bucket(one) for one in self.bucket)
 
     @cached_property
-    def step(self) -> Step | None:
+    def transform(self) -> Transform | None:
         """The transformation of features before those of a slot are summed: crosses, or none."""
-        crosses = crosses_of(self.interactions)
-        return Apart() if self.words and crosses is None else crosses
+        crosses = parse_crosses(self.interactions)
+        return SeparateFeatures() if self.entry_names and crosses is None else crosses
 
     def longest_line(self, form: str) -> int:
         """Return the maximum number of bytes of a line in a format."""
@@ -226,7 +226,7 @@ class ReadKeywords(TypedDict, total=False):
     strict: bool | None
     tags: bool | None
     names: bool | Names | None
-    words: bool | None
+    entry_names: bool | None
     on_error: Literal["raise", "skip"] | None
     block_bytes: int | None
     line_limit: int | None

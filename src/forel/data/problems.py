@@ -1,13 +1,13 @@
-"""Malformed input: the sentence that says where and what, and whether to stop or to count."""
+"""Malformed input: an error that locates it, and whether to raise or to count."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-__all__ = ["Gathered", "Malformed", "Meeting", "Problems"]
+__all__ = ["Malformed", "ProblemBuffer", "ProblemSink", "Problems", "excerpt"]
 
 
 class Malformed(ValueError):
-    """Input that cannot be read; the message names file, line and column, and what was expected there."""
+    """Input that cannot be read; the message has file, line and column, and what was expected there."""
 
     def __init__(self, file: str, line: int, column: int | str | None, got: str, expected: str) -> None:
         self.file, self.line, self.column, self.got, self.expected = file, line, column, got, expected
@@ -18,73 +18,73 @@ class Malformed(ValueError):
         return Malformed, (self.file, self.line, self.column, self.got, self.expected)
 
 
-class Meeting(Protocol):
-    """What problems are told to."""
+class ProblemSink(Protocol):
+    """Anything that problems are recorded in."""
 
-    def meet(self, problem: Malformed) -> None:
-        """Take note of a problem, or raise it."""
+    def record(self, problem: Malformed) -> None:
+        """Record a problem, or raise it."""
         ...
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """Problems that were met out of order, to be met in order of their lines."""
+class ProblemBuffer:
+    """Problems found out of order, to be recorded in order of their lines."""
 
-    met: list[Malformed] = field(default_factory=list)
+    problems: list[Malformed] = field(default_factory=list)
 
-    def meet(self, problem: Malformed) -> None:
+    def record(self, problem: Malformed) -> None:
         """Keep the problem."""
-        self.met.append(problem)
+        self.problems.append(problem)
 
-    def told(self, problems: Meeting) -> None:
-        """Meet all of them, the first line's first."""
-        for problem in sorted(self.met, key=lambda problem: problem.line):
-            problems.meet(problem)
+    def flush(self, sink: ProblemSink) -> None:
+        """Record all problems in a sink, by line."""
+        for problem in sorted(self.problems, key=lambda problem: problem.line):
+            sink.record(problem)
 
 
 @dataclass
 class Problems:
-    """What to do with malformed input, and what there was of it.
+    """How malformed input is handled, and how much there was.
 
     Parameters
     ----------
-    on_error : "raise" stops at the first problem, "skip" leaves the example out and counts
-    kept : how many messages are kept
+    on_error : "raise" stops at the first problem, "skip" leaves out the example and counts it
+    max_messages : number of messages that are kept
 
     >>> problems = Problems("skip")
-    >>> problems.meet(Malformed("a.vw", 3, 7, "'x'", "a number"))
+    >>> problems.record(Malformed("a.vw", 3, 7, "'x'", "a number"))
     >>> problems.count, problems.messages
     (1, ["a.vw, line 3, column 7: got 'x', expected a number"])
     """
 
     on_error: Literal["raise", "skip"] = "raise"
-    kept: int = 5
+    max_messages: int = 5
     count: int = 0
     messages: list[str] = field(default_factory=list)
 
-    def meet(self, problem: Malformed) -> None:
+    def record(self, problem: Malformed) -> None:
         """Raise the problem, or count it."""
         if self.on_error == "raise":
             raise problem
         self.count += 1
-        if len(self.messages) < self.kept:
+        if len(self.messages) < self.max_messages:
             self.messages.append(str(problem))
 
-    def take(self, others: "Problems") -> None:
-        """Count what others met as met here, and forget it there."""
+    def absorb(self, others: "Problems") -> None:
+        """Add the problems of another object, and clear it."""
         self.count += others.count
-        self.messages += others.messages[: max(0, self.kept - len(self.messages))]
+        self.messages += others.messages[: max(0, self.max_messages - len(self.messages))]
         others.count, others.messages = 0, []
 
 
-def shown(token: bytes, most: int = 40) -> str:
-    """Return some bytes of the input as they may stand in a message.
+def excerpt(token: bytes, limit: int = 40) -> str:
+    """Return some bytes of the input as an error message quotes them.
 
-    >>> shown(b"caf\\xe9"), shown(b"")
+    >>> excerpt(b"caf\\xe9"), excerpt(b"")
     ("'caf\\\\xe9'", 'nothing')
     """
     if not token:
         return "nothing"
-    text = token[:most].decode("utf-8", "backslashreplace")
+    text = token[:limit].decode("utf-8", "backslashreplace")
     text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-    return f"'{text}'" + ("…" if len(token) > most else "")
+    return f"'{text}'" + ("…" if len(token) > limit else "")

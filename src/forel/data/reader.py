@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from forel.data.block import Block
-from forel.data.features.constant import name_constant, with_constant
+from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
-from forel.data.features.named import Apart
 from forel.data.features.names import Names
+from forel.data.features.separate import SeparateFeatures
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.dicts import dict_blocks, json_dicts
 from forel.data.parsers.lines import LineFormat, parse_lines
-from forel.data.parsers.tables import Numbered, arrow_batches, coded_batches, numbered, table_blocks
+from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.detect import recognise
+from forel.data.sources.detect import detect_format
 from forel.data.sources.files import single_sources
-from forel.data.sources.row_cache import Cache, cache_in
-from forel.data.sources.streams import BROKEN, chunks, opened, skip
-from forel.data.tasks import Task, found, ready
+from forel.data.sources.row_cache import RowCache, open_cache
+from forel.data.sources.streams import READ_ERRORS, chunks, open_stream, skip
+from forel.data.tasks import Task, completed_task, completed_tasks
 from forel.validation import refuse
 
 __all__ = ["Reader", "names_for", "read"]
@@ -54,9 +54,9 @@ class Reader:
     def tasks(self) -> Iterator[Task]:
         """Yield the work for each block, in order."""
         if self.options.constant and self.names is not None:
-            name_constant(self.names)
-        if isinstance(self.source, Cache):
-            self.kinds.found(0).update(self.source.kinds)
+            record_constant(self.names)
+        if isinstance(self.source, RowCache):
+            self.kinds.of_file(0).update(self.source.kinds)
             yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
             return
         for number, one in enumerate(single_sources(self.source)):
@@ -66,9 +66,9 @@ class Reader:
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
         """Count the problems of a task, and yield its block if there are examples in it."""
-        self.problems.take(problems)
+        self.problems.absorb(problems)
         if block is not None and len(block):
-            yield with_constant(block, self.options.bits) if self.options.constant else block
+            yield add_constant(block, self.options.bits) if self.options.constant else block
 
 
 def read(
@@ -106,14 +106,14 @@ def names_for(options: ReadOptions, given: bool | Names | None = None) -> Names 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
         file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
-        with opened(source) as stream:
+        with open_stream(source) as stream:
             yield from _stream_tasks(stream, file, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         import pyarrow as pa
 
         whole = hasattr(source, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
-        held = numbered(batches, "table", problems, "table")
+        held = number_rows(batches, "table", problems, "table")
         yield from _table_tasks(held, "table", reader, problems, start, _columns(reader, start))
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
@@ -123,12 +123,12 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position) -> 
 
 
 def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
-    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     try:
-        form = options.format if options.format != "auto" else recognise(file, stream.peek(1 << 12))
-    except BROKEN as wrong:
-        problems.meet(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
-        yield found(None, problems)
+        form = options.format if options.format != "auto" else detect_format(file, stream.peek(1 << 12))
+    except READ_ERRORS as wrong:
+        problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
+        yield completed_task(None, problems)
         return
     if form in ("csv", "tsv"):
         rows = CsvFormat(
@@ -136,19 +136,19 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
             columns,
             options.bits,
             options.block_bytes,
-            options.step,
+            options.transform,
             options.longest_line(form),
         )
         yield from parse_csv(stream, rows, problems, reader.names, file, start, kinds_found)
-    elif form == "arrow" and (cache := cache_in(stream, file)) is not None:
+    elif form == "arrow" and (cache := open_cache(stream, file)) is not None:
         _check_cache(cache, reader)
         kinds_found.update(cache.kinds)
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
-        held = numbered(coded_batches(stream, columns), "parquet file", problems, file)
+        held = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
         yield from _table_tasks(held, file, reader, problems, start, columns.projected)
     elif form == "arrow":
-        held = numbered(arrow_batches(stream), "arrow file", problems, file)
+        held = number_rows(arrow_batches(stream), "arrow file", problems, file)
         yield from _table_tasks(held, file, reader, problems, start, columns)
     elif form == "jsonl":
         limit = options.longest_line(form)
@@ -158,12 +158,14 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         usual = ReadOptions()
         if any(getattr(options, name) != getattr(usual, name) for name in COLUMNS):
             raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
-        step = None if isinstance(options.step, Apart) and form == "svmlight" else options.step
-        if step is not None and form == "svmlight":
+        transform = (
+            None if isinstance(options.transform, SeparateFeatures) and form == "svmlight" else options.transform
+        )
+        if transform is not None and form == "svmlight":
             raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", step)
-        size = options.block_bytes if step is None else min(options.block_bytes, CHUNK)
+        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform)
+        size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
         found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
         yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
@@ -174,9 +176,9 @@ def _columns(reader: Reader, start: Position) -> Columns:
     return Columns(reader.options, reader.kinds.before(start.file))
 
 
-def _check_cache(cache: Cache, reader: Reader) -> None:
+def _check_cache(cache: RowCache, reader: Reader) -> None:
     """Refuse to read a cache with options other than those it was written with; defaults stand for the latter."""
-    written, usual = cache.told.get("options", {}), ReadOptions().meaning
+    written, usual = cache.key.get("options", {}), ReadOptions().meaning
     for name, value in reader.options.meaning.items():
         if name not in ("format", "kinds") and value != written.get(name) and (name == "bits" or value != usual[name]):
             raise refuse(name, value, f"{written.get(name)!r}, as {cache.file} was made with")
@@ -188,22 +190,22 @@ def _check_cache(cache: Cache, reader: Reader) -> None:
 
 
 def _table_tasks(
-    batches: Iterable[Numbered], file: str, reader: Reader, problems: Problems, start: Position, columns: Columns
+    batches: Iterable[NumberedBatch], file: str, reader: Reader, problems: Problems, start: Position, columns: Columns
 ) -> Iterator[Task]:
     options = reader.options
     blocks = table_blocks(
-        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.step,
-        reader.kinds.found(start.file),
+        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
+        reader.kinds.of_file(start.file),
     )  # fmt: skip
-    yield from ready(blocks, problems, start)
+    yield from completed_tasks(blocks, problems, start)
 
 
 def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
-    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.found(start.file)
-    blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.step, kinds_found)
-    yield from ready(blocks, problems, start)
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
+    blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.transform, kinds_found)
+    yield from completed_tasks(blocks, problems, start)
 
 
 def _name(stream: Any) -> str:

@@ -1,4 +1,4 @@
-"""What is left to do for a block: the unit of work that a reader gives to threads."""
+"""Tasks: the unit of work that a reader gives to threads."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,28 +9,29 @@ from forel.data.block import Block
 from forel.data.position import Position
 from forel.data.problems import Problems
 
-__all__ = ["Task", "found", "ready"]
+__all__ = ["Task", "completed_task", "completed_tasks"]
 
 Task = Callable[[], tuple[Block | None, Problems]]
 
 
-def found(block: Block | None, problems: Problems) -> Task:
-    """Return a task with nothing left to do, which takes along what was met until now."""
-    mine = Problems(problems.on_error)
-    mine.take(problems)
-    return partial(_pair, block, mine)
+def completed_task(block: Block | None, problems: Problems) -> Task:
+    """Return a task that only returns a block and the problems so far, which it takes over."""
+    own = Problems(problems.on_error)
+    own.absorb(problems)
+    return partial(_pair, block, own)
 
 
-def ready(blocks: Iterable[Block], problems: Problems, start: Position) -> Iterator[Task]:
-    """Yield blocks that are made while they are asked for, each with the problems met on the way to it.
+def completed_tasks(blocks: Iterable[Block], problems: Problems, start: Position) -> Iterator[Task]:
+    """Yield a task for each block, with the problems recorded since the previous one.
 
-    Those before ``start`` are made and passed over, with their problems.
+    Blocks before ``start`` are read and dropped, with their problems.
     """
-    placed = (
-        found(replace(block, after=Position(start.file, number)), problems) for number, block in enumerate(blocks, 1)
+    tasks = (
+        completed_task(replace(block, after=Position(start.file, number)), problems)
+        for number, block in enumerate(blocks, 1)
     )
-    yield from islice(placed, start.blocks, None)
-    yield found(None, problems)
+    yield from islice(tasks, start.blocks, None)
+    yield completed_task(None, problems)
 
 
 def _pair(block: Block | None, problems: Problems) -> tuple[Block | None, Problems]:

@@ -1,4 +1,4 @@
-"""Blocks as lines of text: svmlight by slots, VW and JSON by names."""
+"""Writers of text formats: svmlight with slots, VW and JSON lines with names."""
 
 import json
 from collections import Counter
@@ -11,7 +11,7 @@ from forel.data.block import Block
 
 __all__ = ["WRITERS", "json_lines", "svmlight_lines", "vw_lines"]
 
-UNFIT = bytes.maketrans(bytes(range(33)) + b":|", b"_" * 35)  # bytes that cannot be in a name of VW
+UNFIT = bytes.maketrans(bytes(range(33)) + b":|", b"_" * 35)  # bytes that names in VW text cannot have
 
 
 def _rows(block: Block) -> Iterator[tuple[int, range]]:
@@ -21,13 +21,13 @@ def _rows(block: Block) -> Iterator[tuple[int, range]]:
 
 
 def _written(number: Any) -> str:
-    """Return the shortest decimal that is read as the same float32."""
+    """Return the shortest decimal that parses to the same float32."""
     text = str(number)
     return text.removesuffix(".0")
 
 
 def svmlight_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
-    """Yield lines of slots and values; svmlight has neither names nor importances nor tags.
+    """Yield lines of slots and values; svmlight has no names, importances or tags.
 
     >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]))
     >>> list(svmlight_lines(block, Counter()))
@@ -45,10 +45,10 @@ def svmlight_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
 
 
 def vw_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
-    """Yield lines of VW's text format; what cannot be in a name there becomes an underscore.
+    """Yield lines of VW text; bytes that its names cannot have become underscores.
 
     >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]),
-    ...               words=((b"", b"price"), (b"city", b"New York")))
+    ...               entry_names=((b"", b"price"), (b"city", b"New York")))
     >>> list(vw_lines(block, Counter()))
     ['1 | price:0.1 |city New_York']
     """
@@ -63,7 +63,7 @@ def vw_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
         if block.tags and block.tags[row]:
             words.append("'" + block.tags[row].decode("utf-8", "surrogateescape"))
         for k in entries:
-            namespace, name = _words(block, k)
+            namespace, name = _entry_name(block, k)
             clean = namespace.translate(UNFIT), name.translate(UNFIT)
             lost["names with bytes that became _"] += int(clean != (namespace, name))
             if clean[0] != last:
@@ -75,17 +75,17 @@ def vw_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
 
 
 def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
-    """Yield objects with the keys ``label`` and ``importance``, a key for each namespace, and names without one.
+    """Yield objects with the keys ``label`` and ``importance``, one for each namespace, and names without a namespace.
 
     >>> block = Block(np.array([0, 2]), np.int32([7, 3]), np.float32([0.1, 1]), np.float32([1]),
-    ...               words=((b"", b"price"), (b"city", b"New York")))
+    ...               entry_names=((b"", b"price"), (b"city", b"New York")))
     >>> list(json_lines(block, Counter()))
     ['{"label": 1, "price": 0.1, "city": "New York"}']
     """
     for row, entries in _rows(block):
         spaces: dict[str, dict[str, Any]] = {}
         for k in entries:
-            words = _words(block, k)
+            words = _entry_name(block, k)
             namespace, name = (word.decode("utf-8", "backslashreplace") for word in words)
             lost["names that are no UTF-8"] += int((namespace.encode(), name.encode()) != words)
             held = spaces.setdefault(namespace, {})
@@ -96,7 +96,7 @@ def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
         if block.importance[row] != 1:
             head["importance"] = _number(block.importance[row])
         lost["tags"] += int(bool(block.tags and block.tags[row]))
-        # A name without namespace is a key of its own, unless the key is taken.
+        # A name without a namespace is a key, unless another key has this name.
         bare = spaces.pop("", {})
         if bare.keys() & (spaces.keys() | {"label", "importance", ""}):
             spaces[""] = bare
@@ -108,7 +108,7 @@ def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
 
 
 def _object(held: dict[str, Any]) -> Any:
-    """Return the features of a namespace: words where all values are 1, and they can be words."""
+    """Return the features of a namespace: a string or a list of them if all values are 1, and otherwise an object."""
     if all(value == 1 and name for name, value in held.items()):
         return next(iter(held)) if len(held) == 1 else list(held)
     return {name: _number(value) for name, value in held.items()}
@@ -119,9 +119,9 @@ def _number(value: Any) -> float | int:
     return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-def _words(block: Block, k: int) -> tuple[bytes, bytes]:
-    # Where names are ids, these are all there is.
-    return (b"", str(int(block.indices[k])).encode()) if block.words is None else block.words[k]
+def _entry_name(block: Block, k: int) -> tuple[bytes, bytes]:
+    # Features of svmlight have no names but their ids.
+    return (b"", str(int(block.indices[k])).encode()) if block.entry_names is None else block.entry_names[k]
 
 
 WRITERS: dict[str, Callable[[Block, Counter[str]], Iterator[str]]] = {

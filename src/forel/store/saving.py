@@ -137,7 +137,7 @@ def load(path: Path, loss: Any = None) -> Stored:
 
 def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
     """Return names as arrays: of all slots, or of some only."""
-    slots, prints, lengths, text = names.packed()
+    slots, prints, lengths, text = names.pack()
     if only is not None:
         mask = np.isin(slots, only)
         text, slots, prints, lengths = text[np.repeat(mask, lengths)], slots[mask], prints[mask], lengths[mask]
@@ -152,4 +152,4 @@ def _unpack_names(file: ModelFile, bits: Any) -> Names:
     text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))
     if count and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
         raise damaged("the slots of names do not rise, or reach beyond the bits")
-    return Names.unpacked(bits, slots, prints, lengths, text)
+    return Names.unpack(bits, slots, prints, lengths, text)

@@ -77,7 +77,7 @@ def write_checkpoint(
         "place": list(state.place),
         "first": list(state.first_pass),
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
-        "kinds": state.kinds.packed(),
+        "kinds": state.kinds.pack(),
         "told": dict(fingerprint),
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
@@ -130,7 +130,7 @@ def _state(
         place=Position(*content["place"]),
         first_pass=(content["first"][0], content["first"][1]),
         finished=finished,
-        kinds=Kinds.unpacked(content["kinds"]),
+        kinds=Kinds.unpack(content["kinds"]),
         **{name: content[key] for name, key in FIELDS.items()},
     )
 

@@ -92,7 +92,7 @@ class LabelEncoder:
             if block.lines is None:
                 got += f" in example {row + 1} from there on"
             line = block.line if block.lines is None else int(block.lines[row])
-            self.problems.meet(Malformed(block.file, line, None, got, expected + hint))
+            self.problems.record(Malformed(block.file, line, None, got, expected + hint))
         return valid
 
     def _expected(self) -> str:

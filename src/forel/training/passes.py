@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
-from forel.data.features.constant import name_constant, with_constant
+from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.pipeline import ordered_blocks
 from forel.data.position import BEGINNING
 from forel.data.sources.files import fingerprints, single_sources
-from forel.data.sources.row_cache import Cache
+from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path
 from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
 from forel.validation import refuse
@@ -52,7 +52,7 @@ class Passes:
     cache: Path | None = None
     threads: int | None = None
     _reader: Reader = field(init=False, repr=False)
-    _cache: Cache | None = field(default=None, init=False, repr=False)
+    _cache: RowCache | None = field(default=None, init=False, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -90,8 +90,8 @@ class Passes:
             yield from blocks
         else:
             if names is not None:
-                name_constant(names)
-            yield from (with_constant(block, reader.options.bits) for block in blocks)
+                record_constant(names)
+            yield from (add_constant(block, reader.options.bits) for block in blocks)
 
     def _blocks(self, pass_number: int, reader: Reader) -> Iterator[Block]:
         if self._cache is not None and reader.names is None:
@@ -112,11 +112,11 @@ class Passes:
         for block in ordered_blocks(replace(reader, problems=found), self.threads):
             if draft is not None:
                 draft = self._try(partial(draft.add, block, found))
-            reader.problems.take(found)
+            reader.problems.absorb(found)
             yield block
         if draft is not None:
             self._cache = self._try(partial(draft.finish, found, reader.kinds.known))
-        reader.problems.take(found)
+        reader.problems.absorb(found)
 
     def _try(self, write: Callable[[], T]) -> T | None:
         """Continue without a cache if it cannot be written, unless a later pass depends on it."""

@@ -12,7 +12,7 @@ from typing import Any
 from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, single_sources
-from forel.data.sources.row_cache import HEAD, Cache, Writer, begins_cache, cache_in
+from forel.data.sources.row_cache import HEAD, CacheWriter, RowCache, has_cache_header, open_cache
 from forel.store.atomic import Path, temporary_path
 from forel.store.locks import try_lock
 from forel.validation import refuse
@@ -24,7 +24,7 @@ class CacheWriteError(OSError):
     """A cache could not be written: the errno, and a message."""
 
 
-def write_cache(source: Any, path: Path, threads: int | None = None, **reading: Any) -> Cache:
+def write_cache(source: Any, path: Path, threads: int | None = None, **reading: Any) -> RowCache:
     """Write the parsed blocks of a source to a cache, and return it.
 
     Parameters
@@ -75,24 +75,24 @@ class CacheDraft:
                 try_lock(self._file.fileno())
                 stack.callback(_unlink, self._name)
             stack.enter_context(self._file)
-            self._writer = Writer(self._file, _fingerprint(reader))
+            self._writer = CacheWriter(self._file, _fingerprint(reader))
 
     def add(self, block: Block, problems: Problems) -> "CacheDraft":
         """Write a block, and copy the problems found since the block before."""
-        self._problems.take(replace(problems, messages=list(problems.messages)))
+        self._problems.absorb(replace(problems, messages=list(problems.messages)))
         with self._write_errors():
             self._writer.add(block)
         return self
 
-    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> Cache:
+    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> RowCache:
         """Complete the file, rename it, and open it for reading."""
-        self._problems.take(replace(problems, messages=list(problems.messages)))
+        self._problems.absorb(replace(problems, messages=list(problems.messages)))
         with self._write_errors():
             self._writer.close(self._problems, kinds)
             if self._path is not None:
                 os.fsync(self._file.fileno())
                 os.replace(self._name, self._path)
-            cache = cache_in(self._file, self._path or "cache")
+            cache = open_cache(self._file, self._path or "cache")
         if cache is None:
             raise CacheWriteError(errno.EIO, "cache: could not be read again")
         return cache
@@ -116,7 +116,7 @@ class CacheDraft:
             raise CacheWriteError(error.errno, message) from error
 
 
-def find_cache(path: str, reader: Reader) -> Cache | None:
+def find_cache(path: str, reader: Reader) -> RowCache | None:
     """Return the cache of an earlier run if it has the same options and the files are unchanged; None otherwise."""
     if not os.path.exists(path):
         return None
@@ -124,12 +124,12 @@ def find_cache(path: str, reader: Reader) -> Cache | None:
         raise refuse("cache", path, "a cache, or the name of a file that is not there")
     try:
         with open(path, "rb") as file:
-            cache = cache_in(file, path)
+            cache = open_cache(file, path)
     except Malformed as error:
         warnings.warn(str(error), RuntimeWarning, stacklevel=2)
         return None
     expected = _fingerprint(reader)
-    if cache is not None and cache.told == expected and expected["sources"] is not None:
+    if cache is not None and cache.key == expected and expected["sources"] is not None:
         if not cache.problems.count or reader.problems.on_error == "skip":
             return cache
         return None  # reading the source raises the first problem, with its line
@@ -147,10 +147,10 @@ def cached_options(source: Any) -> ReadOptions | None:
     if not paths or not all(is_cache(path) for path in paths):
         return None
     with open(paths[0], "rb") as file:
-        cache = cache_in(file, os.fspath(paths[0]))
+        cache = open_cache(file, os.fspath(paths[0]))
     if cache is None:
         return None
-    return ReadOptions.from_json({**cache.told["options"], "format": None, "kinds": cache.kinds}, owner=cache.file)
+    return ReadOptions.from_json({**cache.key["options"], "format": None, "kinds": cache.kinds}, owner=cache.file)
 
 
 def is_cache(path: Any) -> bool:
@@ -158,7 +158,7 @@ def is_cache(path: Any) -> bool:
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
-        return begins_cache(file.read(HEAD))
+        return has_cache_header(file.read(HEAD))
 
 
 def is_one_shot(source: Any) -> bool:

@@ -100,7 +100,7 @@ def predict_blocks(
     for block in ordered_blocks(reader, threads):
         yield block, stored.model.margins(Merged(*block.rows))[:, 0]
     if problems is not None:
-        problems.take(reader.problems)
+        problems.absorb(reader.problems)
 
 
 def stored_model(model: Any) -> Stored:

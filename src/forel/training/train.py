@@ -12,7 +12,7 @@ import numpy as np
 
 from forel.data import Block, Names, Problems, ReadOptions
 from forel.data.features.kinds import Kinds
-from forel.data.features.rows import without
+from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.reader import names_for
 from forel.learner.certificate import Snapshot
@@ -170,7 +170,7 @@ def _learn_block(
     place = block.after
     labels, valid = encoder.encode(block)
     if valid is not None:
-        block, labels = without(block, np.flatnonzero(~valid)), labels[valid]
+        block, labels = drop_rows(block, np.flatnonzero(~valid)), labels[valid]
     held_out = holdout.rows(state.rows, len(block))
     # Rows that were learned before do not tell which setting is best.
     learn = model.relearn if state.pass_number > 1 else model.progress

@@ -1,7 +1,7 @@
-"""Compiled scanners: from bytes to arrays, by numba, without the interpreter's lock.
+"""Compiled scanners: from bytes to arrays, by numba, without the global interpreter lock.
 
-``cache`` compiles, ``words`` loads eight bytes at once, ``numbers`` reads a number, ``hashing`` hashes a name,
-``merge`` sums what is twice in a row, ``layout`` is what parsers share, ``recorded`` keeps names, ``vw`` and
-``svmlight`` read lines, ``csv_rows`` reads rows of CSV. Nothing here checks its arguments: the text ends with a line
-end and some room, and the arrays are long enough, because ``forel.data.parsers.lines`` and ``csv_rows`` made them so.
+``cache`` compiles; ``words`` loads eight bytes at once; ``numbers`` parses numbers; ``hashing`` hashes names; ``merge``
+sums equal slots of a row; ``layout`` has constants; ``name_records`` records names; ``vw``, ``plain_namespaces`` and
+``svmlight`` parse lines; ``csv_rows`` parses rows of CSV; ``crosses`` multiplies features. Nothing here checks its
+arguments: ``forel.data.parsers`` ends the text with a line end and padding, and allocates arrays that are long enough.
 """

@@ -1,10 +1,10 @@
-"""Products of the features of a row, combination by combination."""
+"""Crosses: products of the features of a row, for all combinations."""
 
 import numpy as np
 
 from forel.data.compiled.cache import fast
 from forel.data.compiled.hashing import START, absorb, finish
-from forel.data.compiled.layout import FINGERPRINT, MET, TOUCHED, UPPER
+from forel.data.compiled.layout import COLLIDED, FINGERPRINT, UPPER, USED
 from forel.data.compiled.merge import merge_row
 
 __all__ = ["classify", "count", "cross"]
@@ -14,7 +14,7 @@ ONE, TWO_WORDS, THREE_WORDS = np.uint64(1), np.uint64(16), np.uint64(24)
 
 @fast
 def classify(text, records, words, ends, whole, kinds):
-    """Write which kind the namespace of each record is of: the first whose word is its name, or begins it."""
+    """Write the kind of the namespace of each record: the first whose word is its name, or a prefix of it."""
     for k in range(records.shape[0]):
         begin, size = records[k, 2], records[k, 3] - records[k, 2]
         if k > 0 and begin == records[k - 1, 2]:
@@ -36,7 +36,7 @@ def classify(text, records, words, ends, whole, kinds):
 
 @fast
 def count(indptr, kinds, terms, number, sizes):
-    """Write how many features each row has with all crosses, as a float that has room for any number of them."""
+    """Write the number of features of each row with all crosses, as a float that cannot overflow."""
     held = np.zeros(number + 1)
     for r in range(indptr.size - 1):
         held[:] = 0
@@ -57,16 +57,30 @@ def count(indptr, kinds, terms, number, sizes):
 
 @fast
 def cross(
-    indptr, hashes, values, kinds, terms, number, bits, bad, longest, to, indices, products, infinite, prints, fresh
+    indptr,
+    hashes,
+    values,
+    kinds,
+    terms,
+    number,
+    bits,
+    bad,
+    longest,
+    to,
+    indices,
+    products,
+    infinite,
+    fingerprints,
+    fresh,
 ):
-    """Write the entries of each row and their crosses, equal slots summed; return how many slots were new.
+    """Write the entries of each row and their crosses, with equal slots summed; return the number of new slots.
 
-    Rows that are ``bad`` become empty, and so do those that turn out ``infinite``. Of a new slot, ``fresh`` gets the
-    entries that it is made of, filled up with −1.
+    Rows that are ``bad`` become empty, and so do those with ``infinite`` values. ``fresh`` receives each new slot with
+    the entries that are crossed, padded with −1.
     """
     mask = (ONE << np.uint64(bits)) - ONE
-    naming = prints.size > 0
-    hashed, parts = np.empty(longest, np.uint64), np.empty((longest if naming else 0, 3), np.int64)
+    recording = fingerprints.size > 0
+    hashed, parts = np.empty(longest, np.uint64), np.empty((longest if recording else 0, 3), np.int64)
     order, starts = np.empty(longest, np.int64), np.empty(number + 2, np.int64)
     table = np.full(1024, -1, np.int32)
     end, new = np.int64(0), 0
@@ -78,7 +92,7 @@ def cross(
         for j in range(n):
             k = indptr[r] + j
             hashed[j], products[end + j] = hashes[k], values[k]
-            if naming:
+            if recording:
                 parts[j, 0], parts[j, 1], parts[j, 2] = k, -1, -1
         for t in range(terms.shape[0]):
             a, b, c = terms[t, 0], terms[t, 1], terms[t, 2]
@@ -88,7 +102,7 @@ def cross(
                     if c < 0:
                         hashed[n] = finish(absorb(absorb(START, hashes[i]), hashes[j]), TWO_WORDS)
                         products[end + n] = values[i] * values[j]
-                        if naming:
+                        if recording:
                             parts[n, 0], parts[n, 1], parts[n, 2] = order[x], order[y], -1
                         n += 1
                         continue
@@ -98,7 +112,7 @@ def cross(
                         state = absorb(absorb(absorb(START, hashes[e]), hashes[f]), hashes[g])
                         hashed[n] = finish(state, THREE_WORDS)
                         products[end + n] = values[e] * values[f] * values[g]
-                        if naming:
+                        if recording:
                             parts[n, 0], parts[n, 1], parts[n, 2] = order[x], order[y], order[z]
                         n += 1
         good = True
@@ -107,12 +121,12 @@ def cross(
             good = good and np.isfinite(products[end + j])
         last, table, finite = merge_row(indices, products, end, end + n, end, table)
         if not (good and finite):
-            # What the table holds of this row must look like that of a row before.
+            # Positions of this row in the table are not below ``to``, so they have to be cleared.
             table[:] = -1
             infinite[r] = True
             continue
-        if naming:
-            new = _settle(prints, hashed, parts, n, mask, fresh, new)
+        if recording:
+            new = _claim_slots(fingerprints, hashed, parts, n, mask, fresh, new)
         end = last
         to[r + 1] = end
     return new
@@ -120,7 +134,7 @@ def cross(
 
 @fast
 def _sort(first, last, kinds, number, order, starts):
-    """Put the entries of a row in order of their kinds, and write where each kind begins; return how many there are."""
+    """Sort the entries of a row by kind, and write the start of each kind; return the number of entries."""
     starts[:] = 0
     for k in range(first, last):
         starts[kinds[k] + 1] += 1
@@ -142,18 +156,18 @@ def _rising(hashes, i, j):
 
 
 @fast
-def _settle(prints, hashed, parts, n, mask, fresh, new):
-    """Record those of a row's n features whose slot is touched first, and mark slots where another name was."""
+def _claim_slots(fingerprints, hashed, parts, n, mask, fresh, new):
+    """Record the features of a row whose slots are unused, and mark slots with another name."""
     for k in range(n):
         slot = hashed[k] & mask
-        mine = np.uint32(hashed[k] >> UPPER) & FINGERPRINT | TOUCHED
-        held = prints[slot]
+        code = np.uint32(hashed[k] >> UPPER) & FINGERPRINT | USED
+        held = fingerprints[slot]
         if held == 0:
-            prints[slot] = mine
+            fingerprints[slot] = code
             fresh[new, 0] = slot
             for s in range(3):
                 fresh[new, s + 1] = parts[k, s]
             new += 1
-        elif (held ^ mine) & FINGERPRINT != 0:
-            prints[slot] = held | MET
+        elif (held ^ code) & FINGERPRINT != 0:
+            fingerprints[slot] = held | COLLIDED
     return new

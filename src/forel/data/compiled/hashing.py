@@ -1,8 +1,8 @@
-"""A name's slot: a word of eight bytes at a time, multiplied and folded, then the finalizer of MurmurHash3.
+"""Hashing of names: a word of eight bytes at a time is multiplied and folded; then the finalizer of MurmurHash3.
 
-With K odd, every step h ← fold((h ⊕ word)·K), fold(h) = h ⊕ (h ≫ 32), can be undone, so that names of one length
-up to eight bytes never meet before the last bits are taken. The length joins at the end, because the last word is
-filled up with zeros. A namespace's hash is where the hashes of its features start.
+With K odd, every transform h ← fold((h ⊕ word)·K), fold(h) = h ⊕ (h ≫ 32), is invertible, so that names of
+equal length up to eight bytes never collide in 64 bits. The length is mixed in at the end, because the last word is
+padded with zeros. The hash of a namespace is the initial state of the hashes of its features.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ ONE, FOLD, TILE = np.uint64(1), np.uint64(32), np.uint64(64)
 
 @fast
 def absorb(state, word):
-    """Return the state after one word more."""
+    """Return the state after one more word."""
     state = (state ^ word) * FACTOR
     return state ^ (state >> FOLD)
 
@@ -43,16 +43,16 @@ def mix(state):
 
 @fast
 def finish(state, length):
-    """Return the hash of a name of so many bytes from the state after its last word."""
+    """Return the hash of a name from its length and the state after its last word."""
     return mix(state ^ length)
 
 
 def plain_of(function):
-    """Return what numba compiled, or would compile."""
+    """Return the Python function that numba compiled, or would compile."""
     return getattr(function, "py_func", function)
 
 
-# The hash of each name of one byte, worked out ahead: what most namespaces are called.
+# The hashes of all names of one byte, which most namespaces have.
 LETTERS = plain_of(mix)(plain_of(absorb)(START, np.arange(256, dtype=np.uint64)) ^ ONE)
 
 

@@ -1,4 +1,4 @@
-"""One entry for each feature of a row: what hashes to the same slot, or is there twice, is summed."""
+"""One entry per slot of a row: values of equal slots are summed."""
 
 import numpy as np
 
@@ -6,34 +6,33 @@ from forel.data.compiled.cache import fast
 
 __all__ = ["STAMPS", "distinct", "merge_row", "merge_rows", "pack_rows"]
 
-STAMPS, FEW = 8192, 64  # places for stamps, which the first cache has room for, and how many entries rarely meet there
+STAMPS, FEW = 8192, 64  # elements of the stamp table, which fits in L1, and entries that rarely collide in it
 
 
 @fast
 def distinct(indices, start, stop, stamps, row):
-    """Tell whether the slots of a row are known to differ, at a glance: no two have the same place among the stamps.
+    """Return True if the slots of a row certainly differ, by a hash table of row numbers with ``STAMPS`` elements.
 
-    There are ``STAMPS`` of them, in which each row leaves its number. One of 65,536 rows before looks like this row's,
-    which costs a longer look and nothing else.
+    Row numbers repeat after 65,536 rows, so a false positive is possible; it only costs the full check.
     """
     if stop - start > FEW:
         return False
-    stamp, met = np.uint16(row + 1), False
+    stamp, collision = np.uint16(row + 1), False
     for j in range(np.uint64(start), np.uint64(stop)):
         place = np.uint64(indices[j]) & np.uint64(STAMPS - 1)
-        met |= stamps[place] == stamp
+        collision |= stamps[place] == stamp
         stamps[place] = stamp
-    return not met
+    return not collision
 
 
 @fast
 def merge_row(indices, values, start, stop, to, table):
     """Move entries start to stop down to ``to`` and sum equal ones; return their end, the table, and whether finite.
 
-    The table holds positions of entries. One below ``to`` is from a row before, and as good as empty, so that the table
+    The table holds positions of entries. Those below ``to`` are from earlier rows and count as empty, so that the table
     is never cleared.
     """
-    # Room enough that entries rarely meet, since each meeting is a branch guessed wrong; and still in the first cache.
+    # Large enough that collisions, which are mispredicted branches, are rare; small enough for L1.
     size = 1024
     while size < 4 * (stop - start):
         size *= 2
@@ -63,7 +62,7 @@ def merge_row(indices, values, start, stop, to, table):
 
 @fast
 def merge_rows(indptr, indices, values):
-    """Do so for all rows in place; return the first row whose sum is infinite, or −1."""
+    """Merge all rows in place; return the first row with an infinite sum, or −1."""
     table = np.full(1024, -1, np.int32)
     bad = np.int64(-1)
     to = np.int64(0)
@@ -80,7 +79,7 @@ def merge_rows(indptr, indices, values):
 
 @fast
 def pack_rows(slots, values, there, good, indptr, indices, packed):
-    """Write the cells that are there, of rows that are good, as sparse rows without equal slots; return as above."""
+    """Write the present cells of good rows as sparse rows with merged slots; return as :func:`merge_rows`."""
     table, stamps = np.full(1024, -1, np.int32), np.zeros(STAMPS, np.uint16)
     bad = np.int64(-1)
     to, row = np.int64(0), np.int64(0)

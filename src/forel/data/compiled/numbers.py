@@ -2,9 +2,9 @@
 
 A number is w·10ᵉ, with w its first digits, 12 to 19 where it has them. In float64, w, 10ᵉ and their product are each
 off by a factor of at most 1 ± 2⁻⁵³, which is less than 4 units in the product's last place; later digits, where there
-are any, add less than a factor of 1 + 1/w, which is less than 2⁵⁴/w units. Rounding the product to float32 is right
-unless a point half-way between two float32 lies within these units: float64 has 29 bits more, and there it shows. Then,
-and below the normal range, the number is called hard, and the caller finishes it in exact arithmetic.
+are any, add less than a factor of 1 + 1/w, which is less than 2⁵⁴/w units. Rounding the product to float32 is correct
+unless a midpoint between two float32 lies within these units, which the 29 additional bits of float64 show. In that
+case, and below the normal range, the number is hard, and the caller resolves it in exact arithmetic.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from numba import types
 from forel.data.compiled.cache import fast, intrinsic
 from forel.data.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "finished", "number"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "number", "resolve_hard"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
-FULL = np.uint64(10**11)  # below it there is room for eight digits more
+FULL = np.uint64(10**11)  # below it, eight more digits fit
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
 POWERS = np.array([float(f"1e{k}") for k in range(-REACH, REACH + 1)])
 EXACT, AHEAD = np.uint64(1 << 53), np.uint64(1 << 54)
@@ -81,7 +81,7 @@ def number(i):
         i += ONE
     start = i
     w, taken, cut = np.uint64(byte(i)) - ZERO, ONE, False
-    # One digit, alone or before a point: where the next word begins is then guessed, not waited for.
+    # One digit, alone or before a point: the branch predictor supplies the start of the next word.
     if w < TEN and byte(i + ONE) <= SPACE:
         single = np.float32(w)
         return -single if negative else single, i + ONE, NUMBER
@@ -153,10 +153,10 @@ def exactly(i, stop):
 
 
 @fast
-def finished(start, end, hard, known, count):
-    """Return a hard number, if it is known; otherwise note where it is, as long as there is room, and return 0."""
-    if count < known.size:
-        return known[count]
+def resolve_hard(start, end, hard, resolved, count):
+    """Return a hard number if it is resolved; otherwise record where it is, if there is room, and return 0."""
+    if count < resolved.size:
+        return resolved[count]
     if count < hard.shape[0]:
         hard[count, 0] = start
         hard[count, 1] = end

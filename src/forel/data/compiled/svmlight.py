@@ -1,4 +1,4 @@
-"""Lines of svmlight's and libsvm's format: ``label [qid:number] id:value ... [# comment]``."""
+"""The format of svmlight and libsvm: ``label [qid:number] id:value ... [# comment]``."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from forel.data.compiled import layout
 from forel.data.compiled.cache import fast
 from forel.data.compiled.hashing import mix
 from forel.data.compiled.merge import merge_row
-from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, finished, number
-from forel.data.compiled.recorded import settle
+from forel.data.compiled.name_records import claim_slots
+from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, number, resolve_hard
 from forel.data.compiled.vw import blank
 from forel.data.compiled.words import EIGHT, address, byte, digits, load, power_of_ten
 from forel.data.compiled.words import value as value_of
@@ -21,7 +21,7 @@ QID, FOUR_BYTES = np.uint64(int.from_bytes(b"qid:", "little")), np.uint64(0xFFFF
 
 @fast
 def whole(i):
-    """Read a whole number from address i; return it and the address after it, i if it has no digits or too many."""
+    """Read an integer from address i; return it and the address after it, i if it has no digits or too many."""
     start, found, n = i, np.uint64(0), EIGHT
     while n == EIGHT and found < FULL:
         word = load(i)
@@ -44,20 +44,20 @@ def parse(
     values,
     labels,
     importance,
-    places,
+    row_lines,
     tags,
     hard,
-    known,
-    prints,
+    resolved,
+    fingerprints,
     records,
 ):
-    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.
+    """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.
 
-    Of every id, ``shift`` is taken away. An id that does not fit into ``bits`` bits is mixed down to them.
+    ``shift`` is subtracted from every id. Ids of more than ``bits`` bits are hashed to them.
     """
     mask = (ONE << np.uint64(bits)) - ONE
     less = np.uint64(shift)
-    naming = prints.size > 0
+    recording = fingerprints.size > 0
     base = address(text)
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
@@ -77,7 +77,7 @@ def parse(
         entry, candidate = np.uint64(entries), np.uint64(names)
         label, end, kind = number(i)
         if kind == HARD:
-            label = finished(i - base, end - base, hard, known, hards)
+            label = resolve_hard(i - base, end - base, hard, resolved, hards)
             hards += 1
         if kind == WRONG:
             status = layout.NO_NUMBER
@@ -127,7 +127,7 @@ def parse(
             i += ONE
             value, end, kind = number(i)
             if kind == HARD:
-                value = finished(i - base, end - base, hard, known, hards)
+                value = resolve_hard(i - base, end - base, hard, resolved, hards)
                 hards += 1
             if kind == WRONG:
                 status = layout.NO_NUMBER
@@ -144,7 +144,7 @@ def parse(
             indices[entry] = np.int32(slot)
             values[entry] = value
             entry += ONE
-            if naming:
+            if recording:
                 records[candidate, 0], records[candidate, 1] = slot, np.int64(mix(index))
                 records[candidate, 2], records[candidate, 3] = start - base, start - base
                 records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
@@ -156,12 +156,12 @@ def parse(
                 status = layout.SUM
         if status != layout.DONE:
             break
-        if naming:
-            names = settle(prints, records, names, np.int64(candidate) - names)
+        if recording:
+            names = claim_slots(fingerprints, records, names, np.int64(candidate) - names)
         entries = end_entries
         labels[rows] = label
         importance[rows] = np.float32(1)
-        places[rows] = lines
+        row_lines[rows] = lines
         rows += 1
         indptr[rows] = entries
         i += ONE

@@ -1,14 +1,14 @@
-"""Lines of Vowpal Wabbit's text format: ``Label [Importance] [Tag]|namespace:scale feature:value ...``."""
+"""The text format of Vowpal Wabbit: ``Label [Importance] [Tag]|namespace:scale feature:value ...``."""
 
 import numpy as np
 
 from forel.data.compiled import layout
 from forel.data.compiled.cache import fast
-from forel.data.compiled.frames import framed
 from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
-from forel.data.compiled.numbers import HARD, LARGEST, WRONG, finished, number
-from forel.data.compiled.recorded import settle
+from forel.data.compiled.name_records import claim_slots
+from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, resolve_hard
+from forel.data.compiled.plain_namespaces import plain_namespaces
 from forel.data.compiled.words import EIGHT, address, byte, load, name_end
 
 __all__ = ["parse"]
@@ -20,13 +20,13 @@ PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
 
 @fast
 def blank(c):
-    """Tell whether a byte separates words of a line."""
+    """Tell whether a byte is whitespace within a line."""
     return c <= SPACE and c != END
 
 
 @fast
-def named(i, state):
-    """Read a name from address i; return the address after it and its hash after ``state``."""
+def read_name(i, state):
+    """Read a name from address i; return the address after it, and its hash that starts from ``state``."""
     start = i
     word = load(i)
     n = name_end(word)
@@ -53,21 +53,21 @@ def parse(
     values,
     labels,
     importance,
-    places,
+    row_lines,
     tags,
     hard,
-    known,
-    prints,
+    resolved,
+    fingerprints,
     records,
 ):
-    """Read examples from counts[AT] to the end of the text, or to the first error; return how it ended.
+    """Parse examples from counts[AT] to the end of the text, or to the first error; return the status.
 
-    With records but no prints, every feature is recorded and none are summed: crosses come first.
+    With records but no fingerprints, every feature is recorded and none are summed, because crosses come first.
     """
     mask = (ONE << np.uint64(bits)) - ONE
-    naming, tagging = prints.size > 0, tags.size > 0
+    recording, tagging = fingerprints.size > 0, tags.size > 0
     keeping = records.shape[0] > 0
-    apart = keeping and not naming
+    separate = keeping and not recording
     base = address(text)
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     rows, entries, lines = counts[layout.ROWS], counts[layout.ENTRIES], counts[layout.LINES]
@@ -102,7 +102,7 @@ def parse(
                 break
             found, end, kind = number(word)
             if kind == HARD:
-                found = finished(word - base, end - base, hard, known, hards)
+                found = resolve_hard(word - base, end - base, hard, resolved, hards)
                 hards += 1
             if words == 2:
                 status = layout.THIRD
@@ -125,23 +125,23 @@ def parse(
         # From bar to bar: a namespace, and its features.
         while status == layout.DONE and byte(i) == BAR:
             if not keeping:
-                i, entry = framed(i, mask, indices, values, entry)
+                i, entry = plain_namespaces(i, mask, indices, values, entry)
             c = byte(i + ONE)
             i += ONE
             begin, state, scale = i, START, one
             if c > SPACE and c != COLON and c != BAR:
                 if byte(i + ONE) <= SPACE:
-                    # A namespace of one letter: where its features begin is then guessed, not waited for.
+                    # A namespace of one letter: the branch predictor supplies the start of its features.
                     i += ONE
                     state = LETTERS[c]
                 else:
-                    i, state = named(i, START)
+                    i, state = read_name(i, START)
             middle = i
             if byte(i) == COLON:
                 i += ONE
                 scale, end, kind = number(i)
                 if kind == HARD:
-                    scale = finished(i - base, end - base, hard, known, hards)
+                    scale = resolve_hard(i - base, end - base, hard, resolved, hards)
                     hards += 1
                 if middle == begin:
                     i = begin
@@ -162,13 +162,13 @@ def parse(
                 if byte(i) == BAR or byte(i) == END:
                     break
                 start = i
-                i, hashed = named(i, state)
+                i, hashed = read_name(i, state)
                 name_stop, value = i, scale
                 if byte(i) == COLON:
                     i += ONE
                     found, end, kind = number(i)
                     if kind == HARD:
-                        found = finished(i - base, end - base, hard, known, hards)
+                        found = resolve_hard(i - base, end - base, hard, resolved, hards)
                         hards += 1
                     value *= found
                     if start == name_stop:
@@ -194,26 +194,26 @@ def parse(
                     records[candidate, 4], records[candidate, 5] = start - base, name_stop - base
                     candidate += ONE
                 if load(i) & PAIR == NEXT:
-                    # Where namespaces have one feature each, this is all there is between two.
+                    # Namespaces with one feature each are separated by these two bytes.
                     i += ONE
                     break
         end_entries = np.int64(entry)
-        if status == layout.DONE and not apart and not distinct(indices, entries, end_entries, stamps, rows):
+        if status == layout.DONE and not separate and not distinct(indices, entries, end_entries, stamps, rows):
             end_entries, table, finite = merge_row(indices, values, entries, end_entries, entries, table)
             if not finite:
                 status = layout.SUM
         if status != layout.DONE:
             break
-        if naming:
-            names = settle(prints, records, names, np.int64(candidate) - names)
-        elif apart:
+        if recording:
+            names = claim_slots(fingerprints, records, names, np.int64(candidate) - names)
+        elif separate:
             names = np.int64(candidate)
         entries = end_entries
         labels[rows] = label
         importance[rows] = weight
         if tagging:
             tags[rows, 0], tags[rows, 1] = tag - base, tag_end - base
-        places[rows] = lines
+        row_lines[rows] = lines
         rows += 1
         indptr[rows] = entries
         i += ONE

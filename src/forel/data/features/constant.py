@@ -1,4 +1,4 @@
-"""A constant as a feature like any other: named, hashed and penalised as others are."""
+"""The feature ``Constant``: named, hashed and penalised like any other."""
 
 from dataclasses import replace
 
@@ -8,36 +8,36 @@ from forel.data.block import Block
 from forel.data.features.hashing import hash_name
 from forel.data.features.names import Names
 
-__all__ = ["CONSTANT", "name_constant", "with_constant"]
+__all__ = ["CONSTANT", "add_constant", "record_constant"]
 
 CONSTANT = b"Constant"
 
 
-def name_constant(names: Names) -> None:
-    """Keep the constant's name, before any other is."""
+def record_constant(names: Names) -> None:
+    """Record the name of the constant, before all others."""
     hashed = hash_name(CONSTANT)
     slot = hashed & ((1 << names.bits) - 1)
-    names.meet(np.array([slot]), np.array([hashed], np.uint64), lambda k: CONSTANT)
+    names.add(np.array([slot]), np.array([hashed], np.uint64), lambda k: CONSTANT)
 
 
-def with_constant(block: Block, bits: int) -> Block:
-    """Return a block whose rows have the feature ``Constant`` of value 1 too, at their end.
+def add_constant(block: Block, bits: int) -> Block:
+    """Return a block with the feature ``Constant`` of value 1 at the end of each row.
 
-    A learner's own bias is never penalised; this feature is, as Vowpal Wabbit's constant.
+    A learner's bias is not penalised; this feature is, like the constant of Vowpal Wabbit.
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
-    >>> with_constant(block, 3).values
+    >>> add_constant(block, 3).values
     array([1., 2., 1., 3., 1.], dtype=float32)
     """
     slot = hash_name(CONSTANT) & ((1 << bits) - 1)
-    places = np.flatnonzero(block.indices == slot)
+    collisions = np.flatnonzero(block.indices == slot)
     values = block.values
-    fresh = np.ones(len(block), bool)
-    if places.size:  # another name in the same slot: rows have each slot once
+    missing = np.ones(len(block), bool)
+    if collisions.size:  # another name has the same slot, and rows have each slot once
         values = values.copy()
-        values[places] += 1
-        fresh[np.searchsorted(block.indptr, places, side="right") - 1] = False
-    ends = block.indptr[1:][fresh]
-    indptr = block.indptr + np.append(0, np.cumsum(fresh))
+        values[collisions] += 1
+        missing[np.searchsorted(block.indptr, collisions, side="right") - 1] = False
+    ends = block.indptr[1:][missing]
+    indptr = block.indptr + np.append(0, np.cumsum(missing))
     indices = np.insert(block.indices, ends, slot)
     return replace(block, indptr=indptr, indices=indices, values=np.insert(values, ends, np.float32(1)))

@@ -1,4 +1,4 @@
-"""Crosses: products of features of several namespaces or columns, each with a slot of its own."""
+"""Crosses: products of features of several namespaces or columns, hashed to their own slots."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.names import Names
-from forel.data.features.rows import without
-from forel.data.problems import Malformed, Meeting
+from forel.data.features.rows import drop_rows
+from forel.data.problems import Malformed, ProblemSink
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Crosses", "Entries", "Step", "crossed", "crosses_of"]
+__all__ = ["Crosses", "Entries", "Transform", "parse_crosses", "transformed_block"]
 
-MOST = 1 << 20  # features that one example may have with its crosses
-CHUNK = 1 << 16  # bytes of text that are read at a time where crosses make much of little
-Kind = tuple[bytes, bool]  # a whole name, or what a name begins with
+MOST = 1 << 20  # features of an example, crosses included
+CHUNK = 1 << 16  # bytes of text per block with crosses, which multiply its size
+Kind = tuple[bytes, bool]  # a name, or a prefix of names
 ANY: Kind = (b"", False)
 EXPECTED = "two or three letters of namespaces such as 'ab', or names such as 'city*device'"
 
@@ -29,7 +29,7 @@ EXPECTED = "two or three letters of namespaces such as 'ab', or names such as 'c
 class Entries:
     """The features of some rows before they are crossed and summed: their hashes, values and kinds.
 
-    ``word(k)`` is the namespace and the name of entry k.
+    ``word(k)`` returns the namespace and the name of entry k.
     """
 
     indptr: NDArray[np.int64]
@@ -39,43 +39,43 @@ class Entries:
     word: Callable[[int], tuple[bytes, bytes]]
 
 
-class Step(Protocol):
-    """What is done to features before those of one slot are summed; they are told apart by the kind of namespace."""
+class Transform(Protocol):
+    """A transformation of features before those of a slot are summed; it distinguishes kinds of namespaces."""
 
     def kind(self, name: bytes) -> int:
-        """Return the number of the kind that a namespace or column is of."""
+        """Return the kind of a namespace or column."""
         ...
 
     def check(self, features: Iterable[str]) -> None:
-        """Refuse a table whose features do not suit."""
+        """Refuse a table without required features."""
         ...
 
     def width(self, features: Iterable[str]) -> int:
-        """Return how many features become of a row that has one of each."""
+        """Return the number of features of a full row after the transformation."""
         ...
 
     def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kinds of features whose namespaces are where a parser's records say."""
+        """Return the kinds of features, whose namespaces a parser's records locate in the text."""
         ...
 
-    def cross(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
-        """Return a block with what becomes of its entries, and a problem for each row that has to be left out."""
+    def apply(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
+        """Return a block with the transformed entries, and a problem for each row that is left out."""
         ...
 
 
 @dataclass(frozen=True)
 class Crosses:
-    r"""Which features are multiplied: of each term every combination, once, whatever the order in the example.
+    r"""Crosses of features: every combination of each term once, in any order of the example.
 
     $x_{ab} = x_a x_b$ is at the hash of a name of 16 bytes, the hashes of a and of b, the smaller first; 24 bytes for
-    three. A feature meets itself too where a term takes two of its namespace, as in VW.
+    three. A term with a namespace twice also crosses each feature with itself, as in VW.
 
     Parameters
     ----------
-    kinds : what tells namespaces apart, the first that fits: a whole name, or what a name begins with
-    terms : numbers of kinds, equal ones next to each other
+    kinds : of namespaces, by a name or a prefix; the first match counts
+    terms : kinds by number, equal ones next to each other
 
-    >>> crosses_of(["ab", "a:"])
+    >>> parse_crosses(["ab", "a:"])
     Crosses(kinds=((b'a', False), (b'b', False), (b'', False)), terms=((0, 1), (0, 0), (0, 2)))
     """
 
@@ -83,21 +83,21 @@ class Crosses:
     terms: tuple[tuple[int, ...], ...]
 
     def kind(self, name: bytes) -> int:
-        """Return the number of the kind that a namespace or column is of; one beyond the last where it is of none."""
+        """Return the kind of a namespace or column; the number of kinds if none matches."""
         fits = (
             k for k, (word, whole) in enumerate(self.kinds) if name == word or (not whole and name.startswith(word))
         )
         return next(fits, len(self.kinds))
 
     def check(self, features: Iterable[str]) -> None:
-        """Refuse whole names that no feature has."""
+        """Refuse names that no feature has."""
         there = list(features)
         for word, whole in self.kinds:
             if whole and word.decode() not in there:
                 raise refuse("interactions", word.decode(), f"one of the features {', '.join(there)}")
 
     def width(self, features: Iterable[str]) -> int:
-        """Return how many features a row has that has one of each, crosses included."""
+        """Return the number of features of a full row, crosses included."""
         kinds = np.array([self.kind(name.encode()) for name in features], np.int64)
         sizes = np.empty(1)
         scanner("crosses", "count")(np.array([0, kinds.size]), kinds, self._terms, len(self.kinds), sizes)
@@ -114,39 +114,39 @@ class Crosses:
         return np.array([(*term, -1)[:3] for term in self.terms], np.int64)
 
     def kinds_of(self, text: NDArray[np.uint8], records: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kinds of features whose namespaces are where a parser's records say."""
+        """Return the kinds of features, whose namespaces a parser's records locate in the text."""
         found = np.empty(len(records), np.int64)
         scanner("crosses", "classify")(text, records, *self._words, found)
         return found
 
-    def cross(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
-        """Return a block with its entries and their crosses, and a problem for each row that has to be left out.
+    def apply(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
+        """Return a block with its entries and their crosses, and a problem for each row that is left out.
 
-        Of ``block`` only what is not its features is used; its ``lines`` say where problems are.
+        Features come from ``entries``, and everything else from ``block``.
         """
         rows, kinds = entries.indptr.size - 1, len(self.kinds)
         sizes = np.empty(rows)
         scanner("crosses", "count")(entries.indptr, entries.kinds, self._terms, kinds, sizes)
         bad = sizes > MOST
-        room = int(sizes[~bad].sum())
+        size = int(sizes[~bad].sum())
         indptr = np.zeros(rows + 1, np.int64)
-        indices, values = np.empty(room, np.int32), np.empty(room, np.float32)
-        prints = np.empty(0, np.uint32) if names is None else names.prints
-        fresh = np.empty((0 if names is None else room, 4), np.int64)
+        indices, values = np.empty(size, np.int32), np.empty(size, np.float32)
+        fingerprints = np.empty(0, np.uint32) if names is None else names.fingerprints
+        fresh = np.empty((0 if names is None else size, 4), np.int64)
         infinite = np.zeros(rows, bool)
         found = scanner("crosses", "cross")(
             entries.indptr, entries.hashes, entries.values, entries.kinds, self._terms, kinds, bits, bad,
-            int(sizes[~bad].max(initial=0)), indptr, indices, values, infinite, prints, fresh,
+            int(sizes[~bad].max(initial=0)), indptr, indices, values, infinite, fingerprints, fresh,
         )  # fmt: skip
         if names is not None:
-            names.crossed(fresh[:found], entries.word)
+            names.add_crosses(fresh[:found], entries.word)
         end = int(indptr[-1])
         made = replace(block, indptr=indptr, indices=indices[:end], values=values[:end])
         wrong = np.flatnonzero(bad | infinite)
         if not wrong.size:
             return made, []
         problems = [self._problem(block, int(row), float(sizes[row]) if bad[row] else None) for row in wrong]
-        return without(made, wrong), problems
+        return drop_rows(made, wrong), problems
 
     def _problem(self, block: Block, row: int, size: float | None) -> Malformed:
         line = block.line if block.lines is None else int(block.lines[row])
@@ -155,35 +155,35 @@ class Crosses:
         return Malformed(block.file, line, None, f"{size:.0f} features with crosses", f"at most {MOST} in an example")
 
 
-def crossed(
+def transformed_block(
     entries: Entries, labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64],
-    step: Step, bits: int, names: Names | None, problems: Meeting, file: str,
+    transform: Transform, bits: int, names: Names | None, problems: ProblemSink, file: str,
 ) -> Block:  # fmt: skip
-    """Return the block of some rows after a step; ``lines`` says where each row is from."""
+    """Return the block of some rows after a transformation; ``lines`` has the line of each row."""
     line = int(lines[0]) if lines.size else 1
     empty = np.empty(0, np.int32), np.empty(0, np.float32)
     rows = Block(entries.indptr, *empty, labels, importance, None, file, line, lines=lines)
-    block, wrong = step.cross(entries, rows, bits, names)
+    block, wrong = transform.apply(entries, rows, bits, names)
     for problem in wrong:
-        problems.meet(problem)
+        problems.record(problem)
     return block
 
 
-def crosses_of(interactions: Iterable[Any]) -> Crosses | None:
-    """Return what crosses were asked for; None for none.
+def parse_crosses(interactions: Iterable[Any]) -> Crosses | None:
+    """Return the crosses that strings or tuples describe; None if there are none.
 
     Parameters
     ----------
-    interactions : each two or three letters, which stand for all namespaces or columns that begin with them, ``:`` for
-        any and a space for the one without a name; or whole names joined by ``*``; or a tuple of whole names
+    interactions : each has two or three letters, which match all namespaces or columns that begin with them, ``:`` for
+        any and a space for the empty name; or names joined by ``*``; or it is a tuple of names
     """
-    asked = [_parts(one) for one in interactions]
-    if not asked:
+    given = [_parts(one) for one in interactions]
+    if not given:
         return None
-    parts = dict.fromkeys(part for term in asked for part in term)
+    parts = dict.fromkeys(part for term in given for part in term)
     kinds = sorted(parts, key=lambda part: (not part[1], part == ANY))
     terms: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for term in asked:
+    for term in given:
         members = [[k for k, kind in enumerate(kinds) if _within(kind, part)] for part in term]
         for combination in product(*members):
             terms.setdefault(tuple(sorted(combination)), tuple(sorted(combination, key=combination.index)))
@@ -191,7 +191,7 @@ def crosses_of(interactions: Iterable[Any]) -> Crosses | None:
 
 
 def _within(kind: Kind, part: Kind) -> bool:
-    """Tell whether all names of a kind are among those that a part stands for."""
+    """Tell whether a part matches all names of a kind."""
     return kind == part or (not part[1] and kind[0].startswith(part[0]))
 
 

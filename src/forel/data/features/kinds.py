@@ -1,83 +1,83 @@
-"""What the columns of a source hold: numbers or categories; found while it is read, and kept with a model."""
+"""Kinds of columns, numbers or categories: found while a source is read, and stored with a model."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forel.validation import refuse
 
-__all__ = ["Kinds", "checked", "join"]
+__all__ = ["Kinds", "add_kind", "validate_kinds"]
 
 KINDS = ("number", "category", "either")
-MOST = 1 << 16  # keys of dicts whose kind is kept; where there are more, keys are features rather than columns
+MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
 
 
-def checked(kinds: Mapping[str, str] | None) -> dict[str, str]:
-    """Return kinds by the names of columns, or refuse what is none."""
+def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
+    """Return kinds by column, or refuse unknown ones."""
     if not isinstance(kinds, Mapping | None):
         raise refuse("kinds", kinds, "number, category or either by the names of columns")
-    held = dict(kinds or {})
-    wrong = next((name for name, kind in held.items() if kind not in KINDS), None)
+    valid = dict(kinds or {})
+    wrong = next((name for name, kind in valid.items() if kind not in KINDS), None)
     if wrong is not None:
-        raise ValueError(f"kinds: got {held[wrong]!r} for {wrong!r}, expected number, category or either")
-    return held
+        raise ValueError(f"kinds: got {valid[wrong]!r} for {wrong!r}, expected number, category or either")
+    return valid
 
 
 class Kinds:
-    """The kinds of columns, by the file of a source that they were found in.
+    """Kinds of columns, by the file of a source in which they were found.
 
-    Text says nothing about types, so the first value of a column decides what it is, also for later files and for
-    whatever a model is given later. Values of tables and dicts have types; a key whose values are of both kinds is
-    "either", and each value is what it is.
+    Text has no types, so the first value of a column decides its kind, for later files and for a model's later inputs
+    too. Values of tables and dicts have types; a key with values of both kinds is "either", and each value keeps its
+    own.
 
     Parameters
     ----------
     given : kinds that are known before the first file
 
     >>> kinds = Kinds({"age": "number"})
-    >>> kinds.found(0)["city"] = "category"
+    >>> kinds.of_file(0)["city"] = "category"
     >>> kinds.before(0), kinds.known
     ({'age': 'number'}, {'age': 'number', 'city': 'category'})
     """
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self._found: dict[int, dict[str, str]] = {-1: checked(given)}
+        self._by_file: dict[int, dict[str, str]] = {-1: validate_kinds(given)}
 
-    def found(self, file: int) -> dict[str, str]:
-        """Return what was found in a file, to be added to while it is read."""
-        return self._found.setdefault(file, {})
+    def of_file(self, file: int) -> dict[str, str]:
+        """Return the kinds found in a file, which its parser adds to."""
+        return self._by_file.setdefault(file, {})
 
     def before(self, file: int) -> dict[str, str]:
-        """Return what is known when a file begins, which does not depend on how far others were read ahead."""
-        return self._merged([k for k in sorted(self._found) if k < file])
+        """Return the kinds known at the start of a file, however far other threads have read ahead."""
+        return self._merged([k for k in sorted(self._by_file) if k < file])
 
     @property
     def known(self) -> dict[str, str]:
-        """All that is known, in order of names."""
-        return dict(sorted(self._merged(sorted(self._found)).items()))
+        """All kinds, sorted by name."""
+        return dict(sorted(self._merged(sorted(self._by_file)).items()))
 
     def _merged(self, files: Iterable[int]) -> dict[str, str]:
-        # Copies, because another thread may be reading on.
-        return {name: kind for file in files for name, kind in dict(self._found[file]).items()}
+        # Copies, because another thread may add to the originals.
+        return {name: kind for file in files for name, kind in dict(self._by_file[file]).items()}
 
-    def packed(self) -> list[Any]:
-        """Return all of it, as JSON holds it."""
-        return [[file, dict(held)] for file, held in list(self._found.items())]
+    def pack(self) -> list[Any]:
+        """Return all kinds as JSON values."""
+        return [[file, dict(kinds)] for file, kinds in list(self._by_file.items())]
 
     @classmethod
-    def unpacked(cls, packed: Iterable[Any]) -> "Kinds":
-        """Return what was packed."""
+    def unpack(cls, packed: Iterable[Any]) -> "Kinds":
+        """Return the kinds that :meth:`pack` was called on."""
         kinds = cls()
-        kinds._found = {int(file): checked(held) for file, held in packed}
-        if -1 not in kinds._found:
-            raise refuse("kinds", sorted(kinds._found), "those that were known before the first file, too")
+        kinds._by_file = {int(file): validate_kinds(held) for file, held in packed}
+        if -1 not in kinds._by_file:
+            raise refuse("kinds", sorted(kinds._by_file), "those that were known before the first file, too")
         return kinds
 
 
-def join(found: dict[str, str], known: Mapping[str, str], name: str, kind: str) -> None:
-    """Add a value's kind to those found, unless there are too many names already.
+def add_kind(found: dict[str, str], known: Mapping[str, str], name: str, kind: str) -> None:
+    """Add the kind of a value to those found, unless there are too many names.
 
     >>> found = {"age": "number"}
-    >>> join(found, {}, "age", "category")
+    >>> add_kind(found, {}, "age", "category")
     >>> found
     {'age': 'either'}
     """

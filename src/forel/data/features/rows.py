@@ -1,4 +1,4 @@
-"""From hashed entries to a block: what meets in one slot of a row is summed, rows that cannot be are left out."""
+"""Blocks from hashed entries: values of the same slot in a row are summed, and rows with infinite sums are left out."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,58 +8,58 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.problems import Malformed, Meeting
+from forel.data.problems import Malformed, ProblemSink
 from forel.data.scanners import scanner
 
-__all__ = ["Cells", "assemble", "packed", "without"]
+__all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows"]
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A table of rows and features: the slot of each, its value, whether it is there, and where memory is from."""
+    """A dense table of rows and features: the slot and value of each, and whether it is present."""
 
     slots: NDArray[np.int32]
     values: NDArray[np.float32]
-    there: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     buffers: Buffers
 
     @classmethod
     def empty(cls, rows: int, features: int, buffers: Buffers) -> "Cells":
-        """Return a table to be filled, all of whose values are 1."""
-        slots, values, there = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
+        """Return an uninitialised table, except that values are 1."""
+        slots, values, present = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
         values.fill(1)
-        return cls(slots, values, there, buffers)
+        return cls(slots, values, present, buffers)
 
 
-def assemble(
+def block_from_entries(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: NDArray[np.float32],
     labels: NDArray[np.float32],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
-    problems: Meeting,
+    problems: ProblemSink,
     file: str,
 ) -> Block:
-    """Return the block of some rows, whose arrays become its own; ``lines`` says where each row is from."""
+    """Return the block of some rows; it takes over the arrays. ``lines`` has the line of each row."""
     bad = scanner("merge", "merge_rows")(indptr, indices, values)
     return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
 
 
-def packed(
+def block_from_cells(
     cells: Cells,
     good: NDArray[np.bool_],
     labels: NDArray[np.float32],
     importance: NDArray[np.float32],
     lines: NDArray[np.int64],
-    problems: Meeting,
+    problems: ProblemSink,
     file: str,
 ) -> Block:
-    """Return the block of the good rows of a table; labels, importance and lines are those of all rows."""
-    room = int(np.count_nonzero(cells.there))
+    """Return the block of the good rows of a table; labels, importance and lines have all rows."""
+    size = int(np.count_nonzero(cells.present))
     indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
-    indices, values = cells.buffers.empty(room, np.int32), cells.buffers.empty(room, np.float32)
-    bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.there, good, indptr, indices, values)
+    indices, values = cells.buffers.empty(size, np.int32), cells.buffers.empty(size, np.float32)
+    bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.present, good, indptr, indices, values)
     if not good.all():
         labels, importance, lines = labels[good], importance[good], lines[good]
     return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
@@ -67,7 +67,7 @@ def packed(
 
 def _finite(
     bad: int, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32],
-    labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: Meeting,
+    labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: ProblemSink,
     file: str,
 ) -> Block:  # fmt: skip
     end = int(indptr[-1])
@@ -78,17 +78,17 @@ def _finite(
     row_of = np.repeat(np.arange(len(block)), np.diff(indptr))
     rows = np.unique(row_of[~np.isfinite(block.values)])
     for row in rows:
-        problems.meet(
+        problems.record(
             Malformed(file, int(lines[row]), None, "values of one slot that are too large together", "a finite sum")
         )
-    return without(block, rows)
+    return drop_rows(block, rows)
 
 
-def without(block: Block, rows: NDArray[Any]) -> Block:
-    """Return a block without some of its rows.
+def drop_rows(block: Block, rows: NDArray[Any]) -> Block:
+    """Return a block without some rows.
 
     >>> block = Block(np.array([0, 1, 3]), np.int32([4, 5, 6]), np.float32([1, 2, 3]), np.float32([0, 1]))
-    >>> without(block, np.array([0])).indices
+    >>> drop_rows(block, np.array([0])).indices
     array([5, 6], dtype=int32)
     """
     kept = np.ones(len(block), bool)
@@ -97,9 +97,12 @@ def without(block: Block, rows: NDArray[Any]) -> Block:
     entries = np.repeat(kept, sizes)
     indptr = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
     tags = None if block.tags is None else tuple(tag for tag, good in zip(block.tags, kept, strict=True) if good)
+    entry_names = block.entry_names
+    if entry_names is not None:
+        entry_names = tuple(name for name, good in zip(entry_names, entries, strict=True) if good)
     return Block(
         indptr, block.indices[entries], block.values[entries], block.labels[kept], block.importance[kept], tags,
         block.file, block.line, block.size, block.after,
         lines=None if block.lines is None else block.lines[kept],
-        words=None if block.words is None else tuple(w for w, good in zip(block.words, entries, strict=True) if good),
+        entry_names=entry_names,
     )  # fmt: skip

@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from forel.validation import refuse
 
-__all__ = ["bucket_of", "buckets", "logarithms"]
+__all__ = ["buckets", "parse_bucket", "signed_log1p"]
 
 MOST = 64  # buckets to a doubling; more could not be told apart by four digits
 
 
-def logarithms(values: Any) -> NDArray[np.float64]:
+def signed_log1p(values: Any) -> NDArray[np.float64]:
     r"""Return $\mathrm{sign}(x)\,\log(1 + |x|)$, for numbers of any size and sign.
 
-    >>> logarithms([0.0, -1.0, 1e6]).round(3)
+    >>> signed_log1p([0.0, -1.0, 1e6]).round(3)
     array([ 0.   , -0.693, 13.816])
     """
     wide = np.asarray(values, np.float64)
@@ -57,10 +57,10 @@ def _name(code: int, per: int) -> str:
     return f"{sign}{2.0 ** (place / per):.4g}..{sign}{2.0 ** ((place + 1) / per):.4g}"
 
 
-def bucket_of(said: str) -> tuple[str, int]:
+def parse_bucket(said: str) -> tuple[str, int]:
     """Return the column and the buckets to a doubling that ``column`` or ``column:number`` says.
 
-    >>> bucket_of("price"), bucket_of("price:4")
+    >>> parse_bucket("price"), parse_bucket("price:4")
     (('price', 1), ('price', 4))
     """
     name, _, number = said.rpartition(":")

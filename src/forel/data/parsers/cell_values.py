@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NOTHING", "number_in", "says_nothing", "written"]
+__all__ = ["NOTHING", "is_missing", "parse_number", "written"]
 
 # A numeric cell that says "none"; a category is absent only where the cell is empty.
 NOTHING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN")
@@ -12,19 +12,19 @@ TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FAL
 WHOLE = 1e15  # below it, whole numbers are written by their digits
 
 
-def says_nothing(cell: bytes) -> bool:
+def is_missing(cell: bytes) -> bool:
     """Tell whether a cell holds no value.
 
-    >>> says_nothing(b" NA "), says_nothing(b"0")
+    >>> is_missing(b" NA "), is_missing(b"0")
     (True, False)
     """
     return _text(cell) in NOTHING
 
 
-def number_in(cell: bytes) -> float | None:
+def parse_number(cell: bytes) -> float | None:
     """Return the number that a cell holds, None for nothing; raise ValueError for anything else.
 
-    >>> number_in(b" 1e3"), number_in(b"True"), number_in(b"N/A")
+    >>> parse_number(b" 1e3"), parse_number(b"True"), parse_number(b"N/A")
     (1000.0, 1.0, None)
     """
     word = _text(cell)

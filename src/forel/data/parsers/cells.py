@@ -1,4 +1,4 @@
-"""From the columns of some rows of a table to a block, wherever the columns come from."""
+"""Blocks from columns of tables, whether CSV or Arrow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.crosses import Entries, Step, crossed
+from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.hashing import START, hash_name, hash_spans
 from forel.data.features.names import Names
-from forel.data.features.rows import Cells, packed
-from forel.data.problems import Malformed, Meeting
+from forel.data.features.rows import Cells, block_from_cells
+from forel.data.problems import Malformed, ProblemSink
 
-__all__ = ["Column", "Faults", "Words", "block_of", "start_of"]
+__all__ = ["FeatureColumn", "RowProblems", "Spans", "block_from_columns", "namespace_hash"]
 
 
 @lru_cache(1 << 12)
-def start_of(key: bytes) -> int:
-    """Return the hash of a column's name, after which its words are hashed."""
+def namespace_hash(key: bytes) -> int:
+    """Return the hash of a column's name, with which the hashes of its categories start."""
     return hash_name(key) if key else START
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """Some words as spans of bytes of a text."""
+class Spans:
+    """StringColumn as spans of bytes of a text."""
 
     text: NDArray[np.uint8]
     starts: NDArray[Any]
@@ -36,81 +36,90 @@ class Words:
         return self.text[self.starts[k] : self.stops[k]].tobytes()
 
     def hashes(self, key: bytes, which: NDArray[Any]) -> NDArray[np.uint64]:
-        """Return the whole hashes of some words of a column, of which slots are the last bits."""
-        return hash_spans(self.text, self.starts[which], self.stops[which], start_of(key))
+        """Return the 64-bit hashes of some categories of a column; slots are their last bits."""
+        return hash_spans(self.text, self.starts[which], self.stops[which], namespace_hash(key))
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """A feature by the name of its column: row r has word ``codes[r]``, or r without codes; without words, a number.
+class FeatureColumn:
+    """The names of a column's features, to hash and record them.
 
-    Rows that ``spelled`` marks have a word of ``others`` instead.
+    Parameters
+    ----------
+    key : name of the column
+    words : categories; None for numbers
+    codes : the category of each row, by number; None if row r has category r
+    others, mixed : categories of a numeric column, and the rows that have one
     """
 
     key: bytes
-    words: Words | None = None
+    words: Spans | None = None
     codes: NDArray[Any] | None = None
-    others: Words | None = None
-    spelled: NDArray[np.bool_] | None = None
+    others: Spans | None = None
+    mixed: NDArray[np.bool_] | None = None
 
-    def meet(self, names: Names, slots: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
-        """Keep the names of some rows, whose slots these are."""
+    def add_names(self, names: Names, slots: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
+        """Record the names of some rows with their slots."""
         if self.words is None:
-            spelled = np.zeros(rows.size, bool) if self.spelled is None else self.spelled[rows]
-            rows = np.concatenate([rows[~spelled][:1], rows[spelled]])
-        names.meet(slots[rows], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k]))))
+            mixed = np.zeros(rows.size, bool) if self.mixed is None else self.mixed[rows]
+            rows = np.concatenate([rows[~mixed][:1], rows[mixed]])
+        names.add(slots[rows], self.hashes(rows), lambda k: b"^".join(filter(None, self.word(rows[k]))))
 
     def hashes(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the whole hashes of some rows."""
+        """Return the 64-bit hashes of some rows."""
         if self.words is None:
-            found = np.full(rows.size, start_of(self.key), np.uint64)
+            found = np.full(rows.size, namespace_hash(self.key), np.uint64)
         else:
             found = self.words.hashes(self.key, rows if self.codes is None else self.codes[rows])
-        if self.others is not None and self.spelled is not None:
-            found = np.where(self.spelled[rows], self.others.hashes(self.key, rows), found)
+        if self.others is not None and self.mixed is not None:
+            found = np.where(self.mixed[rows], self.others.hashes(self.key, rows), found)
         return found
 
     def word(self, row: int) -> tuple[bytes, bytes]:
         """Return the namespace and the name of a row's feature."""
-        if self.others is not None and self.spelled is not None and self.spelled[row]:
+        if self.others is not None and self.mixed is not None and self.mixed[row]:
             return self.key, self.others[row]
         if self.words is None:
             return b"", self.key
         return self.key, self.words[row if self.codes is None else self.codes[row]]
 
 
-class Faults:
-    """The rows of a table that are good, and what to do with those that are not."""
+class RowProblems:
+    """The mask of well-formed rows of a table, and where problems of others are recorded."""
 
-    def __init__(self, lines: NDArray[np.int64], problems: Meeting, file: str) -> None:
+    def __init__(self, lines: NDArray[np.int64], problems: ProblemSink, file: str) -> None:
         self.lines, self.problems, self.file = lines, problems, file
         self.good = np.ones(lines.size, bool)
 
-    def meet(self, name: str, rows: NDArray[np.int64], got: Sequence[str], expected: str) -> None:
-        """Meet a problem for each of some rows; a row has one problem at most."""
+    def record(self, name: str, rows: NDArray[np.int64], got: Sequence[str], expected: str) -> None:
+        """Record a problem for each of some rows, unless the row has one already."""
         for row, what in zip(rows.tolist(), got, strict=True):
             if self.good[row]:
-                self.problems.meet(Malformed(self.file, int(self.lines[row]), name, what, expected))
+                self.problems.record(Malformed(self.file, int(self.lines[row]), name, what, expected))
         self.good[rows] = False
 
 
-def block_of(
-    cells: Cells, columns: Sequence[Column], labels: NDArray[np.float32], importance: NDArray[np.float32],
-    faults: Faults, bits: int, names: Names | None, step: Step | None,
+def block_from_columns(
+    cells: Cells, columns: Sequence[FeatureColumn], labels: NDArray[np.float32], importance: NDArray[np.float32],
+    row_problems: RowProblems, bits: int, names: Names | None, transform: Transform | None,
 ) -> Block:  # fmt: skip
-    """Return the block of the rows that are good."""
-    good, lines, problems, file = faults.good, faults.lines, faults.problems, faults.file
-    if step is None:
+    """Return the block of the well-formed rows."""
+    good, lines, problems, file = row_problems.good, row_problems.lines, row_problems.problems, row_problems.file
+    if transform is None:
         if names is not None:
             for k, column in enumerate(columns):
-                column.meet(names, cells.slots[:, k], np.flatnonzero(cells.there[:, k] & good))
-        return packed(cells, good, labels, importance, lines, problems, file)
-    rows, there = np.flatnonzero(good), cells.there[good]
-    places = np.argwhere(there)
-    indptr = np.append(0, np.cumsum(there.sum(axis=1)))
-    hashed = np.stack([column.hashes(rows) for column in columns], axis=1)[there] if columns else np.empty(0, np.uint64)
-    kinds = np.array([step.kind(column.key) for column in columns], np.int64)[places[:, 1]]
-    entries = Entries(
-        indptr, hashed, cells.values[good][there], kinds, lambda k: columns[places[k, 1]].word(rows[places[k, 0]])
+                column.add_names(names, cells.slots[:, k], np.flatnonzero(cells.present[:, k] & good))
+        return block_from_cells(cells, good, labels, importance, lines, problems, file)
+    rows, present = np.flatnonzero(good), cells.present[good]
+    places = np.argwhere(present)
+    indptr = np.append(0, np.cumsum(present.sum(axis=1)))
+    hashed = (
+        np.stack([column.hashes(rows) for column in columns], axis=1)[present] if columns else np.empty(0, np.uint64)
     )
-    return crossed(entries, labels[good], importance[good], lines[good], step, bits, names, problems, file)
+    kinds = np.array([transform.kind(column.key) for column in columns], np.int64)[places[:, 1]]
+    entries = Entries(
+        indptr, hashed, cells.values[good][present], kinds, lambda k: columns[places[k, 1]].word(rows[places[k, 0]])
+    )
+    return transformed_block(
+        entries, labels[good], importance[good], lines[good], transform, bits, names, problems, file
+    )

@@ -12,8 +12,8 @@ from forel.data.block import Block
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import float_array, string_array
-from forel.data.parsers.cells import Column, Faults, block_of, start_of
-from forel.data.parsers.column_values import numeric, targets
+from forel.data.parsers.cells import FeatureColumn, RowProblems, block_from_columns, namespace_hash
+from forel.data.parsers.column_values import fill_numbers, labels_and_importance
 from forel.data.parsers.csv_rows import (
     CsvChunk,
     CsvFormat,
@@ -25,9 +25,9 @@ from forel.data.parsers.csv_rows import (
     split_rows,
 )
 from forel.data.position import Position
-from forel.data.problems import Gathered, Malformed, Meeting, Problems
+from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
-from forel.data.tasks import Task, found
+from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
 __all__ = ["csv_batches", "parse_csv"]
@@ -44,22 +44,22 @@ def parse_csv(
     try:
         table = read_table(stream, form, names, file)
     except Malformed as wrong:
-        problems.meet(wrong)
-        yield found(None, problems)
+        problems.record(wrong)
+        yield completed_task(None, problems)
         return
-    if form.step is not None:
-        form.step.check(table.features)
+    if form.transform is not None:
+        form.transform.check(table.features)
     for chunk in csv_chunks(stream, table, problems, kinds_found):
         if chunk.number > start.blocks:
             after = Position(start.file, chunk.number)
             yield partial(_task, table, chunk, Problems(problems.on_error), after)
-    yield found(None, problems)
+    yield completed_task(None, problems)
 
 
 def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> Iterator[tuple[Any, NDArray[np.int64]]]:
     r"""Yield record batches of the well-formed rows of a stream, with their lines.
 
-    Numbers are float64, and words are strings.
+    NumberColumn are float64, and words are strings.
 
     >>> import io
     >>> from forel.data.parsers.columns import Columns
@@ -73,12 +73,12 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
     try:
         table = read_table(stream, form, None, file)
     except Malformed as wrong:
-        problems.meet(wrong)
+        problems.record(wrong)
         return
     for chunk in csv_chunks(stream, table, problems):
-        rows, gathered = chunk.rows or split_rows(chunk.chunk, table), Gathered()
+        rows, gathered = chunk.rows or split_rows(chunk.chunk, table), ProblemBuffer()
         rows.record_malformed(table, chunk.line, gathered)
-        faults = Faults(rows.lines + chunk.line, gathered, file)
+        row_problems = RowProblems(rows.lines + chunk.line, gathered, file)
         arrays = []
         for k, name in enumerate(table.header):
             if chunk.kinds.get(name) == "category":
@@ -86,24 +86,29 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
                 arrays.append(string_array(words.text, words.starts, words.stops))
                 continue
             numbers = cell_numbers(rows.words(k), exact=True)
-            numbers.refuse_strays(name, f"a number, as the column's first; or say categories=[{name!r}]", faults)
-            arrays.append(float_array(numbers.wide, numbers.there))
-        gathered.told(problems)
+            numbers.record_non_numbers(
+                name, f"a number, as the column's first; or say categories=[{name!r}]", row_problems
+            )
+            arrays.append(float_array(numbers.wide, numbers.present))
+        gathered.flush(problems)
         batch = pa.RecordBatch.from_arrays(arrays, names=table.header)
-        yield (batch if faults.good.all() else batch.filter(pa.array(faults.good))), faults.lines[faults.good]
+        yield (
+            (batch if row_problems.good.all() else batch.filter(pa.array(row_problems.good))),
+            row_problems.lines[row_problems.good],
+        )
 
 
 def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position) -> tuple[Block, Problems]:
-    rows, gathered = chunk.rows or split_rows(chunk.chunk, table), Gathered()
+    rows, gathered = chunk.rows or split_rows(chunk.chunk, table), ProblemBuffer()
     block = _parse(table, rows, chunk, gathered)
-    gathered.told(problems)
+    gathered.flush(problems)
     return replace(block, size=chunk.chunk.length, after=after), problems
 
 
-def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Meeting) -> Block:
+def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSink) -> Block:
     form, columns, kinds = table.form, table.form.columns, chunk.kinds
     rows.record_malformed(table, chunk.line, problems)
-    faults = Faults(rows.lines + chunk.line, problems, table.file)
+    row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
     numbers = {
         name: cell_numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
         for name, k in table.used.items()
@@ -112,25 +117,25 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: Meeting) -
     for what, name in (("label", columns.label), ("importance", columns.importance)):
         if kinds.get(str(name)) == "category":
             raise refuse(what, f"column {name} of words", "a column of numbers")
-    labels, importance = targets(numbers, columns, faults)
+    labels, importance = labels_and_importance(numbers, columns, row_problems)
     cells, mask = Cells.empty(labels.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
     _hash(table, rows, [name for name in table.features if name not in numbers], cells, mask)
     made = []
     for place, name in enumerate(table.features):
         if name in numbers:
-            made.append(numeric(numbers[name], name, place, columns, cells, mask, faults))
+            made.append(fill_numbers(numbers[name], name, place, columns, cells, mask, row_problems))
         else:
             # Cells before a column's first value are absent, as they are in a chunk without one.
-            cells.there[: chunk.first_words.get(name, 0), place] = False
-            made.append(Column(name.encode(), rows.words(table.used[name])))
-    return block_of(cells, made, labels, importance, faults, form.bits, table.names, form.step)
+            cells.present[: chunk.first_words.get(name, 0), place] = False
+            made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
+    return block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
 
 
 def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:
     """Fill the cells of categorical columns."""
     at = np.array([table.used[name] for name in names], np.int64)
     places = np.array([table.places[name] for name in names], np.int64)
-    hashes = np.array([start_of(name.encode()) for name in names], np.uint64)
+    hashes = np.array([namespace_hash(name.encode()) for name in names], np.uint64)
     scanner("csv_rows", "hash_cells")(
-        rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.there
+        rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.present
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from forel.data.options import repeated
-from forel.data.problems import Malformed, shown
-from forel.data.sources.streams import BROKEN, LONGEST, too_long
+from forel.data.problems import Malformed, excerpt
+from forel.data.sources.streams import LONGEST, READ_ERRORS, too_long
 from forel.validation import refuse
 
 __all__ = ["header"]
@@ -28,8 +28,8 @@ def header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list
     try:
         names = next(csv.reader(lines(), delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error) as wrong:
-        raise Malformed(file, 1, None, shown(held[0]), "a header of column names in UTF-8") from wrong
-    except BROKEN as wrong:
+        raise Malformed(file, 1, None, excerpt(held[0]), "a header of column names in UTF-8") from wrong
+    except READ_ERRORS as wrong:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
         raise Malformed(file, 1, None, "no header", "the names of the columns")

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
-from forel.data.features.crosses import CHUNK, Step
+from forel.data.features.crosses import CHUNK, Transform
 from forel.data.features.names import Names
-from forel.data.parsers.cell_values import number_in, says_nothing
-from forel.data.parsers.cells import Words
-from forel.data.parsers.column_values import Numbers, Strings
+from forel.data.parsers.cell_values import is_missing, parse_number
+from forel.data.parsers.cells import Spans
+from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import header
 from forel.data.parsers.decimals import nearest
-from forel.data.problems import Malformed, Meeting, Problems, shown
+from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
 from forel.data.scanners import scanner
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
 
@@ -36,7 +36,7 @@ class CsvFormat:
     columns: Columns
     bits: int
     block_bytes: int
-    step: Step | None = None
+    transform: Transform | None = None
     line_limit: int = LONGEST
 
     @property
@@ -78,19 +78,19 @@ class CsvRows:
     lines: NDArray[np.int64]
     malformed: NDArray[np.int64]
 
-    def words(self, column: int) -> Words:
+    def words(self, column: int) -> Spans:
         """Return the cells of a column."""
-        return Words(self.text, self.starts[:, column], self.stops[:, column])
+        return Spans(self.text, self.starts[:, column], self.stops[:, column])
 
-    def record_malformed(self, table: CsvTable, line: int, problems: Meeting) -> None:
+    def record_malformed(self, table: CsvTable, line: int, problems: ProblemSink) -> None:
         """Record a problem for each row of another width, or with an open quote."""
         for number, begin, end, cells in self.malformed.tolist():
             text = self.text[begin:end].tobytes()
-            got, expected = f"{cells} columns in {shown(text)}", f"{len(table.header)} columns"
+            got, expected = f"{cells} columns in {excerpt(text)}", f"{len(table.header)} columns"
             if cells == layout.OPEN:
-                got = f"an open quote in {shown(text)}"
+                got = f"an open quote in {excerpt(text)}"
                 expected = f"a quote that closes it within {layout.QUOTED:,} bytes"
-            problems.meet(Malformed(table.file, line + number, None, got, expected))
+            problems.record(Malformed(table.file, line + number, None, got, expected))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def csv_chunks(
     form = table.form
     known = {**form.columns.known, **form.columns.kinds}
     kinds = {name: known[name] for name in table.used if name in known}
-    size = form.block_bytes if form.step is None else min(form.block_bytes, CHUNK)
+    size = form.block_bytes if form.transform is None else min(form.block_bytes, CHUNK)
     if len(table.header) > WIDE:  # to amortise the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     line = 2
@@ -198,17 +198,17 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
     decided, first_words = dict[str, str](), dict[str, int]()
     for name in table.used.keys() - kinds.keys():
         words = rows.words(table.used[name])
-        row = next((k for k in _filled(words) if not says_nothing(words[k])), None)
+        row = next((k for k in _filled(words) if not is_missing(words[k])), None)
         if row is not None:
             try:
-                number_in(words[row])
+                parse_number(words[row])
                 decided[name] = "number"
             except ValueError:
                 decided[name], first_words[name] = "category", row
     return decided, first_words
 
 
-def _filled(words: Words) -> Iterator[int]:
+def _filled(words: Spans) -> Iterator[int]:
     """Yield the cells that are not empty, few at a time at first, because most often the first one decides."""
     start, stop = 0, 16
     while start < words.starts.size:
@@ -216,17 +216,17 @@ def _filled(words: Words) -> Iterator[int]:
         start, stop = stop, 16 * stop
 
 
-def cell_numbers(words: Words, exact: bool) -> Numbers:
+def cell_numbers(words: Spans, exact: bool) -> NumberColumn:
     """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower."""
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
     scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
-    strays, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
+    non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
     for row in unsure.tolist():
         try:
-            value = number_in(words[row])
+            value = parse_number(words[row])
         except ValueError:
-            strays[row] = True
+            non_numbers[row] = True
             value = None
         kinds[row] = layout.ABSENT if value is None else layout.THERE
         wide[row] = 0.0 if value is None else value
@@ -238,5 +238,7 @@ def cell_numbers(words: Words, exact: bool) -> Numbers:
                 values[row] = nearest(words[row].decode().strip().encode())
     if not np.isfinite(values).all():
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
-            wide[row] = number_in(words[row])  # as written, for the error
-    return Numbers(values, kinds == layout.THERE, wide, Strings(words, strays) if strays.any() else None)
+            wide[row] = parse_number(words[row])  # as written, for the error
+    return NumberColumn(
+        values, kinds == layout.THERE, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
+    )

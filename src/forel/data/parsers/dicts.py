@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from forel.data.block import Block
-from forel.data.features.crosses import Entries, Step, crossed
+from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.hashing import START, hash_name, hash_names
-from forel.data.features.kinds import join
+from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
-from forel.data.features.rows import assemble
-from forel.data.features.transforms import buckets, logarithms
-from forel.data.parsers.cell_values import number_in, written
+from forel.data.features.rows import block_from_entries
+from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.parsers.cell_values import parse_number, written
 from forel.data.parsers.columns import Columns
-from forel.data.problems import Malformed, Problems, shown
+from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.sources.streams import Chunk
 
 __all__ = ["dict_blocks", "json_dicts"]
@@ -34,8 +34,8 @@ class _Wrong(Exception):
 class _Rows:
     """Rows of the next block, as far as they are read."""
 
-    def __init__(self, columns: Columns, found: dict[str, str], step: Step | None = None) -> None:
-        self.columns, self.found, self.step = columns, found, step
+    def __init__(self, columns: Columns, found: dict[str, str], transform: Transform | None = None) -> None:
+        self.columns, self.found, self.transform = columns, found, transform
         self.kinds: list[int] = []
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
@@ -60,8 +60,8 @@ class _Rows:
                     self._feature(b"", key, changed)
                     if key not in columns.kinds:
                         self._note(key, changed)
-                    if self.step is not None:
-                        kind = self.step.kind(_bytes(key))
+                    if self.transform is not None:
+                        kind = self.transform.kind(_bytes(key))
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
         except _Wrong:
             del self.names[start:], self.values[start:], self.kinds[start:]
@@ -94,9 +94,9 @@ class _Rows:
     def _note(self, key: str, value: Any) -> None:
         """Keep what kind of value a key has."""
         if isinstance(value, str):
-            join(self.found, self.columns.known, key, "category")
+            add_kind(self.found, self.columns.known, key, "category")
         elif isinstance(value, NUMERIC):
-            join(self.found, self.columns.known, key, "number")
+            add_kind(self.found, self.columns.known, key, "number")
 
     def _word(self, k: int) -> tuple[bytes, bytes]:
         return self.names[k]
@@ -109,13 +109,13 @@ class _Rows:
         floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
         values, labels, importance = floats
-        if self.step is not None:
+        if self.transform is not None:
             entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
-            return crossed(entries, labels, importance, lines, self.step, bits, names, problems, file)
+            return transformed_block(entries, labels, importance, lines, self.transform, bits, names, problems, file)
         slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
         if names is not None:
-            names.meet(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
-        return assemble(indptr, slots, values, labels, importance, lines, problems, file)
+            names.add(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
+        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
 
 
 def _changed(key: str, value: Any, columns: Columns) -> Any:
@@ -125,13 +125,13 @@ def _changed(key: str, value: Any, columns: Columns) -> Any:
         return written(value)
     if kind == "number" and isinstance(value, str) and (key in columns.known or not columns.strict):
         with suppress(ValueError):  # what is no number stays a category
-            value = number_in(_bytes(value))
+            value = parse_number(_bytes(value))
         if isinstance(value, str):
             return value
     if value is None or columns.kinds.get(key) != "number":
         return value
     number = _number(key, value, 0.0, "a number, or null")
-    return float(logarithms(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
+    return float(signed_log1p(number)) if key in columns.log else buckets([number], columns.buckets[key])[0][0]
 
 
 def _bytes(text: str) -> bytes:
@@ -150,20 +150,20 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
 
 def dict_blocks(
     items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
-    step: Step | None = None, kinds_found: dict[str, str] | None = None,
+    transform: Transform | None = None, kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` takes what values of keys turned out to be."""
     found = {} if kinds_found is None else kinds_found
-    rows, most = _Rows(columns, found, step), ENTRIES if step is None else CROSSED
+    rows, most = _Rows(columns, found, transform), ENTRIES if transform is None else CROSSED
     for line, item in items:
         try:
             rows.add(item, line)
         except _Wrong as wrong:
             key, got, expected = wrong.args
-            problems.meet(Malformed(file, line, key, got, expected))
+            problems.record(Malformed(file, line, key, got, expected))
         if len(rows.names) + len(rows.labels) >= most:
             yield rows.block(bits, names, problems, file)
-            rows = _Rows(columns, found, step)
+            rows = _Rows(columns, found, transform)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
 
@@ -179,9 +179,9 @@ def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterat
             try:
                 yield line, json.loads(text.decode("utf-8"))
             except json.JSONDecodeError as wrong:
-                got = shown(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
-                problems.meet(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
+                got = excerpt(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
+                problems.record(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
             except UnicodeDecodeError as wrong:
-                problems.meet(Malformed(file, line, wrong.start + 1, shown(text[wrong.start : wrong.end]), "UTF-8"))
+                problems.record(Malformed(file, line, wrong.start + 1, excerpt(text[wrong.start : wrong.end]), "UTF-8"))
             except (ValueError, RecursionError) as wrong:
-                problems.meet(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))
+                problems.record(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))

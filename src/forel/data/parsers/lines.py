@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
-from forel.data.features.crosses import Entries, Step
+from forel.data.features.crosses import Entries, Transform
 from forel.data.features.names import Names
 from forel.data.parsers.decimals import nearest
 from forel.data.position import BEGINNING, Position
-from forel.data.problems import Malformed, Problems, shown
+from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.scanners import scanner
 from forel.data.sources.streams import Chunk, last_line_end, next_line
-from forel.data.tasks import Task, found
+from forel.data.tasks import Task, completed_task
 
 __all__ = ["LineFormat", "parse_lines"]
 
@@ -48,7 +48,7 @@ class LineFormat:
     bits: int
     shift: int = 0
     tags: bool = False
-    step: Step | None = None
+    transform: Transform | None = None
 
     def parser(self) -> Any:
         """Return the compiled parser."""
@@ -69,7 +69,7 @@ def parse_lines(
         after = place._replace(bytes=place.bytes + chunk.length, line=place.line + chunk.lines)
         yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after, buffers)
         place = after
-    yield found(None, problems)
+    yield completed_task(None, problems)
 
 
 def _task(
@@ -91,9 +91,9 @@ def _parse(
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     places = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)
-    naming = names is not None and form.step is None
-    prints = names.prints if names is not None and naming else np.empty(0, np.uint32)
-    records = np.empty((most if naming or form.step is not None else 0, layout.COLUMNS), np.int64)
+    naming = names is not None and form.transform is None
+    prints = names.fingerprints if names is not None and naming else np.empty(0, np.uint32)
+    records = np.empty((most if naming or form.transform is not None else 0, layout.COLUMNS), np.int64)
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
@@ -106,41 +106,41 @@ def _parse(
         )  # fmt: skip
         met = int(counts[layout.HARD])
         if met > known.size:
-            # Numbers that need exact arithmetic: find them all, and read the same text again.
+            # NumberColumn that need exact arithmetic: find them all, and read the same text again.
             if met > hard.shape[0]:
                 hard = np.empty((met, 2), np.int64)
             else:
                 known = np.array([nearest(text[a:b].tobytes()) for a, b in hard[:met]], np.float32)
             if names is not None and naming:
-                names.forget(records[before[layout.NAMES] : counts[layout.NAMES]])
+                names.unmark(records[before[layout.NAMES] : counts[layout.NAMES]])
             counts[:] = before
             continue
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
         problem = _problem(chunk, at, file, line + done, _meaning(status))
-        if form.step is None:
-            problems.meet(problem)
+        if form.transform is None:
+            problems.record(problem)
         else:
             wrong.append(problem)  # to be met in order of lines, crosses that cannot be among them
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
         known = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
     if names is not None and naming:
-        names.record(text, records[: counts[layout.NAMES]])
+        names.add_records(text, records[: counts[layout.NAMES]])
     held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     block = Block(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
         lines=places[:n] + line,
     )  # fmt: skip
-    if form.step is None:
+    if form.transform is None:
         return block
     kept = records[:entries]
-    kinds, hashes = form.step.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+    kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
     found = Entries(block.indptr, hashes, block.values, kinds, partial(_word, text, kept))
-    block, more = form.step.cross(found, block, form.bits, names)
+    block, more = form.transform.apply(found, block, form.bits, names)
     for problem in sorted(wrong + more, key=lambda p: p.line):
-        problems.meet(problem)
+        problems.record(problem)
     return block
 
 
@@ -158,5 +158,5 @@ def _problem(chunk: Chunk, at: int, file: str, line: int, expected: str) -> Malf
     stop = next_line(chunk.text, at, chunk.length) - 1
     token = chunk.text[at : min(stop, at + 200)].tobytes().split()
     blank = token and chunk.text[at] <= 32
-    got = "the end of the line" if not token else "a space" if blank else shown(token[0])
+    got = "the end of the line" if not token else "a space" if blank else excerpt(token[0])
     return Malformed(file, line, at - start + 1, got, expected)

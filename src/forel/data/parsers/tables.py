@@ -12,26 +12,34 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.buffers import Buffers
-from forel.data.features.crosses import Step
-from forel.data.features.kinds import join
+from forel.data.features.crosses import Transform
+from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import plain, valid
-from forel.data.parsers.cell_values import number_in
-from forel.data.parsers.cells import Faults, Words, block_of
-from forel.data.parsers.column_values import Book, Coded, Hashed, Numbers, Strings, numeric, targets
+from forel.data.parsers.cell_values import parse_number
+from forel.data.parsers.cells import RowProblems, Spans, block_from_columns
+from forel.data.parsers.column_values import (
+    DictionaryCache,
+    DictionaryColumn,
+    DictionaryColumns,
+    NumberColumn,
+    StringColumn,
+    fill_numbers,
+    labels_and_importance,
+)
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
-__all__ = ["Numbered", "arrow_batches", "coded_batches", "numbered", "parquet_batches", "table_blocks"]
+__all__ = ["NumberedBatch", "arrow_batches", "dictionary_batches", "number_rows", "parquet_batches", "table_blocks"]
 
 CELLS = 1 << 22  # of a batch
 LARGEST = 1 << 20  # bytes of a dictionary that writers do not give up
-Numbered = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
+NumberedBatch = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
 
 
-def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -> Iterator[Numbered]:
+def number_rows(batches: Iterable[Any], kind: str, problems: Problems, file: str) -> Iterator[NumberedBatch]:
     """Number the rows of batches from 1 on; what breaks while they are read is a problem that names the place."""
     import pyarrow as pa
 
@@ -45,7 +53,7 @@ def numbered(batches: Iterable[Any], kind: str, problems: Problems, file: str) -
                 _check(batch, known)
         except (pa.ArrowException, OSError, MemoryError) as wrong:
             got = (str(wrong) or type(wrong).__name__).splitlines()[0].rstrip(".")
-            problems.meet(Malformed(file, row, None, got, f"a whole {kind}"))
+            problems.record(Malformed(file, row, None, got, f"a whole {kind}"))
             return
         if batch is None:
             return
@@ -104,13 +112,13 @@ def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
             yield batch
 
 
-def coded_batches(stream: Any, columns: Columns) -> Iterator[Any]:
+def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
     """Yield those columns that are used, with words as numbers into a dictionary, where the file itself has them so."""
     import pyarrow.parquet as pq
 
     source = _native(stream)
     schema = pq.ParquetFile(source).schema_arrow
-    used = {columns.label, columns.importance, *features_of(schema, columns)}
+    used = {columns.label, columns.importance, *feature_names(schema, columns)}
     wanted = [name for name in schema.names if name in used]
     names = [name for name in wanted if _is_string(schema.field(name).type)]
     # Each batch brings its dictionaries anew, which costs little for each row where there are many.
@@ -151,7 +159,7 @@ def _grows(before: Any, after: Any) -> bool:
     return size >= LARGEST and len(after.dictionary) > len(before.dictionary)
 
 
-def features_of(schema: Any, columns: Columns) -> list[str]:
+def feature_names(schema: Any, columns: Columns) -> list[str]:
     """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
     named = {*(columns.options.keep or ()), *columns.kinds}
     try:
@@ -174,67 +182,69 @@ def arrow_batches(stream: Any) -> Iterator[Any]:
 
 
 def table_blocks(
-    batches: Iterable[Numbered],
+    batches: Iterable[NumberedBatch],
     columns: Columns,
     bits: int,
     block_bytes: int,
     problems: Problems,
     names: Names | None,
     file: str,
-    step: Step | None = None,
+    transform: Transform | None = None,
     kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of record batches; ``kinds_found`` takes what columns turned out to be."""
+    """Yield blocks of the rows of record batches; ``kinds_found`` receives the kinds of columns."""
     found = {} if kinds_found is None else kinds_found
-    mask, known, buffers = np.uint64((1 << bits) - 1), Hashed(bits), Buffers()
+    mask, known, buffers = np.uint64((1 << bits) - 1), DictionaryCache(bits), Buffers()
     for batch, lines in batches:
-        features = features_of(batch.schema, columns)
+        features = feature_names(batch.schema, columns)
         width = len(features)
-        if step is not None:
-            step.check(features)
-            width = step.width(features)
+        if transform is not None:
+            transform.check(features)
+            width = transform.width(features)
         held = {name: _feature(batch.column(name), name, columns, known) for name in features}
         for feature, column in held.items():
             if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
-                kind = "number" if isinstance(column, Numbers) else "category"
-                join(found, columns.known, feature, kind)
-        book = Book.of([held[name] for name in features], batch.num_rows, buffers)
+                kind = "number" if isinstance(column, NumberColumn) else "category"
+                add_kind(found, columns.known, feature, kind)
+        dictionaries = DictionaryColumns.of([held[name] for name in features], batch.num_rows, buffers)
         for what, name in (("label", columns.label), ("importance", columns.importance)):
             if name is not None and name in batch.schema.names:
                 held[name] = _target(batch.column(name), what, name)
         size = max(1, block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             rows = slice(start, start + size)
-            faults = Faults(lines[rows], problems, file)
-            part = {name: column.part(rows) for name, column in held.items()}
+            row_problems = RowProblems(lines[rows], problems, file)
+            part = {name: column.slice_rows(rows) for name, column in held.items()}
             cells = Cells.empty(lines[rows].size, len(features), buffers)
-            book.fill(cells, start)
-            block = _block(part, features, columns, bits, mask, faults, names, step, cells)
+            dictionaries.fill(cells, start)
+            block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells)
             if len(block):
                 yield block
 
 
 def _block(
-    part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, faults: Faults,
-    names: Names | None, step: Step | None, cells: Cells,
+    part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, row_problems: RowProblems,
+    names: Names | None, transform: Transform | None, cells: Cells,
 ) -> Block:  # fmt: skip
-    labels, importance = targets(part, columns, faults)
+    labels, importance = labels_and_importance(part, columns, row_problems)
     made = [
-        numeric(part[name], name, k, columns, cells, mask, faults)
-        if isinstance(part[name], Numbers)
+        fill_numbers(part[name], name, k, columns, cells, mask, row_problems)
+        if isinstance(part[name], NumberColumn)
         else part[name].feature(cells, k, name.encode(), mask)
         for k, name in enumerate(features)
     ]
-    return block_of(cells, made, labels, importance, faults, bits, names, step)
+    return block_from_columns(cells, made, labels, importance, row_problems, bits, names, transform)
 
 
-def _target(array: Any, what: str, name: str) -> Numbers:
+def _target(array: Any, what: str, name: str) -> NumberColumn:
     if not _is_number(array.type):
         raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
     return _numbers(array)
 
 
-def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers | Strings | Coded:
+def _feature(
+    array: Any, name: str, columns: Columns, known: DictionaryCache
+) -> NumberColumn | StringColumn | DictionaryColumn:
     """Return what a column holds."""
     import pyarrow as pa
 
@@ -248,22 +258,24 @@ def _feature(array: Any, name: str, columns: Columns, known: Hashed) -> Numbers 
     return _strings(array.cast(pa.string()) if number else array, name, known)
 
 
-def _spelled(array: Any, name: str) -> Numbers:
+def _spelled(array: Any, name: str) -> NumberColumn:
     """Return the numbers that strings spell, and the strings that spell none."""
     from pyarrow import types
 
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     words, there = _words(array, name), valid(array)
-    wide, strays = np.zeros(len(array)), np.zeros(len(array), bool)
+    wide, non_numbers = np.zeros(len(array)), np.zeros(len(array), bool)
     for row in np.flatnonzero(there).tolist():
         try:
-            value = number_in(words[row])
+            value = parse_number(words[row])
             there[row], wide[row] = value is not None, 0.0 if value is None else value
         except ValueError:
-            there[row], strays[row] = False, True
+            there[row], non_numbers[row] = False, True
     with np.errstate(over="ignore"):
-        return Numbers(wide.astype(np.float32), there, wide, Strings(words, strays) if strays.any() else None)
+        return NumberColumn(
+            wide.astype(np.float32), there, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
+        )
 
 
 @lru_cache(1 << 12)
@@ -288,30 +300,30 @@ def _is_string(kind: Any) -> bool:
     )
 
 
-def _numbers(array: Any) -> Numbers:
+def _numbers(array: Any) -> NumberColumn:
     import pyarrow as pa
 
     held = plain(array)
     wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
     with np.errstate(over="ignore"):
-        return Numbers(wide.astype(np.float32), valid(array), wide)
+        return NumberColumn(wide.astype(np.float32), valid(array), wide)
 
 
-def _strings(array: Any, name: str, known: Hashed) -> Strings | Coded:
+def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | DictionaryColumn:
     from pyarrow import types
 
     if not types.is_dictionary(array.type):
-        return Strings(_words(array, name), valid(array))
+        return StringColumn(_words(array, name), valid(array))
     dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
     if codes is None or not len(dictionary) or dictionary.null_count:
         array = array.cast(array.type.value_type)
-        return Strings(_words(array, name), valid(array))
+        return StringColumn(_words(array, name), valid(array))
     # Where there is none, the number may be anything.
     words, slots = known.of(name.encode(), dictionary, lambda: _words(dictionary, name))
-    return Coded(words, slots, codes if there.all() else np.where(there, codes, 0), there)
+    return DictionaryColumn(words, slots, codes if there.all() else np.where(there, codes, 0), there)
 
 
-def _words(array: Any, name: str) -> Words:
+def _words(array: Any, name: str) -> Spans:
     """Return the bytes of strings, and where each begins and ends."""
     import pyarrow as pa
     from pyarrow import types
@@ -327,4 +339,4 @@ def _words(array: Any, name: str) -> Words:
     ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
     # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
     text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
-    return Words(text, ends[:-1], ends[1:])
+    return Spans(text, ends[:-1], ends[1:])

@@ -1,12 +1,12 @@
-"""Which format a file is in: by its name, or by how it begins."""
+"""Detection of formats, by the name of a file or its first bytes."""
 
 import os
 import re
 
-from forel.data.sources.row_cache import begins_cache
+from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
-__all__ = ["FORMATS", "recognise"]
+__all__ = ["FORMATS", "detect_format"]
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
 SUFFIXES = {
@@ -28,14 +28,14 @@ SUFFIXES = {
 SVMLIGHT = re.compile(rb"\s*[-+]?[0-9.]+(e[-+]?[0-9]+)?(\s+qid:\d+)?(\s+\d+:[-+0-9.e]+)*\s*(#.*)?", re.IGNORECASE)
 
 
-def recognise(name: str, beginning: bytes) -> str:
-    r"""Return the format of a file from its name, or else from its first bytes.
+def detect_format(name: str, beginning: bytes) -> str:
+    r"""Detect the format of a file from its name, or else from its first bytes.
 
-    >>> recognise("clicks.vw.gz", b""), recognise("-", b"1 3:0.5 7:1\n"), recognise("data", b"price,city,label\n")
+    >>> detect_format("clicks.vw.gz", b""), detect_format("-", b"1 3:0.5 7:1\n"), detect_format("data", b"price,city\n")
     ('vw', 'svmlight', 'csv')
     """
-    if begins_cache(beginning):
-        return "arrow"  # which a reader looks for a cache in first
+    if has_cache_header(beginning):
+        return "arrow"  # the reader of Arrow files opens caches too
     stem = re.sub(r"\.(gz|zst|zstd)$", "", os.path.basename(name).lower())
     suffix = stem.rpartition(".")[2] if "." in stem else ""
     if suffix in SUFFIXES:
@@ -45,7 +45,7 @@ def recognise(name: str, beginning: bytes) -> str:
     if beginning.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
     lines = beginning.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    # The last line may be cut off, unless it is all there is.
+    # The last line may be incomplete, unless it is the only one.
     text = [line for line in (lines[:-1] or lines) if line.strip() and not line.lstrip().startswith(b"#")]
     first = text[0] if text else b""
     if first.lstrip().startswith(b"{"):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from forel.data.sources.streams import expand
+from forel.data.sources.streams import expand_paths
 
 __all__ = ["fingerprints", "single_sources"]
 
@@ -12,9 +12,9 @@ __all__ = ["fingerprints", "single_sources"]
 def single_sources(source: Any) -> list[Any]:
     """Return the parts of a source: each file by itself."""
     if isinstance(source, str | os.PathLike):
-        return list(expand(source))
+        return list(expand_paths(source))
     if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
-        return [path for one in source for path in expand(one)]
+        return [path for one in source for path in expand_paths(one)]
     if isinstance(source, Sequence) and source and all(hasattr(s, "read") for s in source):
         return list(source)
     return [source]

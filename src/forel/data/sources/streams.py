@@ -19,14 +19,14 @@ from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Chunk", "chunks", "count", "expand", "opened", "skip"]
+__all__ = ["Chunk", "chunks", "count", "expand_paths", "open_stream", "skip"]
 
 PAD = layout.PAD + 8  # room after the text, for a line end that is missing too
 GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # bytes of a line, unless another limit is said
-BROKEN = (OSError, EOFError, zlib.error)  # what reading a broken file raises
+READ_ERRORS = (OSError, EOFError, zlib.error)  # what reading a broken file raises
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,10 @@ class Chunk:
     start: int = 0
 
 
-def expand(source: str | os.PathLike[str]) -> list[str]:
+def expand_paths(source: str | os.PathLike[str]) -> list[str]:
     """Return the files that a path or a pattern means, in order of their names; "-" is standard input.
 
-    >>> expand("-")
+    >>> expand_paths("-")
     ['-']
     """
     path = os.fspath(source)
@@ -59,11 +59,11 @@ def expand(source: str | os.PathLike[str]) -> list[str]:
 
 
 @contextmanager
-def opened(source: Any) -> Iterator[Any]:
+def open_stream(source: Any) -> Iterator[Any]:
     """Open a path, standard input or a binary file object for reading, uncompressed; its first bytes can be peeked at.
 
     >>> import gzip
-    >>> with opened(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
+    >>> with open_stream(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
     ...     stream.peek(3)[:3]
     b'1 |'
     """
@@ -185,7 +185,7 @@ def chunks(
         if rest.size > limit:
             raise too_long(file, line, "text", limit)
         if problem is not None:
-            problems.meet(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
+            problems.record(Malformed(file, line, None, str(problem).rstrip("."), "a whole file"))
         if ended:
             return
 
@@ -211,7 +211,7 @@ def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]
             if not got:
                 break
             n += got
-    except BROKEN as problem:
+    except READ_ERRORS as problem:
         return n, problem
     return n, None
 

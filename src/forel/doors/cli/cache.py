@@ -86,20 +86,20 @@ def cache(
 
 
 def _opened(path: str) -> Any:
-    from forel.data.sources.row_cache import cache_in
+    from forel.data.sources.row_cache import open_cache
     from forel.validation import refuse
 
     if path == "-":
         raise refuse("files", "none", "files and --output to write a cache, or a cache to show")
     with open(path, "rb") as file:
-        found = cache_in(file, path)
+        found = open_cache(file, path)
     if found is None:
         raise refuse("files", path, "a cache; to write one, say --output")
     return found
 
 
 def _described(cache: Any) -> dict[str, Any]:
-    sources = cache.told["sources"]
+    sources = cache.key["sources"]
     return {
         "file": cache.file,
         "rows": cache.totals["rows"],
@@ -107,6 +107,6 @@ def _described(cache: Any) -> dict[str, Any]:
         "blocks": len(cache),
         "bytes_of_text": cache.totals["bytes"],
         "malformed": cache.problems.count,
-        "options": cache.told["options"],
+        "options": cache.key["options"],
         "sources": None if sources is None else [path for path, *_ in sources],
     }

@@ -91,13 +91,13 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
         "report": stored.extra.get("report"),
         "holdout": stored.extra.get("holdout"),
         "names": None if names is None else len(names),
-        "slots that names share": None if names is None else names.met,
+        "slots that names share": None if names is None else names.collisions,
         "certificate": said,
         "weights": [
             {
                 "slot": int(slots[k]),
                 "name": names[int(slots[k])] if names is not None and int(slots[k]) in names else None,
-                "shared": names is not None and names.shared(int(slots[k])),
+                "shared": names is not None and names.is_shared(int(slots[k])),
                 "weight": float(kept[k, 0]),
             }
             for k in order

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from forel.data.sources.streams import expand
+from forel.data.sources.streams import expand_paths
 from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.training.state import Progress
 from forel.training.trained import Trained
@@ -96,7 +96,7 @@ class Reporter:
 
 def size_of(source: list[str]) -> int | None:
     """Return the size of all files, None where one of them is a stream or compressed."""
-    files = [path for one in source if one != "-" for path in expand(one)]
+    files = [path for one in source if one != "-" for path in expand_paths(one)]
     if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):
         return None
     return sum(os.path.getsize(path) for path in files)

@@ -50,7 +50,7 @@ def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[
     table, slots = Names((features - 1).bit_length()), np.array(list(words), np.int64)
     if words:
         hashes = np.array([hash_name(word) for word in words.values()], np.uint64)
-        table.meet(slots, hashes, lambda k: words[int(slots[k])])
+        table.add(slots, hashes, lambda k: words[int(slots[k])])
     return table, others
 
 

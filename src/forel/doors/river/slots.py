@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.data.features.hashing import slot
-from forel.data.parsers.cell_values import number_in, written
+from forel.data.parsers.cell_values import parse_number, written
 
 __all__ = ["add_name", "hashed_features", "remove_names_after"]
 
@@ -48,7 +48,7 @@ def hashed_features(
             value = written(value)
         elif kind == "number" and isinstance(value, str):
             with suppress(ValueError):  # text that is not a number stays a category
-                value = number_in(_bytes(value))
+                value = parse_number(_bytes(value))
             if value is None:
                 continue
         if not isinstance(value, str):

@@ -105,6 +105,13 @@ def test_makefile_refers_to_existing_files():
     assert not [p for p in re.findall(r"(?:tests|benchmarks)/[\w/]+\.py", makefile) if not (ROOT / p).exists()]
 
 
+@pytest.mark.parametrize(("folder", "limit"), [("src", 350)])
+def test_files_are_short(folder, limit):
+    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert lengths
+    assert not {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > limit}
+
+
 def test_no_file_names_a_package_registry():
     places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
     needles = ["py" + "pi.org", "python" + "hosted"]  # split, so that this file does not match

@@ -15,8 +15,9 @@ from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes, summed
 from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
-from forel.losses import Classes, Interval
-from forel.validation import all_finite, real, refuse, whole
+from forel.learner.targets import importances_of, labels_of
+from forel.losses import Classes
+from forel.validation import refuse, whole
 
 __all__ = ["Linear", "Rows", "Settings", "rows_of"]
 
@@ -79,7 +80,7 @@ class Linear:
     def from_lanes(cls, lanes: Lanes, classes: int | None = None) -> "Linear":
         """Return a model with an existing state, which is shared, not copied."""
         model = cls.__new__(cls)
-        model.classes, model.joint = classes, lanes.settings.loss == "softmax"
+        model.classes, model.joint = classes, lanes.settings.loss_function.joint
         model._hold(lanes)
         return model
 
@@ -170,8 +171,9 @@ class Linear:
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses."""
         rows = merged(X, self.features, self.dtype)
-        labels = self._labels(y, rows.number)
-        scale = self._importance(importance, rows.number)
+        domain = self.settings.labels if self.classes is None else Classes(self.classes)
+        labels = labels_of(y, rows.number, domain, self.dtype)
+        scale = importances_of(importance, rows.number, self.dtype)
         if held is not None:
             scale = np.where(held, self.dtype.type(-1), scale)
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
@@ -299,47 +301,3 @@ class Linear:
         if not 0 <= lane <= last:
             raise refuse("lane", lane, f"0 to {last}")
         return slice(lane, None, last + 1) if self.joint else slice(lane, lane + 1)
-
-    def _labels(self, y: ArrayLike, count: int) -> NDArray[Any]:
-        labels = np.asarray(real("y", y))
-        if labels.shape != (count,):
-            raise ValueError(f"y: got shape {labels.shape}, expected one label for each of {count} rows")
-        if labels.dtype.kind not in "fiub":
-            raise refuse("y", labels.dtype, "numbers; encode classes as numbers first")
-        domain = self.settings.labels if self.classes is None else Classes(self.classes)
-        if isinstance(domain, Interval) and self._fit(labels, domain.low, domain.high):
-            return labels
-        return self._narrow("y", domain.check("y", labels))
-
-    def _importance(self, importance: ArrayLike | None, count: int) -> NDArray[Any]:
-        if importance is None:
-            ones: NDArray[Any] = np.ones(count, self.dtype)
-            return ones
-        given = np.asarray(real("importance", importance))
-        if given.shape != (count,):
-            raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
-        if self._fit(given, 0.0, np.inf):
-            return given
-        held = given.astype(np.float64)
-        if not all_finite(held) or held.min(initial=0.0) < 0:
-            k = int(np.argmax(~(held >= 0) | ~np.isfinite(held)))
-            raise ValueError(f"importance: got {held[k]} in row {k}, expected finite numbers of at least 0")
-        return self._narrow("importance", held)
-
-    def _fit(self, given: NDArray[Any], low: float, high: float) -> bool:
-        """Return whether an array can be used without conversion: contiguous, finite, and in [low, high]."""
-        from forel.learner.kernels.kernel import routine
-
-        usable = given.dtype == self.dtype and given.flags.c_contiguous and given.flags.writeable
-        most = np.finfo(self.dtype).max
-        ends = self.dtype.type(max(low, -most)), self.dtype.type(min(high, most))
-        return usable and bool(routine("range", "within")(given, *ends))
-
-    def _narrow(self, name: str, held: NDArray[np.float64]) -> NDArray[Any]:
-        """Return numbers in the dtype of the state, or refuse those out of its range."""
-        with np.errstate(over="ignore"):
-            narrow: NDArray[Any] = held.astype(self.dtype)
-        if not all_finite(narrow):
-            k = int(np.argmin(np.isfinite(narrow)))
-            raise ValueError(f"{name}: got {held[k]} in row {k}, expected numbers within the range of {self.dtype}")
-        return narrow

@@ -21,7 +21,7 @@ from forel.learner.lanes import summed
 from forel.learner.ledger import LARGEST, Ledger
 from forel.learner.linear import Linear
 from forel.learner.pooling import Pooling
-from forel.learner.protocol import Learner, SettingSummary
+from forel.learner.protocol import SettingSummary
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.validation import number, refuse
@@ -29,7 +29,7 @@ from forel.validation import number, refuse
 if TYPE_CHECKING:
     from forel.experts import Guarantee
 
-__all__ = ["Mixture", "make_learner"]
+__all__ = ["Mixture"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -327,23 +327,3 @@ class Mixture:
         if again or not (self.classes is None or self.joint):
             return None
         return self.loss - before.mixture_loss
-
-
-def make_learner(
-    features: int,
-    settings: Settings,
-    classes: int | None = None,
-    dtype: DTypeLike = np.float32,
-    certified: bool = False,
-    share: float | None = None,
-) -> Learner:
-    """Return a mixture for several settings, and one model otherwise; parameters are those of :class:`Mixture`.
-
-    >>> make_learner(4, Settings()).kind, make_learner(4, Settings(alpha=(0.1, 1.0))).kind
-    ('trainer', 'mixture')
-    """
-    if settings.lanes > 1:
-        return Mixture(features, settings, classes, dtype, certified, share)
-    if share is not None:
-        raise refuse("share", share, "None for one model, which shares with no other")
-    return Linear(features, settings, classes, dtype, certified)

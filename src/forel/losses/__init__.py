@@ -1,7 +1,8 @@
-"""Losses: of a margin and a label, of a point, and the lower bounds that stand in for them.
+"""Losses: functions of a margin and a label, functions of a point, and their lower bounds.
 
 A *margin loss* ℓ(m, y) compares the margin m = a·x of an example with its label. An :class:`Example` turns it into a
-:class:`Loss`, a function f of the point x, which is what algorithms see.
+:class:`Loss`, a function f of the point x, which is what algorithms see. Settings take a margin loss as an object or by
+its name, such as "squared_hinge", which :func:`by_name` finds.
 
 ===============================  =========================================  ==============  ====================
 margin loss                      ℓ(m, y)                                    labels          prediction
@@ -19,8 +20,8 @@ margin loss                      ℓ(m, y)                                    la
 ``Softmax(classes)``             log Σₖ exp(mₖ) − m_y                       0, 1, …, K − 1  exp(mₖ) / Σⱼ exp(mⱼ)
 ===============================  =========================================  ==============  ====================
 
-One convention at kinks: of all subgradients, the smallest in absolute value. Where 0 is one, the slope is 0, and an
-example without loss never moves a model.
+At kinks the slope is the subgradient of smallest absolute value. It is 0 where that is a subgradient, so that an
+example without loss does not change a model.
 
 >>> float(Hinge().slope(1.0, 1)), float(Absolute().slope(2.0, 2.0))
 (0.0, 0.0)

@@ -4,8 +4,8 @@ from copy import deepcopy
 from dataclasses import fields
 from typing import Any
 
+from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
-from forel.learner.mixture import make_learner
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.store import ServingModel, Stored

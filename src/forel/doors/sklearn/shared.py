@@ -14,9 +14,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.guard import Guard, unchanged
-from forel.learner.mixture import make_learner
 from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings

@@ -1,0 +1,32 @@
+"""The learner that suits some settings: one model, or a mixture."""
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.learner.protocol import Learner
+from forel.learner.settings import Settings
+from forel.validation import refuse
+
+__all__ = ["make_learner"]
+
+
+def make_learner(
+    features: int,
+    settings: Settings,
+    classes: int | None = None,
+    dtype: DTypeLike = np.float32,
+    certified: bool = False,
+    share: float | None = None,
+) -> Learner:
+    """Return a mixture for several settings, and one model otherwise; parameters as in :class:`Mixture`.
+
+    >>> make_learner(4, Settings()).kind, make_learner(4, Settings(alpha=(0.1, 1.0))).kind
+    ('trainer', 'mixture')
+    """
+    if settings.lanes > 1:
+        return Mixture(features, settings, classes, dtype, certified, share)
+    if share is not None:
+        raise refuse("share", share, "None for one model, which shares with no other")
+    return Linear(features, settings, classes, dtype, certified)

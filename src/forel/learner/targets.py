@@ -1,0 +1,75 @@
+"""Labels and importances, validated for the kernels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forel.losses import Interval, Labels
+from forel.validation import all_finite, real, refuse
+
+__all__ = ["importances_of", "labels_of"]
+
+
+def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return one label for each row in the dtype of the model, or refuse those outside of a domain.
+
+    Parameters
+    ----------
+    y : the labels
+    count : the number of rows
+    domain : of the labels
+    dtype : of the model; an array that has it already is not copied
+
+    >>> labels_of([0, 1], 2, Interval(0, 1), np.dtype(np.float32))
+    array([0., 1.], dtype=float32)
+    """
+    labels = np.asarray(real("y", y))
+    if labels.shape != (count,):
+        raise ValueError(f"y: got shape {labels.shape}, expected one label for each of {count} rows")
+    if labels.dtype.kind not in "fiub":
+        raise refuse("y", labels.dtype, "numbers; encode classes as numbers first")
+    if isinstance(domain, Interval) and _usable(labels, domain.low, domain.high, dtype):
+        return labels
+    return _narrowed("y", domain.check("y", labels), dtype)
+
+
+def importances_of(importance: ArrayLike | None, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return the importance of each row in the dtype of the model, 1 by default, or refuse negative ones.
+
+    >>> importances_of(None, 2, np.dtype(np.float32))
+    array([1., 1.], dtype=float32)
+    """
+    if importance is None:
+        ones: NDArray[Any] = np.ones(count, dtype)
+        return ones
+    given = np.asarray(real("importance", importance))
+    if given.shape != (count,):
+        raise ValueError(f"importance: got shape {given.shape}, expected one number for each of {count} rows")
+    if _usable(given, 0.0, np.inf, dtype):
+        return given
+    exact = given.astype(np.float64)
+    if not all_finite(exact) or exact.min(initial=0.0) < 0:
+        k = int(np.argmax(~(exact >= 0) | ~np.isfinite(exact)))
+        raise ValueError(f"importance: got {exact[k]} in row {k}, expected finite numbers of at least 0")
+    return _narrowed("importance", exact, dtype)
+
+
+def _usable(given: NDArray[Any], low: float, high: float, dtype: np.dtype[Any]) -> bool:
+    """Return whether an array needs no conversion: of the right type, contiguous, finite, and in [low, high]."""
+    from forel.learner.kernels.kernel import routine
+
+    fits = given.dtype == dtype and given.flags.c_contiguous and given.flags.writeable
+    largest = np.finfo(dtype).max
+    ends = dtype.type(max(low, -largest)), dtype.type(min(high, largest))
+    return fits and bool(routine("range", "within")(given, *ends))
+
+
+def _narrowed(name: str, exact: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return numbers in the dtype of the model, or refuse those out of its range."""
+    with np.errstate(over="ignore"):
+        narrow: NDArray[Any] = exact.astype(dtype)
+    if not all_finite(narrow):
+        k = int(np.argmin(np.isfinite(narrow)))
+        raise ValueError(f"{name}: got {exact[k]} in row {k}, expected numbers within the range of {dtype}")
+    return narrow

@@ -18,9 +18,9 @@ gc.set_threshold(100_000, 50, 100)
 @pytest.fixture
 def interpreted(monkeypatch):
     """Run kernels uncompiled, from the same source: for few rows that takes less time than compiling."""
-    from forel.learner.kernels import compose, kernel
+    from forel.learner.kernels import kernel
 
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
 
 
 @pytest.fixture(autouse=True)

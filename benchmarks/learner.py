@@ -22,7 +22,7 @@ from sklearn.linear_model import SGDClassifier
 from timing import median_ratio, medians, time_in_turns
 
 from forel.doors.sklearn import FTRLClassifier
-from forel.learner.kernels.prefetch import prefetch
+from forel.learner.kernels.intrinsics.prefetch import prefetch
 from forel.learner.linear import Linear, Settings
 
 PER_ROW, POPULAR, FEATURES = 39, 2_200_000, 1 << 22

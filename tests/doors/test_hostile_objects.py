@@ -10,8 +10,8 @@ import pytest
 
 from forel.learner.guard import Guard
 from forel.learner.kernels import dicts
-from forel.learner.kernels.compose import interpret
-from forel.learner.kernels.recipe import Recipe
+from forel.learner.kernels.kernel import uncompiled_kernel
+from forel.learner.kernels.spec import KernelSpec
 from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
@@ -28,16 +28,16 @@ def test_rows_that_run_code():
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Rows are read in Python, and kernels run as Python; return the recipes that were asked for."""
-    recipes = set()
+    """Rows are read in Python, and kernels run as Python; return the specs that were asked for."""
+    specs = set()
 
-    def kernel(recipe: Recipe):
-        recipes.add(recipe)
-        return interpret(recipe)
+    def kernel(spec: KernelSpec):
+        specs.add(spec)
+        return uncompiled_kernel(spec)
 
     monkeypatch.setattr("forel.learner.kernels.kernel.kernel", kernel)
     monkeypatch.setattr(dict_learner, "compiled_reader", lambda hashed: None)
-    return recipes
+    return specs
 
 
 class Acting:
@@ -219,7 +219,7 @@ def test_many_classes_need_four_kernels(uncompiled):
     model, narrow = LinearClassifier(alpha=1.0), LinearClassifier(alpha=1.0)
     for k in range(150):
         model.learn_one({"a": 1.0, "b": k % 3}, k)
-    assert {recipe.lanes for recipe in uncompiled} == {1, 4, 16, 64}
+    assert {spec.layout.lanes for spec in uncompiled} == {1, 4, 16, 64}
     assert len(model._learner.parts) == 3
     assert model.classes == list(range(150))
     assert len(model.predict_proba_one({"a": 1.0})) == 150

@@ -12,7 +12,7 @@ from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
 from forel.doors.cli.app import app
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.training.scoring import predict_blocks
 
 
@@ -46,7 +46,7 @@ FIGURES = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     for name in ("zero", "sign"):
         lines = (f"{(y + 1) // 2 if name == 'zero' else y} |x {words}\n" for y, words in rows())
         (tmp_path / f"{name}.vw").write_text("".join(lines))

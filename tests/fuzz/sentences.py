@@ -15,7 +15,7 @@ import numpy as np
 import forel
 from forel.data.features.hashing import slot
 from forel.learner.kernels import kernel
-from forel.learner.kernels.compose import interpret
+from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
@@ -106,7 +106,7 @@ def settings_for(rng, loss):
 def uncompiled(active=True):
     """Let learners use kernels as plain Python, which overflow without a word as compiled ones do."""
     before = kernel.kernel
-    kernel.kernel = interpret if active else before
+    kernel.kernel = uncompiled_kernel if active else before
     try:
         with np.errstate(all="ignore"):
             yield

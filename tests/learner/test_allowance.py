@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from forel.learner.gradients import GradientLearner
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
 from forel.store import load, save
@@ -26,7 +26,7 @@ RULES = [
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
 
 
 def stream(seed=0):

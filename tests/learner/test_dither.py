@@ -1,4 +1,4 @@
-"""Sums in float32 that go on for 10⁹ rounds: what dithering is for."""
+"""Sums in float32 that go on for 10⁹ rounds: what stochastic rounding is for."""
 
 import math
 
@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 from numba import njit
 
+from forel.jit.specialise import specialise
 from forel.learner.gradients import GradientLearner
-from forel.learner.kernels.dither import add, binade, noise
+from forel.learner.kernels.intrinsics.exponents import binade
+from forel.learner.kernels.kernel import HERE
 from forel.learner.linear import Linear, Settings
 
 pytestmark = pytest.mark.slow
 BEFORE = [[-0.05111771821975708, 0.2005106806755066], [0.21220248937606812, -0.974699079990387]]  # rounds 7 and 8
+
+rounding = specialise([f"{HERE}.stochastic_rounding"], f"{HERE}.reference", {"binade": binade, "inline_ir": njit})
+add, noise = (getattr(rounding[f"{HERE}.stochastic_rounding"], name) for name in ("add", "noise_of"))
 
 
 @njit

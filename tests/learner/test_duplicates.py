@@ -6,14 +6,14 @@ from scipy import sparse
 
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.gradients import GradientLearner
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.rows import Merged, Rows, rows_of
 
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
 
 
 def rows(*lists):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 
 
 @pytest.mark.parametrize("alpha", [0.3, (0.1, 0.3)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_empty_rows_add_only_the_square_of_the_bias(alpha, bias, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     model = Linear(3, Settings(alpha=alpha, bias=bias), dtype=np.float64, certified=True)
     model.learn(np.eye(3), [1, 0, 1])
     before = model._lanes.sums[4].copy()
@@ -20,6 +20,6 @@ def test_empty_rows_add_only_the_square_of_the_bias(alpha, bias, monkeypatch):
     if not bias:
         assert not added.any()
         return
-    gradients = model._lanes.state[3, 2 if model._lanes.recipe.parts > 2 else 0]
+    gradients = model._lanes.state[3, model._lanes.layout.gradient_part]
     assert added == pytest.approx(gradients**2, rel=1e-12)
     assert np.isfinite(margin).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from forel.learner.gradients import GradientLearner
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.losses import Linear as LinearLoss
 from forel.theory.algorithms import FTRL, MirrorDescent
@@ -18,7 +18,7 @@ N, LANES, ROUNDS = 6, 3, 200
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
 
 
 def gradients(seed=0):

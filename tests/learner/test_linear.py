@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from forel.learner import kernels
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Rows, Settings, rows_of
 from forel.losses import Choice, Example, Huber, Interval, Logistic, MulticlassExample, Quantile, Softmax, by_name
 from forel.losses import Linear as LinearLoss
@@ -109,14 +109,14 @@ def check(settings, model, dense, labels):
 
 @pytest.mark.parametrize("settings", ALL, ids=str)
 def test_the_same_source_uncompiled_equals_the_reference(settings, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     dense, labels = stream(settings.loss, rounds=80)  # in which the rarest feature still comes and goes
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
 
 
 @pytest.mark.parametrize("settings", [s for s in ALL if s.l1 and s.l2 and s.bias and s.radius], ids=str)
 def test_lanes_uncompiled_equal_the_models_they_would_be_alone(settings, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     dense, labels = stream(settings.loss, rounds=60)
     rows, alphas = sparse.csr_array(dense), (settings.alpha, 0.1)
     certified = settings.algorithm != "implicit"
@@ -180,7 +180,7 @@ def check_long(settings, certified):
 
 @pytest.mark.parametrize("settings", LONG, ids=str)
 def test_rows_of_any_length_equal_the_reference(settings, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     check_long(settings, certified=settings.algorithm != "implicit")
 
 
@@ -191,7 +191,7 @@ def test_rows_of_any_length_equal_the_reference_compiled():
 
 @pytest.mark.parametrize("loss", SINGLE)
 def test_every_loss_equals_its_twin(loss, monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     settings = Settings(loss, alpha=0.1, l1=0.01)
     dense, labels = stream(loss)
     check(settings, Linear(N, settings, dtype=np.float64), dense, labels)
@@ -379,8 +379,8 @@ def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
     code = (
         "import numpy as np; from forel.learner.linear import Linear, Settings; m = Linear(3, Settings());"
         "m.learn(np.eye(3), [1, 0, 1]); m._lanes.kernel.learn_one; import sys;"
-        "from forel.learner.kernels.compose import compose;"
-        "print(compose(m._lanes.recipe).learn.stats.cache_misses and 1)"
+        "from forel.learner.kernels.kernel import compiled_kernel;"
+        "print(compiled_kernel(m._lanes.spec).learn.stats.cache_misses and 1)"
     )
     environment = {"FOREL_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
     runs = [
@@ -689,10 +689,10 @@ def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_pat
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "file"))
     model = Linear(3, Settings(alpha=0.7, rate="constant", algorithm="mirror", bias=False))
-    compose.compose.cache_clear()
+    kernel.compiled_kernel.cache_clear()
     model.learn(np.eye(3), [1, 0, 1])
     assert (model.weights.ravel() > 0).tolist() == [True, False, True]
-    compose.compose.cache_clear()
+    kernel.compiled_kernel.cache_clear()
 
 
 def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):

@@ -6,14 +6,14 @@ import pytest
 from numba.core.runtime import _nrt_python
 
 from forel.learner.gradients import GradientLearner
-from forel.learner.kernels.scratch import owned, release
+from forel.learner.kernels.intrinsics.memory import allocate, release
 from forel.learner.linear import Linear, Settings
 
 
 @numba.njit
 def used(like, count):
     """Return what new memory has in it, where it begins, and what it has in it after it was written to."""
-    array = owned(like, count)
+    array = allocate(like, count)
     before, address = array.sum(), array.ctypes.data % 64
     for k in range(array.size):
         array[k] = k

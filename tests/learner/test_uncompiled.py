@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forel.data.compiled import plain as words
-from forel.learner.kernels import plain
+from forel.learner.kernels.intrinsics import plain
 
 EVERYTHING = """
 import io, json, sys

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from forel.learner.kernels import compose, kernel
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear as FastLinear
 from forel.learner.linear import Settings
 from forel.losses import Absolute, Example, Hinge, Linear, Logistic, MulticlassExample, Softmax
@@ -254,7 +254,7 @@ FAST = [
 def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, monkeypatch):
     from tests.learner.test_linear import reference
 
-    monkeypatch.setattr(kernel, "kernel", compose.interpret)
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     rows = np.array([loss.features for loss in random_rows(units)])
     labels = np.array([loss.label for loss in random_rows(units)])
     model, margins = FastLinear(N, settings, dtype=np.float64, certified=True), []

@@ -1,14 +1,15 @@
 """Compiling by numba, and a cache of compiled code that is executed only if this user wrote it.
 
-Importing numba and reading a function from a cache of its own takes half a second, which is most of a short run;
-linking the same machine code takes five milliseconds. ``folder`` finds the cache folder and checks its owner, ``files``
-signs and verifies what is in it, ``eviction`` limits its size, ``key`` names a file by everything that its code depends
-on. ``compiling`` is numba with this cache, ``linking`` makes a function of machine code, ``function`` chooses between
-both. Whatever is missing, damaged, foreign or unexpected is compiled anew.
+Importing numba and reading a function from numba's cache takes half a second, most of a short run; linking the same
+machine code takes five milliseconds. ``folder`` finds the cache folder and checks its owner, ``files`` signs and
+verifies its files, ``eviction`` limits its size, ``key`` names a file by everything that its code depends on.
+``compiling`` gives numba this cache, ``linking`` makes a function of machine code, ``function`` chooses between the
+two, ``specialise`` copies modules with other constants. Files that are missing, damaged, foreign or unexpected are
+compiled anew.
 """
 
-from forel.jit.disabled import disabled
-from forel.jit.function import CachedFunction
+from forel.jit.disabled import disabled, uncompiled
+from forel.jit.function import CachedFunction, compiled_function
 from forel.jit.key import sources
 
-__all__ = ["CachedFunction", "disabled", "sources"]
+__all__ = ["CachedFunction", "compiled_function", "disabled", "sources", "uncompiled"]

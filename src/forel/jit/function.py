@@ -1,9 +1,12 @@
 """One compiled function: that of an earlier process, or else numba's, which is then kept for later ones."""
 
+import importlib
+import importlib.util
 import json
 import pathlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from threading import RLock
 from typing import Any
 
@@ -11,10 +14,10 @@ import numpy as np
 
 from forel.jit import files, linking
 from forel.jit.disabled import disabled, uncompiled
-from forel.jit.key import key, processor
+from forel.jit.key import key, processor, sources
 from forel.jit.lock import alone
 
-__all__ = ["CachedFunction"]
+__all__ = ["CachedFunction", "compiled_function"]
 
 LOCK = RLock()  # linking and compiling happen on the threads of parsers and of learners
 
@@ -69,6 +72,30 @@ class CachedFunction:
                 if content is not None:
                     files.write(path, name, content)
         return compiled
+
+
+@cache
+def compiled_function(module: str, name: str) -> CachedFunction:
+    """Return a compiled function of a module, which is imported only if no machine code was kept.
+
+    The function may call whatever is in the same folder.
+
+    >>> compiled_function("forel.learner.kernels.mixing", "hedged").name
+    'mixing.hedged'
+    """
+    short = f"{module.rpartition('.')[2]}.{name}"
+    return CachedFunction(short, _folder_sources(module.rpartition(".")[0]), lambda: _imported(module, name))
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+@cache
+def _folder_sources(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    return sources(*folders)
 
 
 def _kind(argument: Any) -> Any:

@@ -17,7 +17,7 @@ __all__ = ["certificate", "clipping", "snapshot", "words"]
 
 def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
     """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
-    settings, primal = state.settings, state.recipe.primal
+    settings, primal = state.settings, state.layout.primal
     some = np.arange(state.features + int(settings.bias)) if among is None else among
     totals = state.sums[:, lanes].sum(axis=1)
     columns, spent = np.empty((5, len(range(state.lanes)[lanes]), some.size)), 0.0
@@ -107,7 +107,7 @@ def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float
 
 def _gradient_part(state: Lanes) -> int:
     """Which number of a record is g_{1:t}; without one, z is."""
-    return 2 if state.recipe.parts > 2 else 0
+    return 2 if state.layout.parts > 2 else 0
 
 
 def _norms(state: Lanes, lanes: slice, since: Snapshot) -> tuple[float, float]:
@@ -138,20 +138,20 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
 
     What they add is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
     """
-    settings, recipe = state.settings, state.recipe
+    settings, layout = state.settings, state.layout
     p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
     parts = state.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
     x = state.gather(some)[:, lanes].T.astype(np.float64)
     units = state.units(some)
     parts[1:] *= units
     parts[1] *= units
-    parts[0] *= 1 if recipe.primal else units
+    parts[0] *= 1 if layout.primal else units
     z, n = parts[:2]
-    gradients = z if recipe.parts == 2 else parts[2]
-    linear = parts[3] if recipe.parts == 4 else gradients - z
+    gradients = z if layout.parts == 2 else parts[2]
+    linear = parts[3] if layout.parts == 4 else gradients - z
     strength = np.broadcast_to(_strength(state, n, p, some), z.shape)
     late = np.zeros(1)
-    if recipe.elapses:
+    if layout.keeps_strength:
         # Coordinates that were not seen lately have been told of strength around their weights only until then.
         late = np.where(n > 0, strength - n, 0.0)
         linear = linear + late * x
@@ -159,7 +159,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     total = state.rounds if settings.penalty_weight == "every" else min(state.rounds, 1)
     l1, l2 = total * p[2] * penalized, total * p[3] * penalized
     objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
-    spent = float(np.sum(0.5 * late * x * x if recipe.primal else -objective))
+    spent = float(np.sum(0.5 * late * x * x if layout.primal else -objective))
     return (gradients, strength, linear, l1, l2), spent
 
 
@@ -180,12 +180,12 @@ def _void(state: Lanes, lanes: slice) -> str:
         return reason
     if state.settings.rule == "implicit":
         return "the survey proves no bound for implicit updates; use algorithm='mirror'"
-    if state.recipe.primal and state.settings.rate == "scale_free":
+    if state.layout.primal and state.settings.rate == "scale_free":
         return (
             "Mirror Descent adds the strength of a growing scale around the present weights, which is not counted; "
             "use algorithm='proximal'"
         )
-    if state.recipe.catches_up in ("drift", "replay"):
+    if state.layout.catch_up in ("drift", "replay"):
         return (
             "with rate='root' and a penalty every round, strength is added around weights that nobody looked at; "
             "use penalty_weight='once' or rate='adagrad'"

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.kernels.spec import KernelSpec
+from forel.learner.layout import SUMS, Layout
 from forel.learner.settings import Settings
 from forel.validation import enough_memory, refuse, whole
 
@@ -15,9 +17,6 @@ __all__ = ["SUMS", "Lanes", "summed"]
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
 FEWER = "use fewer bits, or fewer lanes"
-SUMS = (
-    6  # doubles a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows, as in forel.learner.kernels.template
-)
 
 
 class Lanes:
@@ -54,61 +53,58 @@ class Lanes:
         self.lanes = lanes
         self.certified = certified
         self.labels = labels
+        s = settings
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, self.dtype == np.float64, certified)
         self.parameters = settings.parameters(lanes, self.dtype).ravel()
         self.shape = settings.shape(self.dtype)
         self.reset()
 
     def reset(self) -> None:
         """Forget everything; memory that is not touched again is not used."""
-        recipe = self.recipe
         slots = self.features + 1
-        numbers = recipe.width + int(recipe.apart), int(recipe.counts) + self.lanes * (recipe.catches_up == "drift")
-        size = slots * (numbers[0] * self.dtype.itemsize + numbers[1] * 8)
+        size = self.layout.nbytes(slots)
         asked = f"features: got {self.features:,} in {self.lanes} lane{'s' * (self.lanes > 1)}"
         enough_memory(asked, size, FEWER)
         try:
-            self._allocate(recipe, slots)
+            self._allocate(slots)
         except MemoryError:
             refused = f"{asked}, which need {size / 1e9:,.1f} GB of memory, expected what the system gives; {FEWER}"
             raise MemoryError(refused) from None
         self.rounds = 0
         self.weight = 0.0
 
-    def _allocate(self, recipe: Any, slots: int) -> None:
-        self.flat = _zeros(slots * recipe.width, self.dtype)
-        self._scales = np.zeros(slots if recipe.apart else 1, self.dtype)
+    def _allocate(self, slots: int) -> None:
+        sizes = self.layout.sizes(slots)
+        self.flat = _zeros(slots * self.layout.width, self.dtype)
+        self._scales = np.zeros(sizes["scales"], self.dtype)
         self.reach[-1] = 1  # a constant feature is always 1
-        self.last = np.zeros(slots if recipe.counts else 1, np.int64)
-        self.mark = np.zeros(slots * self.lanes if recipe.catches_up == "drift" else 1)
+        self.last = np.zeros(sizes["last_round"], np.int64)
+        self.mark = np.zeros(sizes["drift_marks"])
         self.totals = np.zeros(SUMS * self.lanes)
 
     @property
-    def recipe(self) -> Any:
-        """What the kernel is made of."""
-        from forel.learner.kernels.recipe import Recipe
-
-        s, double = self.settings, self.dtype == np.float64
-        loss = s.loss_function
-        pieces = loss.twin, s.rule, s.rate, s.penalty_weight, self.lanes, s.bias, self.labels, double, self.certified
-        classes = self.labels != "shared" or loss.joint
-        return Recipe(*pieces, groups=s.lanes if classes else 1)
+    def spec(self) -> KernelSpec:
+        """What the kernel is compiled for."""
+        s, loss = self.settings, self.settings.loss_function
+        per_class = self.labels != "shared" or loss.joint
+        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1)
 
     @property
     def kernel(self) -> Any:
         """The compiled functions."""
         from forel.learner.kernels.kernel import kernel
 
-        return kernel(self.recipe)
+        return kernel(self.spec)
 
     @property
     def state(self) -> NDArray[Any]:
         """The record of every coordinate, the bias last: (z, n) and what a certificate needs, for each lane."""
-        return self.flat.reshape(self.features + 1, -1, self.lanes)[:, : self.recipe.parts]
+        return self.flat.reshape(self.features + 1, -1, self.lanes)[:, : self.layout.parts]
 
     @property
     def reach(self) -> NDArray[Any]:
         """The scale of every coordinate, where rates are scale-free; one number elsewhere."""
-        return self.flat.reshape(-1, self.recipe.width)[:, -1] if self.recipe.within else self._scales
+        return self.flat.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
 
     def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """The powers of two in which z, n and g_{1:t} of some coordinates are kept, by their scales; 1 for other rates.
@@ -177,7 +173,7 @@ class Lanes:
     def gather(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of the chosen coordinates, a column a lane."""
         out = np.empty((chosen.size, self.lanes), self.dtype)
-        self.kernel.gather(chosen, *self.arrays, self.totals, out.ravel())
+        self.kernel.weights(chosen, *self.arrays, self.totals, out.ravel())
         return out
 
     @property

@@ -15,8 +15,8 @@ from numba import types
 
 from forel.jit import disabled
 from forel.jit.compiling import cached_njit
-from forel.learner.kernels import address
-from forel.learner.kernels.address import carray, pointer
+from forel.learner.kernels.intrinsics import address
+from forel.learner.kernels.intrinsics.address import carray, pointer
 
 __all__ = ["CELLS", "FRONT", "KEYS", "VALUES", "plain", "read", "usable"]
 

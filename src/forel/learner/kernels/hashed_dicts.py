@@ -13,7 +13,7 @@ from forel.data import compiled as scanners
 from forel.data.compiled.hashing import START, hash_piece
 from forel.data.compiled.merge import merge_row
 from forel.jit.compiling import cached_njit
-from forel.learner.kernels import address, dicts
+from forel.learner.kernels import dicts
 from forel.learner.kernels.dicts import (
     AT_KEYS,
     AT_VALUES,
@@ -32,6 +32,7 @@ from forel.learner.kernels.dicts import (
     next_of,
     size_of,
 )
+from forel.learner.kernels.intrinsics import address
 
 __all__ = ["CATEGORY", "NUMBER", "read", "usable"]
 

@@ -1,67 +1,165 @@
-"""A kernel's functions, each found when it is first called: linked where it was compiled before, else compiled."""
+"""The functions of a kernel: machine code of an earlier process, or compiled by numba at the first call."""
 
-import importlib
+import hashlib
+import inspect
+import os
 import pathlib
+import secrets
+import sys
 from functools import cache, lru_cache, partial
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from forel.jit import CachedFunction, sources
+from forel.jit import CachedFunction, compiled_function, disabled, sources, uncompiled
+from forel.jit.folder import folder
 from forel.jit.function import LOCK
-from forel.learner.kernels.recipe import Recipe
+from forel.jit.specialise import specialise
+from forel.learner.kernels.reference import bindings, constants
+from forel.learner.kernels.spec import FASTMATH, KernelSpec
 
-__all__ = ["kernel", "routine"]
+__all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
 
-BLOCKS = ("learn", "feed", "predict", "gather")  # what takes many rows at a time, and need not come from numba
+HERE = "forel.learner.kernels"
+MODULES = ("stochastic_rounding", "rates", "updates", "skipped_rounds", "coordinates", "LANES", "row_losses", "loops")
+BLOCKS = ("learn", "feed", "predict", "weights")  # functions of many rows
+ROWS = ("learn_one", "predict_one")  # functions of one row
 
 
 class Kernel:
-    """The functions of a recipe: those for blocks by what was kept of them, those for one row from numba."""
+    """The functions of a spec, each compiled, or linked from the code cache, when it is first called."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
-        source = f"{recipe}\n{_sources()}"
+    def __init__(self, spec: KernelSpec) -> None:
+        self._spec = spec
+        key = _key(spec)
         for name in BLOCKS:
-            setattr(self, name, CachedFunction(name, source, partial(self.__getattr__, name)))
-
-    @property
-    def module(self) -> ModuleType:
-        """All functions as numba has them."""
-        from forel.learner.kernels.compose import compose
-
-        with LOCK:  # or threads that are the first would all write and compile it
-            return compose(self._recipe)
+            setattr(self, name, CachedFunction(name, key, partial(self.__getattr__, name)))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.module, name)
+        if name not in (*BLOCKS, *ROWS):
+            raise AttributeError(name)
+        with LOCK:  # threads would compile it once each
+            return getattr(compiled_kernel(self._spec), name)
 
 
 @lru_cache(maxsize=64)
-def kernel(recipe: Recipe) -> Any:
-    """Return the functions of a recipe; a loss of the user's own is compiled by numba in every process.
+def kernel(spec: KernelSpec) -> Any:
+    """Return the functions of a spec; a user's loss is compiled by numba in every process.
 
-    >>> kernel(Recipe("logistic", "proximal", "adagrad", "once")).learn.name
+    >>> kernel(KernelSpec.reference()).learn.name
     'learn'
     """
-    if isinstance(recipe.loss, str):
-        return Kernel(recipe)
-    from forel.learner.kernels.compose import compose
-
-    return compose(recipe)
+    return Kernel(spec) if isinstance(spec.loss, str) else compiled_kernel(spec)
 
 
-@cache
 def routine(module: str, name: str) -> CachedFunction:
-    """Return a compiled function of a module of this package that is not specialised by a recipe.
+    """Return a compiled function of a module of this package that does not depend on a spec.
 
     >>> routine("mixing", "hedged").name
-    'hedged'
+    'mixing.hedged'
     """
-    return CachedFunction(
-        name, _sources(), lambda: getattr(importlib.import_module(f"forel.learner.kernels.{module}"), name)
+    return compiled_function(f"{HERE}.{module}", name)
+
+
+@lru_cache(maxsize=64)
+def uncompiled_kernel(spec: KernelSpec) -> Any:
+    """Return the same functions as plain Python, from the same source: slow, and the reference of tests.
+
+    Sums are rounded to nearest, not stochastically.
+    """
+    names = {**bindings(spec), "STOCHASTIC_ROUNDING": False}
+    loss = getattr(spec.loss, "py_func", spec.loss)
+    return _functions(spec, names, loss, None)
+
+
+@lru_cache(maxsize=64)
+def compiled_kernel(spec: KernelSpec) -> Any:
+    """Return the functions of a spec compiled by numba, with the code cache.
+
+    A user's loss that cannot be imported by name is compiled in every process.
+    """
+    if disabled():
+        plain = uncompiled_kernel(spec)
+        return SimpleNamespace(**{name: uncompiled(getattr(plain, name)) for name in (*BLOCKS, *ROWS)})
+    import numba
+
+    from forel.learner.kernels.intrinsics import available
+
+    loss: Any = spec.loss
+    if not isinstance(loss, str) and not hasattr(loss, "py_func"):
+        loss = numba.njit(error_model="numpy", nogil=True)(loss)
+    key = _key(spec) if isinstance(spec.loss, str) or _importable(spec.loss) else None
+    names = {**bindings(spec), **_decorators(key), **available()}
+    return _functions(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
+
+
+def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> Any:
+    """Execute the modules of a kernel, and return its functions."""
+    reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.lanes == 1 else "many_lanes"
+    if isinstance(loss, str) and loss != "softmax":
+        losses = specialise([f"{HERE}.losses"], reference, names, name=name)
+        loss = getattr(losses[f"{HERE}.losses"], loss)
+    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]
+    copies = specialise(
+        modules, reference, {**names, "loss": loss}, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name
+    )  # fmt: skip
+    found: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
+    found |= {each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}
+    return SimpleNamespace(**found)
+
+
+def _decorators(key: str | None) -> dict[str, Any]:
+    """Return numba's decorators under the names of the reference module; functions are kept if there is a key."""
+    import numba
+
+    from forel.jit.compiling import keep
+
+    options: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
+    inside: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "nogil": True}
+    cached = folder()
+    notice = None if cached is None else f"compiling a kernel, once; it is kept in {cached}"
+
+    def entry(nogil: bool) -> Any:
+        compiled = numba.njit(nogil=nogil, **options)
+        return compiled if key is None else lambda function: keep(compiled(function), key, notice)
+
+    return {
+        "entry": entry(nogil=True),
+        # A row takes less time than releasing and acquiring the interpreter's lock.
+        "entry_with_gil": entry(nogil=False),
+        "inline": numba.njit(**options, **inside),
+        "reassociated": numba.njit(**{**options, "fastmath": set(FASTMATH) | {"reassoc"}}, **inside),
+        "inline_ir": numba.njit(inline="always", nogil=True, **options),
+    }
+
+
+@lru_cache(maxsize=256)
+def _key(spec: KernelSpec) -> str:
+    """Return a hash of everything that a kernel is compiled from."""
+    loss = (
+        spec.loss
+        if isinstance(spec.loss, str)
+        else f"{spec.loss.__module__}.{spec.loss.__name__}\n{_source(spec.loss)}"
     )
+    parts = loss, sorted(map(repr, constants(spec).items())), os.environ.get("FOREL_INTRINSICS"), _sources()
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @cache
 def _sources() -> str:
-    return sources(pathlib.Path(__file__).parent)
+    here = pathlib.Path(__file__).parent
+    return sources(here, here / "intrinsics")
+
+
+def _source(loss: Any) -> str:
+    """Return the source of a loss's module, or a token that no other process has."""
+    module = inspect.getmodule(loss)
+    try:
+        return "" if module is None else inspect.getsource(module)
+    except OSError:
+        return secrets.token_hex()
+
+
+def _importable(loss: Any) -> bool:
+    """Whether a later process finds the same function under its name."""
+    module: ModuleType | None = sys.modules.get(loss.__module__)
+    return loss.__module__ != "__main__" and getattr(module, loss.__name__, None) is loss

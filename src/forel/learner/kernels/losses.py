@@ -6,16 +6,14 @@ doubles. The shape is the one parameter that some losses have.
 """
 
 import numpy as np
-from numba import njit
 
 from forel.learner.kernels.elementary import decay, log1p
-from forel.learner.kernels.recipe import FLAGS
+from forel.learner.kernels.reference import inline
 
-fast = njit(error_model="numpy", nogil=True, fastmath=set(FLAGS), forceinline=True)
-ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a literal would make a double of everything it meets
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a Python float would promote float32 to float64
 
 
-@fast
+@inline
 def logistic(m, y, shape):
     """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from the exponential that does not overflow."""
     e = decay(abs(m))
@@ -25,42 +23,42 @@ def logistic(m, y, shape):
     return value, (ONE - y) * p - y * q
 
 
-@fast
+@inline
 def squared(m, y, shape):
     """Return ½(m − y)² and m − y."""
     d = m - y
     return HALF * np.float64(d) * d, d
 
 
-@fast
+@inline
 def squared_error(m, y, shape):
     """Return (m − y)² and 2(m − y)."""
     d = m - y
     return np.float64(d) * d, d + d
 
 
-@fast
+@inline
 def hinge(m, y, shape):
     """Return max(0, 1 − ym), and −y where ym < 1."""
     short = ONE - y * m
     return max(short, ZERO), (-y if short > 0 else y - y)
 
 
-@fast
+@inline
 def squared_hinge(m, y, shape):
     """Return ½ max(0, 1 − ym)² and −y max(0, 1 − ym)."""
     short = max(ONE - y * m, ZERO)
     return HALF * np.float64(short) * short, -y * short
 
 
-@fast
+@inline
 def absolute(m, y, shape):
     """Return |m − y| and the sign of m − y."""
     d = m - y
     return abs(d), (np.copysign(ONE, d) + (d - d) if d != 0 else d - d)
 
 
-@fast
+@inline
 def epsilon_insensitive(m, y, shape):
     """Return max(0, |m − y| − ε), and the sign of m − y outside the tolerance."""
     d = m - y
@@ -68,7 +66,7 @@ def epsilon_insensitive(m, y, shape):
     return max(over, ZERO), (np.copysign(ONE, d) + (d - d) if over > 0 else d - d)
 
 
-@fast
+@inline
 def huber(m, y, shape):
     """Return ½d² up to |d| = δ and δ(|d| − δ/2) beyond, for d = m − y, and d cut off at ±δ."""
     d = m - y
@@ -76,7 +74,7 @@ def huber(m, y, shape):
     return np.float64(cut) * (d - HALF * cut), cut
 
 
-@fast
+@inline
 def quantile(m, y, shape):
     """Return max(q(y − m), (1 − q)(m − y)), and −q below the label, 1 − q above."""
     d = m - y
@@ -84,7 +82,7 @@ def quantile(m, y, shape):
     return slope * d, slope
 
 
-@fast
+@inline
 def poisson(m, y, shape):
     """Return eᵐ − ym and eᵐ − y, with the tangent beyond the cap."""
     mean = np.exp(min(m, shape))

@@ -1,155 +1,232 @@
-"""What a row does to its coordinates in many lanes: one coordinate after the other, its lanes side by side.
+"""The coordinates of a row in many lanes: one coordinate after the other, its lanes as vectors.
 
-The ``desk`` has the weight X and ROOT = √n of each coordinate of the row and lane, and a strength AFTER a step.
+Scratch has the weight X and ROOT = √n of each coordinate of the row and lane, and for implicit updates the strength
+AFTER a step.
 """
 
-__all__ = ["MANY_LANES"]
+import numpy as np
 
-MANY_LANES = '''\
-DESK = np.uint64({kinds} * L)
-X, ROOT, AFTER = np.uint64(0), np.uint64(L), np.uint64(2 * L)
-KEPT = np.uint64(0)
-#gradients KEPT = np.uint64(2 * L)  # where g_{1:t} is
+from forel.learner.kernels.coordinates import (
+    bias_coordinate,
+    lane,
+    penalised_lane,
+    prefetch_distance,
+    prefetch_record,
+)
+from forel.learner.kernels.rates import root, strength
+from forel.learner.kernels.reference import (
+    CERTIFIED,
+    DECAYS,
+    DRIFTS,
+    IMPLICIT,
+    KEEPS_GRADIENTS,
+    KEEPS_POINTS,
+    KEEPS_ROUND,
+    LANES,
+    ONE,
+    PRIMAL,
+    REAL,
+    REPLAYS,
+    ROW_LARGEST,
+    ROW_NEXT,
+    ROW_NOW,
+    ROW_SLOPE,
+    ROW_SPENT,
+    ROW_STEP,
+    SCALE_FREE,
+    SUM_CLOCK,
+    UNIT,
+    UNROLLED,
+    WIDTH,
+    ZERO,
+    inline,
+    inline_ir,
+    inverse_unit,
+    unit,
+)
+from forel.learner.kernels.skipped_rounds import decayed, drifted, replayed
+from forel.learner.kernels.stochastic_rounding import add
+from forel.learner.kernels.updates import clip_to_range, in_units, step, weight
+
+CELL = np.uint64((3 if IMPLICIT else 2) * LANES)
+X, ROOT, AFTER = np.uint64(0), np.uint64(LANES), np.uint64(2 * LANES)
+GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # where g_{1:t} is in a record
 
 
 @inline
-def sized(longest):
-    """Return how many numbers a desk has for rows of up to so many coordinates."""
-    return (np.uint64(longest) + ONE) * DESK
+def scratch_size(longest):
+    """Return how many numbers scratch has for rows of up to ``longest`` coordinates, the bias included."""
+    return (np.uint64(longest) + ONE) * CELL
 
 
 @inline
-def furnish(desk):
-    """Leave a new desk as it is."""
+def init_scratch(scratch):
+    """Do nothing: scratch has no flags."""
 
 
 @inline
 def cell(i, k):
-    """Return where the numbers of the i-th coordinate and a lane begin on the desk."""
-    return i * DESK + np.uint64(k)
+    """Return where the numbers of the i-th coordinate of the row and of lane k begin in scratch."""
+    return i * CELL + np.uint64(k)
+
+
+@inline_ir
+def lane_count(parameters):
+    """Return LANES, as a variable where loops of that length should not be unrolled before they are vectorised."""
+    if UNROLLED:
+        return LANES
+    return parameters.shape[0] // 5
 
 
 @inline
-def known(STATE, indices, values, lo, hi, i, k):
-    """Return value, freedom, scale, unit and n of the i-th coordinate and a lane, in its unit."""
-    inside, one = i < hi - lo, desk.dtype.type(1)
-    q = np.uint64(indices[lo + i]) if inside else final(zn)
-    v, free = (values[lo + i], one) if inside else (one, one - one)
-    s, u, n = one - one, one, zn[q * WIDTH + np.uint64(L + k)]
-    #see s, u, change = seen(reach[q], v)
-    #see v, n = v * inverse(u), n * change * change
-    return v, free, s, u, n
+def rescaled(before, v):
+    """Return a scale that saw the value v, in its unit, that unit, and the factor from the old unit to the new."""
+    s = max(before, abs(v))
+    u = unit(s)
+    # New records are 0 in any unit.
+    return s * inverse_unit(u), u, min(unit(before) * inverse_unit(u), UNIT)
 
 
 @inline
-def shown(STATE, q, i, k):
-    """Return the weight of coordinate q, at place i of the desk."""
-    x = desk[cell(i, k) + X]
-    #see x = within(x * inverse(unit(reach[q])))
+def coordinate(w, indices, values, lo, hi, i, k):
+    """Return value, penalised flag, scale, unit and n of the i-th coordinate of the row and lane k, in its unit."""
+    inside = i < hi - lo
+    q = np.uint64(indices[lo + i]) if inside else bias_coordinate(w.state)
+    v, penalised = (values[lo + i], UNIT) if inside else (UNIT, UNIT - UNIT)
+    s, u, n = UNIT - UNIT, UNIT, w.state[q * WIDTH + np.uint64(LANES + k)]
+    if SCALE_FREE:
+        s, u, change = rescaled(w.scales[q], v)
+        v, n = v * inverse_unit(u), n * change * change
+    return v, penalised, s, u, n
+
+
+@inline
+def weight_at(w, q, i, k):
+    """Return the weight of coordinate q, the i-th of the row, in lane k."""
+    x = w.scratch[cell(i, k) + X]
+    if SCALE_FREE:
+        x = clip_to_range(x * inverse_unit(unit(w.scales[q])))
     return x
 
 
-#see @inline
-#see def seen(before, v):
-#see     """Return a scale that has seen a value, in its unit, that unit, and what a record is to be multiplied by."""
-#see     s = max(before, abs(v))
-#see     u = unit(s)
-#see     # Records of new coordinates are 0 in any unit.
-#see     return s * inverse(u), u, min(unit(before) * inverse(u), SINGLE)
+@inline
+def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
+    """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
+    at, place, old = q * WIDTH, i * CELL, s
+    if DECAYS and SCALE_FREE:
+        old = w.scales[q] * inverse_unit(u)  # the scale of the rounds that were skipped
+    for k in range(lane_count(w.parameters)):
+        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u)
+        z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
+        if SCALE_FREE:
+            n *= change * change
+            if PRIMAL:
+                z = clip_to_range(z * u)
+            else:
+                z *= change
+        root_n = root(n)
+        if REPLAYS:
+            z = REAL(replayed(z, w.last_round[q], t, p))
+        x = weight(z, strength(root_n, s, w.row[ROW_NOW + k], p), penalty, p)
+        if DECAYS:
+            now = strength(root_n, old, w.row[ROW_NOW + k], p)
+            x = REAL(decayed(x, now, REAL(t - w.last_round[q]), p))
+        if DRIFTS:
+            x = REAL(drifted(x, w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)], p))
+        w.scratch[place + X + np.uint64(k)] = x
+        w.scratch[place + ROOT + np.uint64(k)] = root_n
+        w.row[k] += x * v
 
 
-@pasted
-def recall_one(STATE, q, i, s, u, change, v, held, free):
-    """Put the weights of coordinate q at place i of the desk, and what they add to the margins into the row."""
-    at, place = q * WIDTH, i * DESK
-    #fade old = s
-    #fade #see old = reach[q] * inverse(u)  # what faded did so at the old scale
-    for k in range(TURNS):
-        p = (params[k], params[L + k], free * params[2 * L + k], free * params[3 * L + k], params[4 * L + k])
-        p = scaled(p, u)
-        z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
-        #see n *= change * change
-        #see #dual z *= change
-        #see #primal z = within(z * u)
-        root = measure(n)
-        #replay z = zn.dtype.type(replayed(z, last[q], t, p))
-        x = weight(z, strength(root, s, row[3 * L + k], p), held, p)
-        #fade strong = strength(root, old, row[3 * L + k], p)
-        #fade x = zn.dtype.type(faded(x, strong, zn.dtype.type(t - last[q]), p))
-        #drift x = zn.dtype.type(drifted(x, totals[3 * L + k] - mark[q * np.uint64(L) + np.uint64(k)], p))
-        desk[place + X + np.uint64(k)] = x
-        desk[place + ROOT + np.uint64(k)] = root
-        row[k] += x * v
+@inline
+def gather_row(w, t, indices, values, lo, hi, bias, penalty):
+    """Compute the weights of the row's coordinates, and add the margins to the row.
 
-
-@pasted
-def recall(STATE, indices, values, lo, hi, extra, held):
-    """Put the weights of the row's coordinates on the desk, and the bias's if one is extra, and margins in the row."""
-    one, far = desk.dtype.type(1), distance(indices, hi)
+    ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
+    """
+    zero, ahead = UNIT - UNIT, prefetch_distance(indices, hi)
     for j in range(lo, hi):
-        coming(zn, reach, indices, j + far)
+        prefetch_record(w, indices, j + ahead)
         q, v = np.uint64(indices[j]), values[j]
-        s, u, change = one - one, one, one
-        # All but what faded is as if the scale had always been what it is now.
-        #see s, u, change = seen(reach[q], v)
-        #see v *= inverse(u)
-        recall_one(STATE, q, j - lo, s, u, change, v, held, one)
-    if extra > ZERO:
-        recall_one(STATE, final(zn), hi - lo, one, one, one, one, held, one - one)
+        s, u, change = zero, UNIT, UNIT
+        if SCALE_FREE:
+            s, u, change = rescaled(w.scales[q], v)
+            v *= inverse_unit(u)
+        read_coordinate(w, t, q, j - lo, s, u, change, v, penalty, UNIT)
+    if bias > ZERO:
+        read_coordinate(w, t, bias_coordinate(w.state), hi - lo, UNIT, UNIT, UNIT, UNIT, penalty, zero)
 
 
-@pasted
-def absorb_one(STATE, q, i, s, u, change, v, free, pulled, rz, rn):
-    """Take the step of coordinate q, at place i of the desk, in every lane, along the slopes in the row times v."""
-    at, place = q * WIDTH, i * DESK
-    for k in range(TURNS):
-        p = (params[k], params[L + k], free * params[2 * L + k], free * params[3 * L + k], params[4 * L + k])
-        p = scaled(p, u)
-        way, slope, now, next = row[L + k], row[2 * L + k], row[3 * L + k], row[4 * L + k]
-        x, root = desk[place + X + np.uint64(k)], desk[place + ROOT + np.uint64(k)]
-        z, n = zn[at + np.uint64(k)], zn[at + np.uint64(L + k)]
-        #see z, n = z * change, n * change * change
-        #replay z = zn.dtype.type(replayed(z, last[q], t, p))
-        z, n, h, uz, un, added, spent = stepped(z, n, x, root, way * v, slope * v, s, now, next, pulled, p, rz, rn)
-        #see #primal z = within(z * inverse(u))
-        zn[at + np.uint64(k)], zn[at + np.uint64(L + k)] = z, n
-        #gradients kept = zn[at + np.uint64(2 * L + k)]
-        #gradients #see kept *= change
-        #gradients zn[at + np.uint64(2 * L + k)] = add(kept, h, -uz)
-        #points moved = zn[at + np.uint64(3 * L + k)]
-        #points #see moved *= change
-        #points zn[at + np.uint64(3 * L + k)] = add(moved, added * x, -un)
-        #points row[5 * L + k] += spent
-        #drift mark[q * np.uint64(L) + np.uint64(k)] = totals[3 * L + k]
-    #since last[q] = t + 1
+@inline
+def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n):
+    """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
+    at, place, row, state = q * WIDTH, i * CELL, w.row, w.state
+    for k in range(lane_count(w.parameters)):
+        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u)
+        along, slope, now, next_strength = row[ROW_STEP + k], row[ROW_SLOPE + k], row[ROW_NOW + k], row[ROW_NEXT + k]
+        x, root_n = w.scratch[place + X + np.uint64(k)], w.scratch[place + ROOT + np.uint64(k)]
+        z, n = state[at + np.uint64(k)], state[at + np.uint64(LANES + k)]
+        if SCALE_FREE:
+            z, n = z * change, n * change * change
+        if REPLAYS:
+            z = REAL(replayed(z, w.last_round[q], t, p))
+        z, n, h, used_z, used_n, gain, spent = step(
+            z, n, x, root_n, along * v, slope * v, s, now, next_strength, penalty, p, noise_z, noise_n
+        )
+        if SCALE_FREE and PRIMAL:
+            z = clip_to_range(z * inverse_unit(u))
+        state[at + np.uint64(k)], state[at + np.uint64(LANES + k)] = z, n
+        if KEEPS_GRADIENTS:
+            g = state[at + np.uint64(2 * LANES + k)]
+            if SCALE_FREE:
+                g *= change
+            state[at + np.uint64(2 * LANES + k)] = add(g, h, -used_z)
+        if KEEPS_POINTS:
+            moved = state[at + np.uint64(3 * LANES + k)]
+            if SCALE_FREE:
+                moved *= change
+            state[at + np.uint64(3 * LANES + k)] = add(moved, gain * x, -used_n)
+            row[ROW_SPENT + k] += spent
+        if DRIFTS:
+            w.drift_marks[q * np.uint64(LANES) + np.uint64(k)] = w.totals[SUM_CLOCK + k]
+    if KEEPS_ROUND:
+        w.last_round[q] = t + 1
 
 
-@pasted
-def absorb(STATE, indices, values, lo, hi, extra, pulled, rz, rn):
-    """Take the row's steps, and the bias's if one is extra."""
-    one = desk.dtype.type(1)
-    largest = desk.dtype.type(extra)
+@inline
+def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
+    """Take the step of coordinate q, the i-th of the row, whose value and scale are 1."""
+    step_lanes(w, t, q, i, v, v, v, v, v, penalty, noise_z, noise_n)
+
+
+@inline
+def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
+    """Take the steps of the row's coordinates; ``penalty`` is α_t."""
+    zero = UNIT - UNIT
+    largest = REAL(bias)
     for j in range(lo, hi):
         q, v = np.uint64(indices[j]), values[j]
-        s, u, change = one - one, one, one
-        #see s, u, change = seen(reach[q], v)
-        #see reach[q] = max(reach[q], abs(v))
-        #see v *= inverse(u)
+        s, u, change = zero, UNIT, UNIT
+        if SCALE_FREE:
+            s, u, change = rescaled(w.scales[q], v)
+            w.scales[q] = max(w.scales[q], abs(v))
+            v *= inverse_unit(u)
         largest = max(largest, abs(v))
-        absorb_one(STATE, q, j - lo, s, u, change, v, one, pulled, rz, rn)
-    if extra > ZERO:
-        bias = final(zn)
-        absorb_one(STATE, bias, hi - lo, one, one, one, one, one - one, pulled, rz, rn)
-    #proof for k in range(L):
-    #proof     row[6 * L + k] = max(row[6 * L + k], abs(row[2 * L + k]) * largest)
+        step_lanes(w, t, q, j - lo, s, u, change, v, UNIT, penalty, noise_z, noise_n)
+    if bias > ZERO:
+        constant = bias_coordinate(w.state)
+        step_lanes(w, t, constant, hi - lo, UNIT, UNIT, UNIT, UNIT, zero, penalty, noise_z, noise_n)
+    if CERTIFIED:
+        for k in range(LANES):
+            w.row[ROW_LARGEST + k] = max(w.row[ROW_LARGEST + k], abs(w.row[ROW_SLOPE + k]) * largest)
 
 
-#proof @inline
-#proof def add_square(STATE, q, i, times):
-#proof     """Add G² of coordinate q so many times, in every lane."""
-#proof     at, u = q * WIDTH + KEPT, 1.0
-#proof     #see u = np.float64(unit(reach[q]))
-#proof     for k in range(L):
-#proof         g = np.float64(zn[at + np.uint64(k)]) * u
-#proof         squares[k] += times * g * g
-'''
+@inline
+def add_gradient_square(w, q, i, times):
+    """Add ``times`` G² of coordinate q in every lane."""
+    at, u = q * WIDTH + GRADIENTS, 1.0
+    if SCALE_FREE:
+        u = np.float64(unit(w.scales[q]))
+    for k in range(LANES):
+        g = np.float64(w.state[at + np.uint64(k)]) * u
+        w.sums[k] += times * g * g

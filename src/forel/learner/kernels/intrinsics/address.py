@@ -1,4 +1,4 @@
-"""Arrays by their addresses: handing many to a compiled function one by one costs more than a short row does."""
+"""Arrays by their addresses: passing many arrays to a compiled function takes longer than a short row."""
 
 from typing import Any
 

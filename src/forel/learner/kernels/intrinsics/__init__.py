@@ -1,0 +1,43 @@
+"""Operations that only compiled code has: prefetch, vector loads and stores of records, exponent bits, raw memory.
+
+Each has a twin of the same name in ``plain``. Uncompiled kernels use the twins. Those that rest on private parts of
+numba (``prefetch``, ``memory``, ``records``) have twins that numba can compile: kernels use these if an intrinsic
+cannot be built with the installed numba, or if the environment variable ``FOREL_INTRINSICS`` is 0.
+"""
+
+import importlib
+import os
+from functools import cache
+from typing import Any
+
+from forel.learner.kernels.intrinsics import plain
+
+__all__ = ["available"]
+
+PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade", "inverse_unit", "unit")}
+PRIVATE = {
+    "prefetch": ("prefetch",),
+    "memory": ("allocate", "release"),
+    "records": ("gather_records", "load_values", "scatter_records"),
+}
+
+
+def available() -> dict[str, Any]:
+    """Return the intrinsics by name, or their compiled twins where they cannot be built."""
+    return _available(os.environ.get("FOREL_INTRINSICS") != "0")
+
+
+@cache
+def _available(private: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for home, names in {**PUBLIC, **PRIVATE}.items():
+        try:
+            if home in PRIVATE and not private:
+                raise ImportError(home)
+            module = importlib.import_module(f"{__name__}.{home}")
+            found |= {name: getattr(module, name) for name in names}
+        except (ImportError, AttributeError):
+            if home in PUBLIC:
+                raise
+            found |= {name: plain.compiled(name) for name in names}
+    return found

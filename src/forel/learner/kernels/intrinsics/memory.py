@@ -1,0 +1,61 @@
+"""Scratch memory that the compiler knows to be distinct from all other memory.
+
+It cannot know that of numba's arrays. Loops that read one array and write another would be compiled in two versions,
+with a check at run time which of them is safe.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+__all__ = ["allocate", "release"]
+
+LINE = 64  # bytes of a cache line
+
+
+@intrinsic
+def allocate(typing_context: Any, like: Any, count: Any) -> Any:
+    """Return ``count`` zeros of the type of an array, aligned to a cache line; ``release`` frees them."""
+    if not isinstance(like, types.Array) or not isinstance(count, types.Integer):
+        return None
+    kind = types.Array(like.dtype, 1, "C")
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = cgutils.intp_t
+        element = context.get_data_type(kind.dtype)
+        itemsize = word(context.get_abi_sizeof(element))
+        size = builder.mul(arguments[1], itemsize)
+        raw = context.nrt.allocate(builder, builder.add(size, word(LINE)))
+        # Allocations are aligned to 16 bytes: there is room for the original address before the next line.
+        offset = builder.and_(builder.ptrtoint(raw, word), word(LINE - 1))
+        aligned = builder.gep(raw, [builder.sub(word(LINE), offset)])
+        builder.store(raw, _address_slot(builder, aligned))
+        cgutils.memset(builder, aligned, size, 0)
+        array = make_array(kind)(context, builder)
+        data = builder.bitcast(aligned, element.as_pointer())
+        populate_array(array, data=data, shape=[arguments[1]], strides=[itemsize], itemsize=itemsize, meminfo=None)
+        return array._getvalue()
+
+    return kind(like, count), codegen
+
+
+@intrinsic
+def release(typing_context: Any, array: Any) -> Any:
+    """Free memory from ``allocate``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        struct = make_array(signature.args[0])(context, builder, arguments[0])
+        aligned = builder.bitcast(struct.data, cgutils.voidptr_t)
+        context.nrt.free(builder, builder.load(_address_slot(builder, aligned)))
+        return context.get_dummy_value()
+
+    return types.void(array), codegen
+
+
+def _address_slot(builder: Any, aligned: Any) -> Any:
+    """Return where the address of the allocation is kept."""
+    slot = builder.gep(aligned, [cgutils.intp_t(-8)])
+    return builder.bitcast(slot, cgutils.voidptr_t.as_pointer())

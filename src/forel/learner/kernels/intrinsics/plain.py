@@ -1,0 +1,107 @@
+"""Twins of the intrinsics in plain Python: the reference of their tests, and what compiled kernels fall back to."""
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "allocate",
+    "binade",
+    "carray",
+    "gather_records",
+    "inverse_unit",
+    "load_values",
+    "pointer",
+    "prefetch",
+    "release",
+    "scatter_records",
+    "unit",
+]
+
+
+def compiled(name: str) -> Any:
+    """Return a twin compiled by numba."""
+    from numba import njit
+
+    return njit(error_model="numpy", nogil=True, inline="always")(globals()[name])
+
+
+def pointer(address):
+    """Return an address as it is."""
+    return address
+
+
+def carray(address, shape, dtype):
+    """Return the array at an address, which the caller keeps alive.
+
+    >>> numbers = np.arange(3.0)
+    >>> carray(numbers.ctypes.data, (2,), np.float64)
+    array([0., 1.])
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype).reshape(shape)
+
+
+def allocate(like, count):
+    """Return zeros of the type of an array."""
+    return np.zeros(int(count), like.dtype)
+
+
+def release(array):
+    """Do nothing: the memory is garbage-collected."""
+
+
+def prefetch(array, place):
+    """Do nothing: a hint changes no result."""
+
+
+def binade(x):
+    """Return the power of two at or below |x|; 0 for 0."""
+    return x * 0 + (math.ldexp(1.0, math.frexp(abs(x))[1] - 1) if x != 0 else 0.0)
+
+
+def unit(s):
+    """Return the power of two at or below s, such that both it and its inverse are normal numbers; 1 for s = 0."""
+    low, high = (-126, 126) if s.dtype == np.float32 else (-1022, 1022)
+    exponent = math.frexp(s)[1] - 1 if s > 0 else 0
+    return s.dtype.type(math.ldexp(1.0, min(max(exponent, low), high)))
+
+
+def inverse_unit(u):
+    """Return 1/u."""
+    return 1 / u
+
+
+def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):
+    """Gather ``count`` records into scratch, one row of length ``stride`` per part, and the bias's after them.
+
+    Places after the bias get z = 0; their other parts are unspecified.
+    """
+    width = 4 if parts == 3 else parts
+    last = np.int64(count) + 1
+    for i in range(last if last < 8 else 8):
+        q = np.int64(indices[np.int64(j) + i]) if i < count else np.int64(bias)
+        for part in range(parts):
+            scratch[np.int64(at) + i + part * stride] = state[q * width + part]
+    for i in range(np.int64(count) + 1, 8):
+        scratch[np.int64(at) + i] = 0
+
+
+def scatter_records(scratch, at, stride, state, parts, indices, j, count, bias, extra, spare):
+    """Scatter ``count`` records from scratch to the state, and the bias's if ``extra`` is 1."""
+    width = 4 if parts == 3 else parts
+    for i in range(np.int64(count) + np.int64(extra)):
+        q = np.int64(indices[np.int64(j) + i]) if i < count else np.int64(bias)
+        for part in range(parts):
+            state[q * width + part] = scratch[np.int64(at) + i + part * stride]
+
+
+def load_values(scratch, at, values, j, count, bias_value):
+    """Copy ``count`` values to scratch, then ``bias_value``, then zeros, eight in all."""
+    for i in range(8):
+        if i < count:
+            scratch[np.int64(at) + i] = values[np.int64(j) + i]
+        else:
+            scratch[np.int64(at) + i] = bias_value if i == count else bias_value - bias_value

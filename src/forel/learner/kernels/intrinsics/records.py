@@ -1,0 +1,156 @@
+"""Gather and scatter of eight records at a time, transposed in registers.
+
+A record is loaded by one instruction and eight of them are transposed by shuffles, so that scratch has one row per
+part. Storing numbers one by one and loading them as a vector would stall: stores are forwarded to loads of the same
+size only.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, types
+from numba.core import cgutils
+from numba.np.arrayobj import make_array
+
+from forel.learner.layout import record_width
+
+__all__ = ["gather_records", "load_values", "scatter_records"]
+
+BLOCK, I64, I32 = 8, ir.IntType(64), ir.IntType(32)
+INDEX = types.uint64
+
+intrinsic: Any = extending.intrinsic(prefer_literal=True)
+
+
+@intrinsic
+def gather_records(typing_context: Any, scratch: Any, at: Any, stride: Any, state: Any, parts: Any, indices: Any,
+                   j: Any, count: Any, bias: Any) -> Any:  # fmt: skip
+    """Gather up to eight records into scratch, one row per part; see the twin."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        scratch, at, _, state, _, indices, j, count, bias = _pointers(context, builder, signature, arguments)
+        width = record_width(parts.literal_value)
+        coordinates = _coordinates(builder, indices, signature.args[5].dtype, j, count, bias)
+        starts = builder.mul(coordinates, _splat(builder, I64(width)))
+        records = [builder.gep(state, [builder.extract_element(starts, I32(i))]) for i in range(BLOCK)]
+        loaded = _concatenated(builder, [_load(builder, record, width) for record in records])
+        rows = [
+            _shuffle(builder, loaded, range(part, BLOCK * width, width)) for part in range(parts.literal_value)
+        ]  # fmt: skip
+        rows[0] = builder.select(_positions(builder, "<=", count), rows[0], ir.Constant(rows[0].type, None))
+        for part, row in enumerate(rows):
+            _store(builder, row, builder.gep(scratch, [builder.add(at, I64(part * stride.literal_value))]))
+        return context.get_dummy_value()
+
+    return types.void(scratch, INDEX, stride, state, parts, indices, INDEX, INDEX, INDEX), codegen
+
+
+@intrinsic
+def scatter_records(typing_context: Any, scratch: Any, at: Any, stride: Any, state: Any, parts: Any, indices: Any,
+                    j: Any, count: Any, bias: Any, extra: Any, spare: Any) -> Any:  # fmt: skip
+    """Scatter up to eight records of scratch; records that are not wanted go to ``scratch[spare:]``; see the twin."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        scratch, at, _, state, _, indices, j, count, bias, extra, spare = _pointers(
+            context, builder, signature, arguments
+        )
+        width, size = record_width(parts.literal_value), context.get_abi_sizeof(state.type.pointee)
+        coordinates = _coordinates(builder, indices, signature.args[5].dtype, j, count, bias)
+        offsets = builder.mul(coordinates, _splat(builder, I64(width * size)))
+        addresses = builder.add(offsets, _splat(builder, builder.ptrtoint(state, I64)))
+        unused = _splat(builder, builder.ptrtoint(builder.gep(scratch, [spare]), I64))
+        addresses = builder.select(_positions(builder, "<", builder.add(count, extra)), addresses, unused)
+        rows = [
+            _load(builder, builder.gep(scratch, [builder.add(at, I64(part * stride.literal_value))]), BLOCK)
+            for part in range(parts.literal_value)
+        ]
+        rows += [ir.Constant(rows[0].type, None)] * (width - parts.literal_value)
+        joined = _concatenated(builder, rows)
+        for i in range(BLOCK):
+            record = _shuffle(builder, joined, range(i, BLOCK * width, BLOCK))
+            _store(builder, record, builder.inttoptr(builder.extract_element(addresses, I32(i)), state.type))
+        return context.get_dummy_value()
+
+    numbers = (INDEX,) * 5
+    return types.void(scratch, INDEX, stride, state, parts, indices, *numbers), codegen
+
+
+@intrinsic
+def load_values(typing_context: Any, scratch: Any, at: Any, values: Any, j: Any, count: Any, bias_value: Any) -> Any:
+    """Copy up to eight values to scratch by a masked load; see the twin."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        scratch, at, values, j, count, bias_value = _pointers(context, builder, signature, arguments)
+        loaded = _masked_load(builder, builder.gep(values, [j]), _positions(builder, "<", count))
+        chosen = builder.select(_positions(builder, "==", count), _splat(builder, bias_value), loaded)
+        _store(builder, chosen, builder.gep(scratch, [at]))
+        return context.get_dummy_value()
+
+    return types.void(scratch, INDEX, values, INDEX, INDEX, scratch.dtype), codegen
+
+
+def _pointers(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """Return the arguments, with arrays as pointers to their data."""
+    pairs = zip(signature.args, arguments, strict=True)
+    return [make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a for kind, a in pairs]
+
+
+def _coordinates(builder: Any, indices: Any, kind: Any, j: Any, count: Any, bias: Any) -> Any:
+    """Return ``count`` indices from the j-th on and the bias after them as a vector of 64 bits, zeros at its end."""
+    loaded = _masked_load(builder, builder.gep(indices, [j]), _positions(builder, "<", count))
+    wide = ir.VectorType(I64, BLOCK)
+    if loaded.type != wide:
+        loaded = (builder.sext if kind.signed else builder.zext)(loaded, wide)
+    return builder.select(_positions(builder, "==", count), _splat(builder, bias), loaded)
+
+
+def _positions(builder: Any, comparison: str, count: Any) -> Any:
+    """Return the mask of positions 0 to 7 that compare so with ``count``."""
+    positions = ir.Constant(ir.VectorType(I32, BLOCK), [ir.Constant(I32, i) for i in range(BLOCK)])
+    return builder.icmp_unsigned(comparison, positions, _splat(builder, builder.trunc(count, I32)))
+
+
+def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
+    """Return a vector with zeros where the mask is false; nothing is read there."""
+    kind = ir.VectorType(pointer.type.pointee, BLOCK)
+    place = builder.bitcast(pointer, kind.as_pointer())
+    letter = "i" if isinstance(kind.element, ir.IntType) else "f"
+    bits = kind.element.width if letter == "i" else 64 if isinstance(kind.element, ir.DoubleType) else 32
+    function_type = ir.FunctionType(kind, [place.type, I32, mask.type, kind])
+    name = f"llvm.masked.load.v{BLOCK}{letter}{bits}.p0"
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    return builder.call(function, [place, I32(1), mask, ir.Constant(kind, None)])
+
+
+def _load(builder: Any, pointer: Any, size: int) -> Any:
+    vector = ir.VectorType(pointer.type.pointee, size)
+    return builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
+
+
+def _store(builder: Any, vector: Any, pointer: Any) -> None:
+    builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer()), align=1)
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    """Return a vector with the same number at every position."""
+    vector = ir.Constant(ir.VectorType(number.type, BLOCK), ir.Undefined)
+    for i in range(BLOCK):
+        vector = builder.insert_element(vector, number, I32(i))
+    return vector
+
+
+def _shuffle(builder: Any, vector: Any, positions: Sequence[int]) -> Any:
+    """Return the numbers at some positions of a vector."""
+    mask = ir.Constant(ir.VectorType(I32, len(positions)), [ir.Constant(I32, k) for k in positions])
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+
+
+def _concatenated(builder: Any, vectors: list[Any]) -> Any:
+    """Return vectors of equal size, a power of two of them, one after the other."""
+    while len(vectors) > 1:
+        size = vectors[0].type.count
+        mask = ir.Constant(ir.VectorType(I32, 2 * size), [ir.Constant(I32, k) for k in range(2 * size)])
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [builder.shuffle_vector(one, other, mask) for one, other in pairs]
+    return vectors[0]

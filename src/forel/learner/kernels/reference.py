@@ -1,0 +1,131 @@
+"""Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
+
+The modules of a kernel (``rates``, ``updates``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``, ``slopes``,
+``loops``, ``one_row``) import everything that depends on the settings from here. Imported as they are, they run
+uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialise`` executes the same source with the
+constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's decorators; numba removes
+branches on constants before it infers types.
+"""
+
+from collections import namedtuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from forel.learner.kernels.intrinsics import plain
+from forel.learner.kernels.spec import KernelSpec
+
+__all__ = ["Lane", "Work", "bindings", "constants"]
+
+# Parameters of one lane: 1/α, β, λ1, λ2, R.
+Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
+
+# Arrays of the learner, and of the kernel for the present row.
+#   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for
+#               algorithms whose state is the point; in units of the coordinate's scale for scale-free rates
+#   scales      largest |value| of each coordinate, where records have no room for it
+#   last_round  round in which each coordinate was last updated, where penalties apply in every round
+#   drift_marks value of the lane's penalty clock at that round, for rates 1/√t
+#   totals      running sums of each lane, by SUM_ offsets
+#   parameters  of each lane, in the order of ``Lane``
+#   row         numbers of the present row for each lane, by ROW_ offsets
+#   scratch     numbers of the row's coordinates
+#   sums        two float64 for each lane: a sample of Σ G², G = g_{1:t} after the step; the row's loss, later its g·x
+Work = namedtuple("Work", "state scales last_round drift_marks totals parameters row scratch sums")
+
+
+def undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function: the decorator of uncompiled kernels."""
+    return function
+
+
+def constants(spec: KernelSpec) -> dict[str, Any]:
+    """Return the compile-time constants of a spec by name."""
+    layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
+    line = 64 // layout.dtype.itemsize
+    rate, rule = layout.rate, layout.rule
+    return {
+        "REAL": real,
+        "ZERO": np.uint64(0),
+        "ONE": np.uint64(1),
+        "UNIT": real(1),
+        "TINY": np.float32(1e-30),  # a Python float would promote float32 to float64
+        "MAX": np.finfo(real).max,
+        "GRADIENT_LIMIT": real(1e150 if layout.double else 1e19),  # its square is within the range of the type
+        "LIMIT": real(1e300 if layout.double else 1e30),  # of margins and slopes
+        "SUM_LIMIT": 1e290,
+        # The learner
+        "LANES": lanes,
+        "SETTINGS": spec.settings,
+        "UNROLLED": lanes < 4 or lanes % 8 == 0,
+        "BIAS": np.uint64(spec.bias),
+        "PER_CLASS": spec.labels != "shared",
+        "SIGNED": spec.labels == "signs",
+        "USER_LOSS": not isinstance(spec.loss, str),
+        "JOINT": spec.loss == "softmax",
+        # Rates
+        "SUMS_SQUARES": rate in ("adagrad", "scale_free"),
+        "SCALE_FREE": rate == "scale_free",
+        "CONSTANT": rate == "constant",
+        "BY_ROUND": rate in ("constant", "root"),
+        "KEEPS_STRENGTH": layout.keeps_strength,
+        # Algorithms
+        "PRIMAL": layout.primal,
+        "IMPLICIT": rule == "implicit",
+        "PROXIMAL": rule == "proximal",
+        "EVERY_ROUND": layout.penalty_weight == "every",
+        "DECAYS": layout.catch_up == "decay",
+        "DRIFTS": layout.catch_up == "drift",
+        "REPLAYS": layout.catch_up == "replay",
+        "CATCHES_UP": layout.catch_up != "none",
+        "KEEPS_ROUND": layout.keeps_round,
+        # Certificates and rounding
+        "CERTIFIED": layout.certified,
+        "KEEPS_GRADIENTS": layout.parts >= 3,
+        "KEEPS_POINTS": layout.parts == 4,
+        "STOCHASTIC_ROUNDING": not layout.double,
+        # Layout of records
+        "PARTS": 4 if layout.scale_in_record else layout.parts,
+        "WIDTH": np.uint64(layout.width),
+        "SCALE_IN_RECORD": layout.scale_in_record,
+        "SEPARATE_SCALES": layout.separate_scales,
+        "AHEAD": np.uint64(100 if lanes <= 8 else 32),  # non-zeros between a prefetch and its use
+        "LINE": np.uint64(line),
+        # A record whose width does not divide cache lines may reach into one more.
+        "STRADDLES": bool(max(layout.width, line) % min(layout.width, line)),
+        # Rows of ``Work.row`` and ``Work.totals``
+        "ROW_MARGIN": 0,
+        "ROW_STEP": lanes,  # slope of the step, which differs from that of the loss for implicit updates
+        "ROW_SLOPE": 2 * lanes,
+        "ROW_NOW": 3 * lanes,  # 1/η_{t−1} and 1/η_t of rates that depend on the round alone
+        "ROW_NEXT": 4 * lanes,
+        "ROW_SPENT": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
+        "ROW_LARGEST": 6 * lanes,  # largest |g|, or LIMIT if another number was clipped
+        "ROW_SIZE": 7 * lanes,
+        "SUM_LOSS": 0,
+        "SUM_PLAYED": lanes,  # Σ g·x
+        "SUM_HALF": 2 * lanes,  # ½ Σ g²/S + σx²
+        "SUM_CLOCK": 3 * lanes,  # penalty clock of rates 1/√t
+        "SUM_SQUARES": 4 * lanes,  # ΣΣ G², sampled
+        "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
+    }
+
+
+def bindings(spec: KernelSpec) -> dict[str, Any]:
+    """Return all names that kernel modules import from here, for an uncompiled kernel of a spec."""
+    decorators = dict.fromkeys(("entry", "entry_with_gil", "inline", "inline_ir", "reassociated"), undecorated)
+    intrinsics = {name: getattr(plain, name) for name in plain.__all__}
+    return {"Lane": Lane, "Work": Work, **constants(spec), **decorators, **intrinsics}
+
+
+@cache
+def _reference() -> dict[str, Any]:
+    return bindings(KernelSpec.reference())
+
+
+def __getattr__(name: str) -> Any:
+    if name in _reference():
+        return _reference()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

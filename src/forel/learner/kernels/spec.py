@@ -1,0 +1,41 @@
+"""What a kernel is compiled for; nothing here imports numba."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from forel.learner.layout import Layout
+
+__all__ = ["FASTMATH", "KernelSpec"]
+
+# Not "reassoc": stochastic rounding relies on the order of additions. Not "nnan" or "ninf": overflow is detected.
+FASTMATH = frozenset({"nsz", "arcp", "contract", "afn"})
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """The compile-time choices of a kernel.
+
+    Parameters
+    ----------
+    loss : name of a function in :mod:`forel.learner.kernels.losses`, "softmax", or a user's function of margin and
+        label, which returns value and slope
+    layout : of the state
+    bias : whether rows have a constant feature, which is not penalised
+    labels : "shared" by all lanes; or one lane a class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
+    settings : lanes of the same class, one for each setting; those of one class are adjacent
+
+    >>> KernelSpec.reference().layout.dtype
+    dtype('float64')
+    """
+
+    loss: str | Callable[[float, float], tuple[float, float]]
+    layout: Layout
+    bias: bool = False
+    labels: Literal["shared", "classes", "signs"] = "shared"
+    settings: int = 1
+
+    @classmethod
+    def reference(cls) -> "KernelSpec":
+        """Return the spec with which kernel modules run when they are imported: certified FTRL-Proximal in float64."""
+        return cls("logistic", Layout("proximal", "adagrad", "once", double=True, certified=True), bias=True)

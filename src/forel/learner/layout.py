@@ -1,0 +1,135 @@
+"""The layout of a learner's state: which numbers a record has, how wide it is, and which arrays lie beside it.
+
+Kernels, model files and copies of models all take it from here. A record belongs to one coordinate and has PARTS
+numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SUMS", "Layout", "record_width"]
+
+SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
+
+
+def record_width(numbers: int) -> int:
+    """Return the distance between records of ``numbers`` numbers: three take the space of four.
+
+    Records of four never straddle a cache line and are loaded and stored by one instruction.
+
+    >>> record_width(2), record_width(3), record_width(4), record_width(32)
+    (2, 4, 4, 32)
+    """
+    return 4 if numbers == 3 else numbers
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which numbers the state of a learner has, and where they are.
+
+    Parameters
+    ----------
+    rule : the algorithm
+    rate : its learning rate
+    penalty_weight : whether penalties apply once or in every round
+    lanes : models side by side
+    double : float64 instead of float32
+    certified : whether records keep what certificates need
+
+    >>> Layout("proximal", "scale_free", "once", certified=True).parts
+    3
+    """
+
+    rule: Literal["centered", "proximal", "mirror", "implicit"]
+    rate: Literal["adagrad", "scale_free", "constant", "root"]
+    penalty_weight: Literal["once", "every"]
+    lanes: int = 1
+    double: bool = False
+    certified: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of number of the state."""
+        return np.dtype(np.float64 if self.double else np.float32)
+
+    @property
+    def primal(self) -> bool:
+        """Whether the state is the point itself, as in Mirror Descent, instead of a dual vector."""
+        return self.rule in ("mirror", "implicit")
+
+    @property
+    def parts(self) -> int:
+        """The number of numbers for each coordinate and lane."""
+        if not self.certified:
+            return 2
+        return 4 if self.primal else 3 if self.rule == "proximal" else 2
+
+    @property
+    def gradient_part(self) -> int:
+        """Which part of a record is g_{1:t}; z where there is no other."""
+        return 2 if self.parts > 2 else 0
+
+    @property
+    def scale_in_record(self) -> bool:
+        """Whether the scale of a scale-free rate is the fourth number of a record."""
+        return self.rate == "scale_free" and self.lanes == 1 and self.parts < 4
+
+    @property
+    def separate_scales(self) -> bool:
+        """Whether scales are in a separate array, because records have no room for them."""
+        return self.rate == "scale_free" and not self.scale_in_record
+
+    @property
+    def width(self) -> int:
+        """The distance from one record to the next, in numbers."""
+        return 4 if self.scale_in_record else record_width(self.lanes * self.parts)
+
+    @property
+    def catch_up(self) -> Literal["none", "decay", "drift", "replay"]:
+        """How a penalty of every round is applied to coordinates that rows did not have for some rounds."""
+        proximal = self.rule == "proximal"
+        if self.penalty_weight == "once" or self.rule == "centered" or (proximal and self.rate != "root"):
+            return "none"
+        if proximal:
+            return "replay"
+        return "drift" if self.rate == "root" else "decay"
+
+    @property
+    def keeps_round(self) -> bool:
+        """Whether the round of the last update of each coordinate is kept."""
+        return self.catch_up in ("decay", "replay")
+
+    @property
+    def keeps_strength(self) -> bool:
+        """Whether a record keeps the strength of the round of its last update, in place of n."""
+        return self.rate == "root" and self.rule != "centered" and self.catch_up == "none"
+
+    def nbytes(self, slots: int) -> int:
+        """Return the memory of ``slots`` coordinates in bytes."""
+        numbers = self.width + int(self.separate_scales)
+        counters = int(self.keeps_round) + self.lanes * (self.catch_up == "drift")
+        return slots * (numbers * self.dtype.itemsize + counters * 8)
+
+    def sizes(self, slots: int) -> dict[str, int]:
+        """Return how many numbers the arrays beside the records have; one where they are not used."""
+        return {
+            "scales": slots if self.separate_scales else 1,
+            "last_round": slots if self.keeps_round else 1,
+            "drift_marks": slots * self.lanes if self.catch_up == "drift" else 1,
+        }
+
+    def strength(self, n: NDArray[Any], scale: Any, parameters: NDArray[Any], rounds: int) -> Any:
+        """Return 1/η_T of coordinates, from n in the units of values: the kernels' formula for whole arrays.
+
+        >>> Layout("proximal", "adagrad", "once").strength(np.array([9.0]), 1.0, np.array([10.0, 1.0]), 5)
+        array([40.])
+        """
+        inverse_alpha, beta = parameters[0], parameters[1]
+        if self.rate == "scale_free":
+            return scale * (beta * scale + np.sqrt(n)) * inverse_alpha
+        if self.rate == "adagrad":
+            return (beta + np.sqrt(n)) * inverse_alpha
+        return inverse_alpha if self.rate == "constant" else np.sqrt(rounds + 1) * inverse_alpha

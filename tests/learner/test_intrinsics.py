@@ -1,0 +1,90 @@
+"""Intrinsics against their plain twins: the same numbers at the same places, and no others touched."""
+
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forel.learner.kernels import intrinsics
+from forel.learner.kernels.intrinsics import plain, records
+from forel.learner.kernels.kernel import compiled_kernel
+from forel.learner.layout import record_width
+from forel.learner.linear import Linear, Settings
+
+STRIDE, SPARE = 9, 50
+
+
+def round_trip(home, parts):
+    """Return a function that gathers records, changes them in scratch, and scatters them."""
+    gather, scatter, load = home.gather_records, home.scatter_records, home.load_values
+
+    def trip(scratch, state, indices, values, j, count, bias, bias_value, extra):
+        gather(scratch, np.uint64(1), STRIDE, state, parts, indices, j, count, bias)
+        load(scratch, np.uint64(1 + 4 * STRIDE), values, j, count, bias_value)
+        if parts > 1:
+            for i in range(4 * STRIDE):
+                scratch[i] += 1
+            scatter(scratch, np.uint64(1), STRIDE, state, parts, indices, j, count, bias, extra, np.uint64(SPARE))
+
+    return trip
+
+
+def three(parts):
+    """Return a round trip by intrinsics, by plain Python, and by the plain twins compiled."""
+    fallback = SimpleNamespace(**{name: plain.compiled(name) for name in records.__all__})
+    by_intrinsics, by_fallback = (numba.njit(round_trip(home, parts)) for home in (records, fallback))
+    return by_intrinsics, round_trip(plain, parts), by_fallback
+
+
+TRIPS = {parts: three(parts) for parts in (1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize("parts", TRIPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64, np.uint32])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_records_are_gathered_and_scattered_as_one_by_one(parts, dtype, index, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    count, before, extra = (data.draw(st.integers(low, high)) for low, high in ((0, 8), (0, 3), (0, 1)))
+    extra = extra if count < 8 else 0
+    # The arrays end with the last index that may be read.
+    indices = rng.permutation(12)[: before + count].astype(index)
+    values, state = rng.normal(size=before + count).astype(dtype), np.zeros((13, record_width(parts)), dtype)
+    state[:, :parts] = rng.normal(size=(13, parts))
+    found = []
+    for trip in TRIPS[parts]:
+        scratch, after = np.full(6 * STRIDE, 7, dtype), state.ravel().copy()
+        numbers = np.uint64(before), np.uint64(count), np.uint64(12), dtype(extra), np.uint64(extra)
+        trip(scratch, after, indices, values, *numbers)
+        # Parts other than z are unspecified after the bias, and so is the spare place.
+        unspecified = [STRIDE * part + 1 + i for part in range(1, parts) for i in range(count + 1, 8)]
+        scratch[[*unspecified, *range(SPARE, SPARE + 4)]] = 0
+        found.append((scratch.tobytes(), after.tobytes()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_intrinsics_that_cannot_be_built_are_replaced_by_their_twins(monkeypatch):
+    intrinsics._available.cache_clear()
+    monkeypatch.delattr("numba.np.arrayobj.populate_array")
+    monkeypatch.delitem(__import__("sys").modules, "forel.learner.kernels.intrinsics.memory", raising=False)
+    found = intrinsics.available()
+    intrinsics._available.cache_clear()
+    assert found["allocate"].py_func is plain.allocate
+    assert found["gather_records"] is records.gather_records
+
+
+@pytest.mark.slow
+def test_kernels_without_private_intrinsics_have_the_same_bits(monkeypatch):
+    X = np.random.default_rng(0).integers(-2, 3, (30, 20)).astype(np.float32)
+    models = [Linear(20, Settings(alpha=0.3, l1=0.1), certified=True) for _ in range(2)]
+    models[0].learn(X, np.arange(30) % 2)
+    monkeypatch.setenv("FOREL_INTRINSICS", "0")
+    fallback = compiled_kernel.__wrapped__(models[1]._lanes.spec)
+    monkeypatch.setattr("forel.learner.kernels.kernel.kernel", lambda spec: fallback)
+    models[1].learn(X, np.arange(30) % 2)
+    assert models[0]._lanes.flat.tobytes() == models[1]._lanes.flat.tobytes()
+    assert models[0]._lanes.totals.tobytes() == models[1]._lanes.totals.tobytes()

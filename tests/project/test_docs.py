@@ -100,6 +100,15 @@ def test_links_resolve(page):
             assert fragment in {anchor(h) for h in HEADING.findall(found.read_text())}, f"{target} has no #{fragment}"
 
 
+@pytest.mark.parametrize(
+    "page", [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "docs" / "design.md"], ids=name
+)
+def test_paths_in_the_text_exist(page):
+    text = BLOCK.sub("", page.read_text())
+    paths = re.findall(r"`([a-z]\w*(?:/\w+)*(?:/|\.py))`", text)
+    assert not [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "forel"))]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.is_relative_to(ROOT / "docs")], ids=name)
 def test_figures_are_drawn_by_the_code_above_them(page):
     text = page.read_text()

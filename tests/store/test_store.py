@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -498,6 +499,34 @@ def test_rounds_that_a_learner_cannot_have_seen_are_refused(interpreted, tmp_pat
         rewritten(tmp_path / "m", lambda header: None, {"last": last})
         with pytest.raises(ModelFileError, match="'last' holds numbers that no learner has"):
             load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_rounds_that_would_take_too_long_to_replay_are_refused(bias, interpreted, tmp_path):
+    options = Settings("logistic", "proximal", "root", l2=0.01, penalty_weight="every", bias=bias)
+    model = learned(40, options, rounds=90)
+    save(tmp_path / "m", model)
+    rewritten(tmp_path / "m", lambda header: header.update(rounds=2**31))
+    with pytest.raises(ModelFileError, match=r"2,147,483,648 rounds, but no coordinate was updated after round 90"):
+        load(tmp_path / "m")
+    # All but one coordinate miss two billion rounds.
+    last = model._lanes.last.reshape(-1, 1).copy()
+    last[np.argmax(last)] = 2**31
+    rewritten(tmp_path / "m", lambda header: None, {"last": last})
+    with pytest.raises(ModelFileError, match=r"replaying up to 2,147,483,\d* rounds would take too long"):
+        load(tmp_path / "m")
+    # A rate with a closed form needs no replay.
+    save(tmp_path / "n", learned(40, replace(options, algorithm="mirror", rate="adagrad"), rounds=90))
+    rewritten(tmp_path / "n", lambda header: header.update(rounds=2**31))
+    assert load(tmp_path / "n").model.rounds == 2**31
+
+
+def test_empty_rows_after_the_last_update_are_not_refused(interpreted, tmp_path):
+    options = Settings("logistic", "proximal", "root", l2=0.01, penalty_weight="every", bias=False)
+    model = learned(40, options, rounds=90)
+    model.learn(np.zeros((10, 40)), [1] * 10)
+    save(tmp_path / "m", model)
+    assert parts(load(tmp_path / "m").model) == parts(model)
 
 
 def test_foreign_newer_and_missing_files_say_what_they_are(small, tmp_path):

@@ -15,13 +15,15 @@ from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.store.files import ModelFile
 from forel.store.header import header_int, settings_from_json, settings_to_json
-from forel.store.versions import damaged
+from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
 
 __all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "touched_slots", "unpack_learner"]
 
 LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
 BLOCK = 1 << 22  # bytes of records that are scanned at a time
+MOST_REPLAYED = 10**9  # rounds; compiled code replays some 40 million in a second
+MOST_EMPTY = 1 << 20  # rows without features at the end of a stream, for a model without a bias
 PER_SLOT = ("reach", "last", "mark")  # arrays of the state that some algorithms keep beside the records
 
 
@@ -115,11 +117,15 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
+    updated: list[NDArray[Any]] = []
     for name, table in _tables(lanes).items():
         for start, piece in file.pieces(name, table.dtype, (stored, *table.shape[1:])):
             _check_values(name, piece, rounds)
+            if name == "last" and lanes.layout.catch_up == "replay":
+                updated.append(piece[piece > 0])
             stop = start + len(piece)
             table[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
+    _check_replay(updated, rounds, settings.bias)
     for name, array in {"totals": totals, **more}.items():
         _check_values(name, array, rounds)
     lanes.totals[:], lanes.rounds, lanes.weight = totals, rounds, float(weight)
@@ -148,3 +154,25 @@ def _check_values(name: str, piece: NDArray[Any], rounds: int) -> None:
     valid = (piece.min() >= 0 and piece.max() <= rounds) if name == "last" else all_finite(piece)
     if not valid:
         raise damaged(f"{name!r} holds numbers that no learner has")
+
+
+def _check_replay(updated: list[NDArray[Any]], rounds: int, bias: bool) -> None:
+    """Raise if catching up with missed rounds one by one would not end, because the number of rounds is wrong.
+
+    Parameters
+    ----------
+    updated : rounds in which coordinates were last updated, in pieces
+    rounds : number of rounds of the model
+    bias : whether the model has a bias, which every round updates
+    """
+    pieces = [piece for piece in updated if piece.size]
+    if not pieces:
+        return
+    first, last = min(int(piece.min()) for piece in pieces), max(int(piece.max()) for piece in pieces)
+    if rounds - last > (0 if bias else MOST_EMPTY):
+        raise damaged(f"the header counts {rounds:,} rounds, but no coordinate was updated after round {last:,}")
+    if rounds - first > MOST_REPLAYED:
+        raise ModelFileError(
+            f"rate='root' with a penalty every round: replaying up to {rounds - first:,} rounds would take too long; "
+            "train with penalty_weight='once', or with rate='adagrad'"
+        )

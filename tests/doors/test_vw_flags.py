@@ -103,10 +103,10 @@ def test_own_flags_mean_what_they_did(folder):
     assert "constant" not in forel.load(folder / "m").extra["reading"]
 
 
-def test_a_setting_is_said_once(folder):
+def test_a_setting_is_given_once(folder):
     done = CliRunner().invoke(app, ["train", str(folder / "zero.vw"), "--alpha", "0.1", "--ftrl_alpha", "0.2"])
     assert done.exit_code == 2
-    assert "is said twice" in done.output
+    assert "is given twice" in done.output
 
 
 def test_a_row_has_the_constants_slot_once():

@@ -1,4 +1,4 @@
-"""The application: one function a subcommand."""
+"""The application: one function for each subcommand."""
 
 import os
 import pathlib
@@ -9,18 +9,24 @@ import typer
 
 import forel
 from forel.doors.cli.cache import cache
+from forel.doors.cli.commands import command_of
 from forel.doors.cli.convert import convert
 from forel.doors.cli.evaluate import evaluate
 from forel.doors.cli.generate import generate
 from forel.doors.cli.inspect import inspect
+from forel.doors.cli.options import VW_NAMES
 from forel.doors.cli.predict import predict
 from forel.doors.cli.train import train
+from forel.doors.cli.train_options import TrainOptions
 
 app = typer.Typer(
     name="forel",
     help="Adaptive online learning: every learner carries its proof.",
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda name: VW_NAMES.get(name, name),
+    },
 )
 
 
@@ -39,7 +45,7 @@ def _options(
     pass
 
 
-app.command()(train)
+app.command()(command_of(TrainOptions, train))
 app.command()(predict)
 app.command()(evaluate)
 app.command()(inspect)
@@ -52,7 +58,7 @@ app.command()(cache)
 def methods(
     geometry: Annotated[str, typer.Argument(help="Part of a geometry's name, such as diag; all when left out.")] = "",
 ) -> None:
-    """Show how each argmin is solved: in closed form, by the solver, or not at all.
+    """Show how each argmin is solved: in closed form, by a solver, or not at all.
 
     Example: forel methods entropy
     """
@@ -67,9 +73,11 @@ def survey(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plots: Annotated[pathlib.Path | None, typer.Option(help="Draw the figures into this folder.")] = None,
 ) -> None:
-    """Recompute every numbered result, algorithm and figure of the survey, and say whether it holds.
+    """Recompute every result, algorithm and figure of the survey, and check it.
 
-    Exit code 1 when one fails. Examples: forel survey; forel survey --only 11; forel survey --plots figures
+    Exit code 1 if one fails.
+
+    Examples: forel survey; forel survey --only 11; forel survey --plots figures
     """
     from forel.doors.cli.survey import run
 
@@ -78,8 +86,8 @@ def survey(
 
 
 def main() -> None:
-    """Run the command; an error is a sentence on stderr and exit code 1, not a traceback."""
-    # Arrow's own allocator gives memory back after each batch of a table, and then waits to be given it again.
+    """Run the command; an error is a message on stderr and exit code 1, not a traceback."""
+    # Arrow's default allocator returns memory after each batch of a table, and then has to request it again.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app(prog_name="forel")  # also as python -m forel, for usage lines and completion

@@ -1,10 +1,11 @@
-"""``forel cache``: parse files ahead, or show what a cache holds."""
+"""``forel cache``: parse files into a cache, or show the content of a cache."""
 
 import json
 from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     READING,
     AsJson,
@@ -17,22 +18,22 @@ from forel.doors.cli.options import (
     Interactions,
     Keep,
     Label,
+    LineLimit,
     Log,
     OnError,
     Threads,
     reading_options,
     source_of,
 )
-from forel.doors.cli.sentences import sentences
 
 
 def cache(
     files: Files = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to write; without it, a cache is shown.")
+        str | None, typer.Option("--output", "-o", help="Write a cache to this file; by default, show a cache.")
     ] = None,
     bits: Annotated[
-        int, typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots.", rich_help_panel=READING)
+        int, typer.Option("--bits", "-b", help="Hash names to 2**bits slots.", rich_help_panel=READING)
     ] = 22,
     form: Form = "auto",
     label: Label = None,
@@ -44,10 +45,11 @@ def cache(
     bucket: Bucket = None,
     interactions: Interactions = None,
     on_error: OnError = "raise",
+    line_limit: LineLimit = None,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Parse files ahead, for training that reads a cache instead of text; or show what a cache holds.
+    """Parse files into a cache, which training reads faster; or show a cache.
 
     \b
     Examples:
@@ -58,9 +60,9 @@ def cache(
     source = source_of(files, None)
     reading = reading_options(
         format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
-        log=log, bucket=bucket, interactions=interactions, on_error=on_error,
+        log=log, bucket=bucket, interactions=interactions, on_error=on_error, line_limit=line_limit,
     )  # fmt: skip
-    with sentences():
+    with errors_as_messages():
         from rich.console import Console
 
         from forel.doors.cli.show import print_problems
@@ -78,8 +80,8 @@ def cache(
             print(
                 f"{one.file}: {facts['rows']:,} rows, {facts['entries']:,} features in all, {facts['blocks']:,} blocks"
             )
-            told = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
-            print("  " + ", ".join(f"{name}={value}" for name, value in told.items()))
+            options = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
+            print("  " + ", ".join(f"{name}={value}" for name, value in options.items()))
             for path in facts["sources"] or ["a stream"]:
                 print(f"  of {path}")
             print_problems(one.problems, Console(stderr=True))
@@ -94,7 +96,7 @@ def _opened(path: str) -> Any:
     with open(path, "rb") as file:
         found = open_cache(file, path)
     if found is None:
-        raise refuse("files", path, "a cache; to write one, say --output")
+        raise refuse("files", path, "a cache; --output writes one")
     return found
 
 

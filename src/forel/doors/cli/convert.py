@@ -1,9 +1,10 @@
-"""``forel convert``: data from one format to another, or a model to a small one for predicting."""
+"""``forel convert``: convert data to another format, or a model to a small one for predictions."""
 
 from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     READING,
     Categories,
@@ -19,7 +20,6 @@ from forel.doors.cli.options import (
     reading_options,
     source_of,
 )
-from forel.doors.cli.sentences import sentences
 
 MODELS = "Models"
 
@@ -27,19 +27,23 @@ MODELS = "Models"
 def convert(
     files: Files = None,
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write.")] = ...,  # type: ignore[assignment]
-    to: Annotated[str, typer.Option(help="vw, svmlight, jsonl, parquet, arrow; auto looks at the name.")] = "auto",
+    to: Annotated[
+        str, typer.Option(help="vw, svmlight, jsonl, parquet, arrow; auto detects it from the name.")
+    ] = "auto",
     serving: Annotated[
-        bool, typer.Option("--serving", help="Make a model one for predicting only.", rich_help_panel=MODELS)
+        bool, typer.Option("--serving", help="Convert a model to one for predictions only.", rich_help_panel=MODELS)
     ] = False,
     float16: Annotated[
-        bool, typer.Option("--float16", help="Weights of half the size, for predicting.", rich_help_panel=MODELS)
+        bool,
+        typer.Option("--float16", help="Weights in half precision, for predictions.", rich_help_panel=MODELS),
     ] = False,
     measure: Annotated[
-        str | None, typer.Option(help="A file on which to measure what the small model loses.", rich_help_panel=MODELS)
+        str | None,
+        typer.Option(help="A file on which to compare the two models.", rich_help_panel=MODELS),
     ] = None,
     bits: Annotated[
         int | None,
-        typer.Option("--bits", "-b", help="Names are hashed to 2**bits slots, for svmlight.", rich_help_panel=READING),
+        typer.Option("--bits", "-b", help="Hash names to 2**bits slots, for svmlight.", rich_help_panel=READING),
     ] = None,
     form: Form = "auto",
     label: Label = None,
@@ -60,15 +64,15 @@ def convert(
       forel convert clicks.vw --bits 18 --output clicks.svm
       forel convert m.forel --serving --float16 --measure test.vw --output small.forel
 
-    What a format cannot hold is said. A model file is an estimator of scikit-learn as it is:
-    forel.doors.sklearn.estimator_of(forel.load("m.forel")).
+    Data that the format cannot represent is reported. No conversion is needed
+    for scikit-learn: forel.doors.sklearn.estimator_of(forel.load("m.forel")).
     """
     source = source_of(files, data)
     reading = reading_options(
         format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
         on_error=on_error, line_limit=line_limit,
     )  # fmt: skip
-    with sentences():
+    with errors_as_messages():
         if serving or float16:
             _small(source, output, "float16" if float16 else "float32", measure, reading)
             return

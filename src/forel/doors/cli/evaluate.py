@@ -1,10 +1,11 @@
-"""``forel evaluate``: how good a model's predictions are on a file."""
+"""``forel evaluate``: metrics of a model on files."""
 
 import json
 from typing import Annotated
 
 import typer
 
+from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     AsJson,
     Data,
@@ -17,7 +18,6 @@ from forel.doors.cli.options import (
     reading_options,
     source_of,
 )
-from forel.doors.cli.sentences import sentences
 
 
 def evaluate(
@@ -31,11 +31,11 @@ def evaluate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on files, without learning: loss, normalised entropy, AUC, calibration.
+    """Measure a model on files: loss, normalised entropy, AUC, calibration.
 
     Example: forel evaluate test.vw --model m.forel
     """
-    with sentences():
+    with errors_as_messages():
         from rich.console import Console
         from rich.table import Table
 

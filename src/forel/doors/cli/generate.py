@@ -1,4 +1,4 @@
-"""``forel generate``: examples with known truth, to try things on."""
+"""``forel generate``: synthetic examples of a known distribution."""
 
 import gzip
 import sys
@@ -6,23 +6,23 @@ from typing import Annotated, Literal
 
 import typer
 
-from forel.doors.cli.sentences import sentences
+from forel.doors.cli.errors import errors_as_messages
 
 
 def generate(
     kind: Annotated[Literal["ctr"], typer.Argument(help="ctr: clicks on rows of 39 categories, most of them rare.")],
-    rows: Annotated[int, typer.Option(help="How many.")] = 100_000,
-    output: Annotated[str, typer.Option("--output", "-o", help="The file; - for standard output.")] = "-",
-    form: Annotated[str, typer.Option("--format", help="vw or csv; auto looks at the name.")] = "auto",
+    rows: Annotated[int, typer.Option(help="Number of rows.")] = 100_000,
+    output: Annotated[str, typer.Option("--output", "-o", help="Output file; - for standard output.")] = "-",
+    form: Annotated[str, typer.Option("--format", help="vw or csv; auto detects it from the name.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
-    """Write examples whose truth is known, and say how good a model could be.
+    """Write examples of a known distribution, and report the best possible loss.
 
     Example: forel generate ctr --rows 1000000 --output clicks.vw
     """
     from forel.data.clicks import write_clicks
 
-    with sentences():
+    with errors_as_messages():
         chosen = _format(output) if form == "auto" else form
         if output == "-":
             truth = write_clicks(sys.stdout.buffer, rows, chosen, seed)
@@ -39,7 +39,7 @@ def generate(
 
 
 def _format(output: str) -> str:
-    """Return the format that a name says; names that say nothing are VW's text."""
+    """Return the format of a file by its suffix; VW text by default."""
     from forel.data.sources.detect import SUFFIXES
     from forel.validation import refuse
 

@@ -1,4 +1,4 @@
-"""``forel inspect``: what is in a model file."""
+"""``forel inspect``: the content of a model file."""
 
 import json
 from collections import Counter
@@ -7,20 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson
-from forel.doors.cli.sentences import sentences
 
 
 def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
-    top: Annotated[int, typer.Option(help="How many of the largest weights to show.")] = 20,
+    top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show a model's settings, sparsity, largest weights with names, and certificate.
+    """Show a model's settings, sparsity, largest weights and certificate.
 
-    Names are there when it was trained with --names. Example: forel inspect m.forel --top 50
+    Weights have names if it was trained with --names.
+
+    Example: forel inspect m.forel --top 50
     """
-    with sentences():
+    with errors_as_messages():
         from rich.console import Console
         from rich.markup import escape
         from rich.table import Table

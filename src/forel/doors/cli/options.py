@@ -1,4 +1,4 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share."""
 
 from typing import Annotated, Any
 
@@ -6,40 +6,54 @@ import typer
 
 VW = "For Vowpal Wabbit users"
 READING = "Reading"
+# Vowpal Wabbit's long names of options, as in context_settings of the application.
+VW_NAMES = {
+    "bit_precision": "bits",
+    "cubic": "interactions",
+    "final_regressor": "model",
+    "holdout_after": "holdout-after",
+    "holdout_period": "holdout",
+    "initial_regressor": "start",
+    "noconstant": "no-bias",
+    "quadratic": "interactions",
+}
+
 Files = Annotated[
     list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)
 ]
 Data = Annotated[
-    list[str] | None, typer.Option("-d", "--data", help="A file, as without a flag; repeatable.", rich_help_panel=VW)
+    list[str] | None,
+    typer.Option("-d", "--data", help="A file, as an argument without -d; repeatable.", rich_help_panel=VW),
 ]
 Form = Annotated[
     str,
     typer.Option(
         "--format",
-        help="vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto looks at names and first bytes.",
+        help="vw, svmlight, csv, tsv, jsonl, parquet, arrow; auto detects it from names and first bytes.",
         rich_help_panel=READING,
     ),
 ]
-Label = Annotated[
-    str | None, typer.Option(help="The column of labels, where there are columns.", rich_help_panel=READING)
-]
+Label = Annotated[str | None, typer.Option(help="The column of labels.", rich_help_panel=READING, show_default=False)]
 Importance = Annotated[
-    str | None, typer.Option(help="The column that says how much a row counts.", rich_help_panel=READING)
+    str | None,
+    typer.Option(help="The column of example weights.", rich_help_panel=READING, show_default=False),
 ]
-Ignore = Annotated[list[str] | None, typer.Option(help="A column not to use; repeatable.", rich_help_panel=READING)]
+Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.", rich_help_panel=READING)]
 Categories = Annotated[
-    list[str] | None, typer.Option(help="A column whose numbers are codes; repeatable.", rich_help_panel=READING)
+    list[str] | None,
+    typer.Option(help="A column whose numbers are categories; repeatable.", rich_help_panel=READING),
 ]
 Keep = Annotated[
     list[str] | None, typer.Option(help="A column to use, and no others; repeatable.", rich_help_panel=READING)
 ]
 Log = Annotated[
-    list[str] | None, typer.Option(help="A column to take the logarithm of; repeatable.", rich_help_panel=READING)
+    list[str] | None,
+    typer.Option(help="A column to replace by its logarithm; repeatable.", rich_help_panel=READING),
 ]
 Bucket = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column whose numbers become categories that double in width, :4 for four to a doubling; repeatable.",
+        help="A column to group into categories, one per doubling of its numbers; price:4 for four; repeatable.",
         rich_help_panel=READING,
     ),
 ]
@@ -48,32 +62,33 @@ Interactions = Annotated[
     typer.Option(
         "--interactions",
         "-q",
-        "--quadratic",
-        "--cubic",
-        help="Crosses: ab, abc or :: of namespaces by first letter, city*device by name; repeatable.",
+        help="Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
         rich_help_panel=READING,
     ),
 ]
 OnError = Annotated[
-    str, typer.Option(help="raise, or skip to leave out and count what is malformed.", rich_help_panel=READING)
+    str, typer.Option(help="Malformed rows: raise, or skip to leave out and count them.", rich_help_panel=READING)
 ]
 LineLimit = Annotated[
     int | None,
     typer.Option(
         "--line-limit",
-        help="Bytes of the longest line or header, beyond which text is refused; 64 MB, of JSON 4 MB, if not said.",
+        help="Longest line in bytes; 64 MB by default, 4 MB for JSON.",
         rich_help_panel=READING,
         show_default=False,
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(help="Threads that parse; results are the same for any number.", rich_help_panel=READING)
+    int | None,
+    typer.Option(
+        help="Number of parser threads; results do not depend on it.", rich_help_panel=READING, show_default=False
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
-    """Return the files that were named either way, or standard input."""
+    """Return the files given as arguments or with -d, or standard input."""
     return [*(files or ()), *(data or ())] or ["-"]
 
 

@@ -1,4 +1,4 @@
-"""``forel predict``: a line for each example, with its prediction and its tag."""
+"""``forel predict``: one line for each example, with its prediction and its tag."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     VW,
     Data,
@@ -20,7 +21,6 @@ from forel.doors.cli.options import (
     reading_options,
     source_of,
 )
-from forel.doors.cli.sentences import sentences
 
 LINKS = ("auto", "identity", "logistic", "glf1")
 
@@ -28,17 +28,13 @@ LINKS = ("auto", "identity", "logistic", "glf1")
 def predict(
     files: Files = None,
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
-    output: Annotated[str, typer.Option("--output", "-p", help="The file; - for standard output.")] = "-",
+    output: Annotated[str, typer.Option("--output", "-p", help="Output file; - for standard output.")] = "-",
     link: Annotated[
         str,
-        typer.Option(
-            help="auto: probabilities where the loss has them; identity: margins; logistic; glf1: from -1 to 1."
-        ),
+        typer.Option(help="auto: probabilities if the loss has them; identity: margins; logistic; glf1: −1 to 1."),
     ] = "auto",
     data: Data = None,
-    test: Annotated[
-        bool, typer.Option("-t", help="Nothing more: predicting never learns.", rich_help_panel=VW)
-    ] = False,
+    test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     form: Form = "auto",
     label: Label = None,
     on_error: OnError = "raise",
@@ -49,7 +45,7 @@ def predict(
 
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
-    with sentences():
+    with errors_as_messages():
         from rich.console import Console
 
         from forel.data import Problems
@@ -60,17 +56,17 @@ def predict(
         source = source_of(files, data)
         check_files({"--output": output}, [*source, model])
         stored = load(model)
-        turn = link_named(link, stored.settings)
+        apply_link = link_named(link, stored.settings)
         reading = reading_options(format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit)
         with writing(output) as write:
             problems = Problems()
             for block, margins in predict_blocks(stored, source, threads, problems, **reading):
-                write(block, turn(margins))
+                write(block, apply_link(margins))
         print_problems(problems, Console(stderr=True))
 
 
 def link_named(name: str, settings: Any) -> Any:
-    """Return the function from margins to what is written."""
+    """Return the function from margins to predictions, by its name in --link."""
     import numpy as np
 
     from forel.losses.sigmoid import sigmoid
@@ -85,20 +81,20 @@ def link_named(name: str, settings: Any) -> Any:
 
 
 def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
-    """Refuse outputs that could not be written, before anything is read; predictions may also go to a pipe or so."""
+    """Check that outputs can be written, before anything is read; predictions may also go to a pipe."""
     from forel.data.sources.files import single_sources
     from forel.store.atomic import check_outputs
 
     written = {name: path for name, path in outputs.items() if path != "-"}
     read: list[str] = []
-    with suppress(OSError, ValueError):  # a source that is not there is told of when it is opened
+    with suppress(OSError, ValueError):  # a missing source is an error when it is opened
         read = [one for one in single_sources(source) if one != "-"]
     check_outputs(written, streams=("--predictions", "--output"), sources=read)
 
 
 @contextmanager
 def writing(path: str) -> Iterator[Any]:
-    """Open where predictions go, and yield what writes those of a block; an older file is replaced by a whole one."""
+    """Yield a function that writes the predictions of a block; an existing file is replaced at the end."""
     from forel.store.atomic import atomic_writer
 
     with nullcontext(sys.stdout.write) if path == "-" else atomic_writer(path) as write:

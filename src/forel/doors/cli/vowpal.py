@@ -1,41 +1,41 @@
-"""What Vowpal Wabbit's own flags mean: its squared loss is the squared error, and its constant is a feature."""
+"""Options in Vowpal Wabbit's spelling: its squared loss is the squared error, and its constant is a feature."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import typer
 
-__all__ = ["as_in_vowpal_wabbit"]
+__all__ = ["translate_vw_options"]
 
-SQUARED = ("squared", "classic")  # VW's names of (p − y)², without and with its own updates for importances
+SQUARED = ("squared", "classic")  # VW's names of (p − y)², with and without importance-invariant updates
 
 
-def as_in_vowpal_wabbit(
-    given: Mapping[str, Any], spelled: Mapping[str, Any], ftrl: bool, said: list[str]
+def translate_vw_options(
+    chosen: Mapping[str, Any], vw: Mapping[str, Any], ftrl: bool, explicit: list[str]
 ) -> tuple[dict[str, Any], list[str], bool]:
-    """Return the settings that were said in either spelling, their names, and whether the constant is a feature.
+    """Return settings in forel's names, the names of those that were given, and whether the constant is a feature.
 
-    Without an alpha, settings are mixed that VW has no flags for, and nothing changes.
+    Without an alpha, forel mixes settings, for which VW has no options, and nothing changes.
 
     Parameters
     ----------
-    given : settings by their names here
-    spelled : those that were said by flags of VW, None for others
-    ftrl : whether the flag that VW calls its algorithm by is there
-    said : the names of those among ``given`` that were said
+    chosen : settings by forel's names
+    vw : settings given in VW's spelling, None for others
+    ftrl : whether the option that selects VW's FTRL is given
+    explicit : the names of those among ``chosen`` that were given
 
-    >>> given = {"loss": "logistic", "alpha": None, "bias": True}
-    >>> as_in_vowpal_wabbit(given, {"loss": "squared", "alpha": 0.5}, False, [])
+    >>> chosen = {"loss": "logistic", "alpha": None, "bias": True}
+    >>> translate_vw_options(chosen, {"loss": "squared", "alpha": 0.5}, False, [])
     ({'loss': 'squared_error', 'alpha': 0.5, 'bias': False}, ['loss', 'alpha'], True)
     """
-    flags = {name: value for name, value in spelled.items() if value is not None}
-    twice = next((name for name in flags if name in said), None)
+    given = {name: value for name, value in vw.items() if value is not None}
+    twice = next((name for name in given if name in explicit), None)
     if twice is not None:
-        raise typer.BadParameter(f"is said twice, once as VW spells it; say --{twice} once", param_hint=f"--{twice}")
-    settings = {**given, **flags}
-    names = [*said, *flags]
-    same = (ftrl or bool(flags)) and settings["alpha"] is not None
+        raise typer.BadParameter(f"is given twice, once in VW's spelling; give --{twice} once", param_hint=f"--{twice}")
+    settings = {**chosen, **given}
+    names = [*explicit, *given]
+    as_in_vw = (ftrl or bool(given)) and settings["alpha"] is not None
     if settings["loss"] in SQUARED:
-        settings["loss"] = "squared_error" if same else "squared"
-    constant = same and bool(settings["bias"])
+        settings["loss"] = "squared_error" if as_in_vw else "squared"
+    constant = as_in_vw and bool(settings["bias"])
     return {**settings, "bias": settings["bias"] and not constant}, names, constant

@@ -1,0 +1,67 @@
+"""Errors of input and usage: a message on stderr and exit code 2, never a traceback."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+__all__ = ["errors_as_messages", "name_options"]
+
+# Arguments of functions whose options have another name.
+ARGUMENTS = {"certified": "--certificate", "checkpoint_every": "--checkpoint"}
+FILES = ("model", "files")  # errors of their content, which may be in any of several options
+
+
+@contextmanager
+def errors_as_messages() -> Iterator[None]:
+    """Print errors of input and usage as messages that name options; Ctrl-C is exit code 130."""
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: typer.echo(f"forel: {message}", err=True)
+            yield
+    except BrokenPipeError:
+        # The reader of the output has closed it; nothing can be written, not even when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    except (ValueError, OSError) as error:
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)  # without [Errno 2]
+        text = f"{error.filename}: {message}" if isinstance(error, OSError) and error.filename else message
+        typer.echo(f"forel: {name_options(text, _options())}", err=True)
+        raise typer.Exit(2) from None
+    except MemoryError as error:
+        typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt as stop:
+        typer.echo(f"forel: stopped; {stop if stop.args else 'no model was written'}", err=True)
+        sys.stdout.flush()
+        # A thread that waits for standard input would keep the interpreter from ending.
+        os._exit(130)
+
+
+def name_options(message: str, options: Iterable[str]) -> str:
+    """Return an error message that names options instead of arguments of Python functions.
+
+    >>> name_options("holdout_after: got 0, expected at least 1", ["--holdout-after"])
+    '--holdout-after: got 0, expected at least 1'
+    >>> name_options("alpha, lanes: got 1 and 2, expected one", ["--alpha", "--beta"])
+    'alpha, lanes: got 1 and 2, expected one'
+    """
+    head, got, rest = message.partition(": got ")
+    known = {**ARGUMENTS, **{option.lstrip("-").replace("-", "_"): option for option in options}}
+    names = [known.get(name) for name in head.split(", ") if name not in FILES]
+    return f"{', '.join(map(str, names))}{got}{rest}" if names and all(names) else message
+
+
+def _options() -> list[str]:
+    """Return the long options of all commands."""
+    from typer.main import get_command
+
+    from forel.doors.cli.app import app
+
+    commands: Any = get_command(app)
+    options = [param.opts[0] for command in commands.commands.values() for param in command.params]
+    return [option for option in options if option.startswith("--")]

@@ -1,0 +1,257 @@
+"""The options of ``forel train``: one frozen dataclass, whose fields are the parameters of the command."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from forel.doors.cli.options import (
+    READING,
+    VW,
+    AsJson,
+    Bucket,
+    Categories,
+    Data,
+    Files,
+    Form,
+    Ignore,
+    Importance,
+    Interactions,
+    Keep,
+    Label,
+    LineLimit,
+    Log,
+    OnError,
+    Threads,
+)
+
+__all__ = ["TrainOptions"]
+
+MODEL = "Model"
+EVALUATION = "Evaluation"
+FILES = "Output and checkpoints"
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The values of all options; those that are None were not given."""
+
+    files: Files = None
+    loss: Annotated[
+        str, typer.Option(help="logistic, hinge, squared, absolute, quantile, poisson, …", rich_help_panel=MODEL)
+    ] = "logistic"
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            help="proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent) or implicit.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "proximal"
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            help="Scale of the learning rate. Trains one model; by default, 16 settings are mixed.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    beta: Annotated[
+        float | None,
+        typer.Option(help="Damping of the first steps; 1 with --alpha.", rich_help_panel=MODEL, show_default=False),
+    ] = None
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            help="Learning rate: adagrad (with --alpha), scale_free (mixed), constant or root (1/√t).",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    l1: Annotated[
+        float | None,
+        typer.Option(
+            help="Weight of the L1 penalty; 0 with --alpha, 0.1 and 1 mixed.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    l2: Annotated[float, typer.Option(help="Weight of the L2 penalty.", rich_help_panel=MODEL)] = 0.0
+    penalty_weight: Annotated[
+        str, typer.Option(help="Add penalties once, or in every round.", rich_help_panel=MODEL)
+    ] = "once"
+    radius: Annotated[
+        float | None,
+        typer.Option(help="Largest absolute weight.", rich_help_panel=MODEL, show_default=False),
+    ] = None
+    no_bias: Annotated[
+        bool, typer.Option("--no-bias", help="Leave out the constant feature.", rich_help_panel=MODEL)
+    ] = False
+    seed: Annotated[int, typer.Option(help="Seed of the noise in float32 rounding.", rich_help_panel=MODEL)] = 0
+    lanes: Annotated[int, typer.Option(help="Number of settings to mix, without --alpha.", rich_help_panel=MODEL)] = 16
+    share: Annotated[
+        float | None,
+        typer.Option(
+            help="For drifting streams: fraction of the mixture's weight shared among settings after each row, "
+            "such as 0.001.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    passes: Annotated[int, typer.Option(help="Number of passes over the data.", rich_help_panel=MODEL)] = 1
+    holdout: Annotated[
+        int,
+        typer.Option(
+            help="Hold out every n-th row: predict it, do not learn from it. 0 for none.",
+            rich_help_panel=EVALUATION,
+        ),
+    ] = 0
+    holdout_after: Annotated[
+        int | None,
+        typer.Option(
+            help="Hold out all rows after the first n.",
+            rich_help_panel=EVALUATION,
+            show_default=False,
+        ),
+    ] = None
+    certificate: Annotated[
+        bool,
+        typer.Option(
+            "--certificate", help="Prove how much better any fixed model could be.", rich_help_panel=EVALUATION
+        ),
+    ] = False
+    report: Annotated[
+        str | None,
+        typer.Option(help="Write a report with plots, in HTML.", rich_help_panel=EVALUATION, show_default=False),
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-f",
+            help="Write the model to this file.",
+            rich_help_panel=FILES,
+            show_default=False,
+        ),
+    ] = None
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="Write only the model of the best setting; --serving implies it.", rich_help_panel=FILES
+        ),
+    ] = False
+    serving: Annotated[
+        bool,
+        typer.Option("--serving", help="Write a small model, for predictions only.", rich_help_panel=FILES),
+    ] = False
+    predictions: Annotated[
+        str | None,
+        typer.Option(
+            "--predictions",
+            "-p",
+            help="Write the predictions made before learning to this file.",
+            rich_help_panel=FILES,
+            show_default=False,
+        ),
+    ] = None
+    link: Annotated[
+        str,
+        typer.Option(
+            help="Scale of --predictions: auto, identity, logistic or glf1; see forel predict.", rich_help_panel=FILES
+        ),
+    ] = "auto"
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--start",
+            "-i",
+            help="Continue training this model, with its settings.",
+            rich_help_panel=FILES,
+            show_default=False,
+        ),
+    ] = None
+    checkpoint: Annotated[
+        int | None,
+        typer.Option(
+            help="Write MODEL.checkpoint every n rows.",
+            rich_help_panel=FILES,
+            show_default=False,
+        ),
+    ] = None
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Resume from MODEL.checkpoint if it exists; the model is the same as without interruption.",
+            rich_help_panel=FILES,
+        ),
+    ] = False
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-cache",
+            help="Keep parsed rows in this file, for later passes and runs.",
+            rich_help_panel=FILES,
+            show_default=False,
+        ),
+    ] = None
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            "--bits",
+            "-b",
+            help="Hash names to 2**bits slots; 22 by default.",
+            rich_help_panel=READING,
+            show_default=False,
+        ),
+    ] = None
+    names: Annotated[
+        bool,
+        typer.Option("--names", help="Keep the names of features; reading is slower.", rich_help_panel=READING),
+    ] = False
+    form: Form = "auto"
+    label: Label = None
+    importance: Importance = None
+    keep: Keep = None
+    ignore: Ignore = None
+    categories: Categories = None
+    log: Log = None
+    bucket: Bucket = None
+    interactions: Interactions = None
+    on_error: OnError = "raise"
+    line_limit: LineLimit = None
+    threads: Threads = None
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
+    as_json: AsJson = False
+    data: Data = None
+    test: Annotated[
+        bool,
+        typer.Option("-t", "--testonly", help="Evaluate the model of -i without learning.", rich_help_panel=VW),
+    ] = False
+    holdout_off: Annotated[
+        bool, typer.Option("--holdout_off", help="Hold out nothing, the default.", rich_help_panel=VW)
+    ] = False
+    ftrl: Annotated[
+        bool,
+        typer.Option(
+            "--ftrl",
+            "--save_resume",
+            help="Always on; with an alpha, learn as VW does.",
+            rich_help_panel=VW,
+        ),
+    ] = False
+    ftrl_alpha: Annotated[
+        float | None,
+        typer.Option("--ftrl_alpha", help="VW's name of --alpha.", rich_help_panel=VW, show_default=False),
+    ] = None
+    ftrl_beta: Annotated[
+        float | None, typer.Option("--ftrl_beta", help="VW's name of --beta.", rich_help_panel=VW, show_default=False)
+    ] = None
+    loss_function: Annotated[
+        str | None,
+        typer.Option(
+            "--loss_function",
+            help="VW's name of --loss; its squared loss is (p − y)², twice forel's.",
+            rich_help_panel=VW,
+            show_default=False,
+        ),
+    ] = None

@@ -1,0 +1,98 @@
+"""The command line: help, names of options, and errors that name options."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+import forel
+from forel.doors.cli.app import app
+from forel.doors.cli.options import VW_NAMES
+
+COMMANDS = ["train", "predict", "evaluate", "inspect", "convert", "generate", "cache", "methods", "survey"]
+ROWS = "1 |f a b\n0 |f b c\n" * 20
+FEW = ("--bits", 6)  # uncompiled kernels go over all slots to count weights that are not zero
+
+
+def run(*arguments, **environment):
+    return CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1", **environment}).invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def rows(tmp_path, interpreted):
+    (tmp_path / "a.vw").write_text(ROWS)
+    return tmp_path / "a.vw"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_terminal_of_80_columns(command):
+    shown = run(command, "--help").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    options = re.findall(r"^│ \*? *(-\S+)", shown, re.MULTILINE)
+    assert len(options) >= 1
+    assert not [option for option in options if option.endswith("…")]
+    paragraphs = shown.partition("╭")[0]
+    assert not re.search(r"\n \S{1,30}\n \S", paragraphs), "a line of the docstring is too long"
+
+
+@pytest.mark.parametrize(("vw", "name"), VW_NAMES.items())
+def test_long_names_of_vowpal_wabbit_are_those_of_forel(vw, name, rows, tmp_path):
+    values = {"bits": "9", "holdout": "5", "holdout-after": "30", "interactions": "ff", "start": tmp_path / "s.forel"}
+    value = [] if name == "no-bias" else [values.get(name, tmp_path / "m.forel")]
+    if name == "start":
+        assert run("train", rows, *FEW, "--alpha", 1, "--model", value[0]).exit_code == 0
+    shown = {option: run("train", rows, "--alpha", 1, "--json", *FEW, f"--{option}", *value) for option in (vw, name)}
+    assert {done.exit_code for done in shown.values()} == {0}, shown[vw].stderr
+    first, second = (re.sub(r'"seconds": [^,]*', "", done.stdout) for done in shown.values())
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--alpha", "-1"], "forel: --alpha: got -1.0, expected positive numbers"),
+        (["--bits", "40"], "forel: --bits: got 40, expected 1 to 31"),
+        (["--holdout", "1"], "forel: --holdout: got 1, expected 0"),
+        (["--passes", "0"], "forel: --passes: got 0, expected"),
+        (["--penalty-weight", "twice"], "forel: --penalty-weight: got 'twice', expected"),
+        (["--on-error", "ignore"], "forel: --on-error: got 'ignore', expected 'raise' or 'skip'"),
+        (["--format", "xml"], "forel: --format: got 'xml', expected auto or one of"),
+        (["--line-limit", "0"], "forel: --line-limit: got 0, expected"),
+        (["--seed", "-1"], "forel: --seed: got -1, expected"),
+        (["--loss", "nosuch"], "forel: --loss: got 'nosuch', expected one of"),
+        (["--checkpoint", "0", "--model", "m"], "forel: --checkpoint: got 0, expected"),
+        (["--alpha", "1", "--ftrl_alpha", "1"], "is given twice, once in VW's spelling; give --alpha once"),
+    ],
+)
+def test_errors_name_options(arguments, message, rows):
+    done = run("train", rows, *arguments, COLUMNS="200")
+    assert done.exit_code == 2
+    assert message in re.sub(r"\s+", " ", done.stderr)
+
+
+def test_a_seed_changes_the_rounding_noise_and_is_stored(rows, tmp_path):
+    models = {}
+    for seed in (0, 0, 7):
+        path = tmp_path / "m.forel"
+        assert run("train", rows, *FEW, "--alpha", 1, "--passes", 3, "--seed", seed, "--model", path).exit_code == 0
+        models.setdefault(seed, []).append(path.read_bytes())
+        assert forel.load(path).settings.seed == seed
+    assert models[0][0] == models[0][1] != models[7][0]
+
+
+def test_no_bias_is_a_setting_that_a_continued_model_has_to_share(rows, tmp_path):
+    first, second = tmp_path / "m.forel", tmp_path / "n.forel"
+    assert run("train", rows, *FEW, "--alpha", 1, "--no-bias", "--model", first).exit_code == 0
+    assert not forel.load(first).settings.bias
+    assert run("train", rows, "--start", first, "--no-bias", "--model", second).exit_code == 0
+    assert not forel.load(second).settings.bias
+    assert run("train", rows, *FEW, "--alpha", 1, "--model", first).exit_code == 0
+    done = run("train", rows, "--start", first, "--no-bias", "--model", second)
+    assert done.exit_code == 2
+
+
+def test_a_cache_has_a_limit_of_lines(rows, tmp_path):
+    done = run("cache", rows, "--line-limit", 4, "--output", tmp_path / "c")
+    assert done.exit_code == 2
+    assert "a.vw" in done.stderr
+    assert run("cache", rows, "--line-limit", 100, "--output", tmp_path / "c").exit_code == 0

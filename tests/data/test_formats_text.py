@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import twins
 from forel.data import Malformed, concatenate, read
-from forel.data.parsers.decimals import nearest
+from forel.data.parsers.decimals import nearest_float32
 from forel.data.sources.streams import count
 from twins import examples, same
 
@@ -264,9 +264,9 @@ def test_nearest_is_the_nearest(word):
     try:
         wanted = twins.number(word)
     except twins.Wrong:
-        assert np.isinf(nearest(word))
+        assert np.isinf(nearest_float32(word))
     else:
-        assert nearest(word) == wanted
+        assert nearest_float32(word) == wanted
 
 
 # Errors name the place and the remedy.

@@ -1,4 +1,4 @@
-"""Memory that is used again: a fresh page costs more to get than to fill."""
+"""Reuse of array memory: a page fault costs more than filling the page."""
 
 import math
 import weakref
@@ -10,19 +10,19 @@ from numpy.typing import DTypeLike, NDArray
 
 __all__ = ["Buffers"]
 
-SMALL = 1 << 16  # bytes that the allocator has at hand
-LARGE = 1 << 24  # more than blocks need: one long line's memory should not stay to the end of the file
-STEP = 1 << 18  # sizes are multiples of this, so that those that are nearly equal can take each other's place
+SMALL = 1 << 16  # bytes below which the allocator reuses memory itself
+LARGE = 1 << 24  # bytes above which memory is not kept: blocks need less, except for very long lines
+STEP = 1 << 18  # granularity of sizes, so that arrays of similar size share buffers
 
 
 class Buffers:
-    """Arrays whose memory is taken again when nothing that was made of them is left, on whatever thread that was.
+    """A pool of arrays, whose memory is reused after the last reference to an array and its views is gone.
 
     >>> buffers = Buffers()
     >>> first = buffers.empty(100_000, np.float32)
     >>> part, place = first[10:20], first.ctypes.data
     >>> del first
-    >>> buffers.empty(100_000, np.int32).ctypes.data == place  # the part is left
+    >>> buffers.empty(100_000, np.int32).ctypes.data == place  # a view is left
     False
     >>> del part
     >>> buffers.empty(100_000, np.int32).ctypes.data == place
@@ -33,7 +33,7 @@ class Buffers:
         self._free: defaultdict[int, deque[NDArray[np.uint8]]] = defaultdict(deque)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an array with anything in it."""
+        """Return an uninitialised array."""
         kind, count = np.dtype(dtype), math.prod(shape) if isinstance(shape, tuple) else shape
         if not SMALL <= count * kind.itemsize <= LARGE:
             return np.empty(shape, kind)
@@ -43,7 +43,7 @@ class Buffers:
             block = free.pop()
         except IndexError:
             block = np.empty(size, np.uint8)
-        # Through a memoryview, so that parts refer to the array, which then goes last, and not to the block.
+        # Through a memoryview, so that views refer to the array, which is then finalised last, and not to the block.
         array = np.frombuffer(block.data, kind, count)
         weakref.finalize(array, free.append, block).atexit = False
         return array.reshape(shape)

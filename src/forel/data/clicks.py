@@ -1,4 +1,4 @@
-r"""A stream of clicks with known truth: rows of categories, most of them rare, whose clicks follow a logistic model.
+r"""Synthetic clicks from a known logistic model over categories, most of them rare.
 
 Each row has one category of each of 39 columns; column k has $2^{4 + 16k/38}$ of them, and the logarithm of a
 category's number is uniform. One weight in ten is not zero. As VW text a category is a feature in its column's
@@ -23,8 +23,8 @@ from forel.validation import refuse, whole
 __all__ = ["Clicks", "Truth", "clicks", "write_clicks"]
 
 COLUMNS = string.ascii_letters[:39]
-LETTERS = 5  # of a word: each stands for four bits of a category's number
-BLOCK = 1 << 12  # rows: the arrays of a block stay in the processor's cache
+LETTERS = 5  # per word, each for four bits of a category's number
+BLOCK = 1 << 12  # rows, so that the arrays of a block fit in cache
 SLOTS = 1 << 20
 BIAS = -1.0
 UNIT = 1 << 16  # fixed point: log2 of odds is a multiple of 1/UNIT, so that sums of weights are exact in any order
@@ -36,7 +36,7 @@ POWERS = tuple(np.array([0.69315174, 0.24015927, 0.05581868, 0.008991, 0.0018793
 
 @dataclass(frozen=True, eq=False)
 class Clicks:
-    """Some rows: the numbers of their categories, a column each; their clicks; and the chances these had."""
+    """Some rows: their categories by number, a column each; their clicks; and the click probabilities."""
 
     categories: NDArray[np.uint32]
     labels: NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Clicks:
 
 @dataclass(frozen=True)
 class Truth:
-    """What was written: rows, clicks, and the average log-loss of the true chances, which no model can hope to beat."""
+    """Rows, clicks, and the average log-loss of the true probabilities, a lower bound in expectation for any model."""
 
     rows: int
     clicks: int

@@ -1,4 +1,4 @@
-"""From one format to another, and what was lost on the way."""
+"""Conversion between formats, with an account of what is lost."""
 
 import gzip
 import os
@@ -28,7 +28,7 @@ COLUMNAR = ("parquet", "arrow")
 
 @dataclass(frozen=True)
 class Converted:
-    """How many examples were written, what could not be kept and how often, and what could not be read."""
+    """The number of examples written, counts of what the format cannot hold, and problems of reading."""
 
     rows: int
     lost: dict[str, int]
@@ -36,7 +36,7 @@ class Converted:
 
 
 def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **reading: Any) -> Converted:
-    """Write the examples of a source to a file of another format, all of it or nothing.
+    """Write the examples of a source to a file of another format, atomically.
 
     ===================  ============================================================================================
     to                   what is kept
@@ -50,9 +50,9 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     Parameters
     ----------
     source : as :func:`forel.data.read` takes it; for Parquet and Arrow one file with columns
-    path : of the file to write; compressed where it ends with .gz
-    to : one of vw, svmlight, jsonl, parquet, arrow; "auto" looks at the name
-    reading : arguments of ``read``, such as ``label``, ``bits`` and ``on_error``
+    path : the file to write; compressed if it ends with .gz
+    to : one of vw, svmlight, jsonl, parquet, arrow; "auto" uses the suffix of the path
+    reading : options of :class:`forel.data.ReadOptions`, such as ``label``, ``bits`` and ``on_error``
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.vw"
@@ -127,7 +127,7 @@ def _batches(stream: Any, form: str, options: ReadOptions, problems: Problems, f
 
 @contextmanager
 def _replacing(path: str) -> Iterator[str]:
-    """Yield a name beside the path, and give the file the right one when it is whole."""
+    """Yield a temporary path, and rename the file when it is complete."""
     part = f"{path}.part"
     try:
         yield part

@@ -1,8 +1,7 @@
-"""From reader to learner: blocks are read and parsed on threads of their own, and come out in order.
+"""Reading ahead: blocks are read and parsed on other threads, and yielded in order.
 
-One thread reads, others parse, and the caller's learns. Compiled parsers and kernels work without the interpreter's
-lock, so that all of them do so at once. Only so many blocks are under way, whatever the size of the file, and their
-order does not depend on how many threads there are.
+One thread reads, others parse, and the caller's learns. Compiled parsers and kernels release the global interpreter
+lock. The number of blocks in flight is bounded, and their order does not depend on the number of threads.
 """
 
 import os
@@ -19,11 +18,11 @@ from forel.validation import whole
 __all__ = ["default_threads", "in_order", "ordered_blocks"]
 
 T = TypeVar("T")
-WAIT = 1.0  # seconds that a reader may take to notice that nobody wants more
+WAIT = 1.0  # seconds to wait for the reading thread to stop
 
 
 def default_threads() -> int:
-    """Return how many threads parse unless told otherwise: one for each core but the learner's, up to four."""
+    """Return the default number of parsing threads: one per core except the learner's, at most four."""
     return max(1, min(4, (os.cpu_count() or 1) - 1))
 
 
@@ -32,8 +31,8 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
 
     Parameters
     ----------
-    reader : of :func:`forel.data.read`; names are kept in order of their first use, by one thread
-    threads : how many parse; 0 for all work in the caller's thread, None for what suits the machine
+    reader : from :func:`forel.data.read`; with names, one thread parses, because their order counts
+    threads : number of parsing threads; 0 for all work in the caller's thread, None for the default
 
     >>> import io
     >>> from forel.data import read
@@ -47,10 +46,9 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """Run tasks ahead on so many threads, and yield their results in order.
+    """Run tasks ahead on threads, and yield their results in order.
 
-    What goes wrong in a task, or in getting one, is raised here where its result would have come. When the caller
-    stops early, so do the threads.
+    An exception in a task, or in the iterable, is raised in place of its result. The threads stop when the caller does.
 
     >>> list(in_order((lambda k=k: k * k for k in range(4)), threads=2))
     [0, 1, 4, 9]
@@ -61,7 +59,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
         return
     results: Queue[Future[T] | None] = Queue(2 * threads + 2)
     stop = Event()
-    # One thread alone does both: handing work from one to the other would gain nothing.
+    # A single thread both reads and parses: handing over work would gain nothing.
     pool = ThreadPoolExecutor(threads, "forel-parser") if threads > 1 else None
     reader = Thread(target=_feed, args=(iter(tasks), pool, results, stop), name="forel-reader", daemon=True)
     reader.start()
@@ -71,9 +69,9 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
     finally:
         stop.set()
         with suppress(Empty):
-            while True:  # room for the reader, should it wait for that
+            while True:  # unblocks the reader if the queue is full
                 results.get_nowait()
-        # A reader that waits for bytes which may never come is left behind; it is a daemon.
+        # A reader that waits for input may never stop; it is a daemon thread.
         reader.join(WAIT)
         if pool is not None:
             pool.shutdown(wait=not reader.is_alive(), cancel_futures=True)
@@ -82,19 +80,19 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
 def _feed(
     tasks: Iterator[Callable[[], Any]], pool: ThreadPoolExecutor | None, results: Queue[Any], stop: Event
 ) -> None:
-    """Put the results to come of all tasks into the queue, and None at the end."""
+    """Put the futures of all tasks into the queue, and None at the end."""
     try:
         for task in tasks:
             results.put(_run(task) if pool is None else pool.submit(task))
             if stop.is_set():
                 break
-    except BaseException as wrong:  # whatever it is, the caller's thread is the place for it
+    except BaseException as wrong:  # raised in the caller's thread
         results.put(_failed(wrong))
     else:
         results.put(None)
     finally:
         if hasattr(tasks, "close"):
-            tasks.close()  # files are closed by the thread that reads them
+            tasks.close()  # closes files in the thread that reads them
 
 
 def _run(task: Callable[[], T]) -> Future[T]:

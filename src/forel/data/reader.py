@@ -1,4 +1,4 @@
-"""The door: blocks of examples from whatever holds them."""
+"""``read``: blocks of examples from files, streams, tables and dicts."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,11 +33,16 @@ __all__ = ["Reader", "names_for", "read"]
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Blocks of one pass; after iterating, ``problems``, ``names`` and ``kinds`` have what was met on the way.
+    """An iterator over the blocks of one pass, which fills ``problems``, ``names`` and ``kinds``.
 
-    To parse on several threads, run :meth:`tasks` on any of them and give the results to :meth:`finish` in order; with
-    ``names`` tasks have to be run in order too. ``start`` is where to begin: the place after a block of another reader
-    of the same source, with the same options. Names that were kept before may be kept again.
+    To parse on several threads, run :meth:`tasks` on any of them and pass the results to :meth:`finish` in order; with
+    ``names``, tasks have to run in order too.
+
+    Parameters
+    ----------
+    source, options : as in :func:`read`
+    problems, names, kinds : updated while blocks are read; names may have been recorded before
+    start : where to start: the position after a block of another reader with the same source and options
     """
 
     source: Any
@@ -52,7 +57,7 @@ class Reader:
             yield from self.finish(*task())
 
     def tasks(self) -> Iterator[Task]:
-        """Yield the work for each block, in order."""
+        """Yield a task for each block, in order."""
         if self.options.constant and self.names is not None:
             record_constant(self.names)
         if isinstance(self.source, RowCache):
@@ -65,7 +70,7 @@ class Reader:
                 yield from _tasks(one, self, Problems(self.problems.on_error), start)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
-        """Count the problems of a task, and yield its block if there are examples in it."""
+        """Record the problems of a task, and yield its block if it has examples."""
         self.problems.absorb(problems)
         if block is not None and len(block):
             yield add_constant(block, self.options.bits) if self.options.constant else block

@@ -1,4 +1,4 @@
-"""Rows of CSV and TSV: where cells are, the slots of those that are words, and the numbers of those that are not.
+"""Rows of CSV and TSV: the spans of cells, the slots of strings, and the values of numbers.
 
 A cell is quoted where it begins with a quote; then separators and line ends are part of it, and two quotes are one.
 What follows a closing quote belongs to the cell too. A row ends with a line feed, a return, or both.
@@ -22,21 +22,21 @@ ONE = np.uint64(1)
 FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
 FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
 REACH = np.uint64(QUOTED)
-LONGEST = np.uint64(5)  # bytes of a word that says something; others are for the caller to understand
+LONGEST = np.uint64(5)  # bytes of the longest special word; the caller handles others
 
 
-def spelled(*words):
-    """Return short words as numbers that they are loaded as."""
+def as_words(*words):
+    """Return short words as the integers that they are loaded as."""
     return np.array([int.from_bytes(word, "little") for word in words], np.uint64)
 
 
-NOTHING = spelled(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN")
-YES, NO = spelled(b"true", b"True", b"TRUE"), spelled(b"false", b"False", b"FALSE")
+NOTHING = as_words(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN")
+YES, NO = as_words(b"true", b"True", b"TRUE"), as_words(b"false", b"False", b"FALSE")
 
 
 @fast
 def plain_end(i, separators):
-    """Return the address of the first separator or line end from i on; there is one."""
+    """Return the address of the first separator or line end from i on, which must exist."""
     while True:
         word = load(i)
         a, b, c = word ^ separators, word ^ FEEDS, word ^ RETURNS
@@ -81,7 +81,7 @@ def quoted_end(i, stop, separators):
 
 @fast
 def line_end(i):
-    """Return the address of the first line end from i on; there is one."""
+    """Return the address of the first line end from i on, which must exist."""
     while byte(i) not in (FEED, RETURN):
         i += ONE
     return i
@@ -110,7 +110,7 @@ def ends(text, length, separator, width, whole, found):
             odd = odd or more
             if i == 0:
                 if limit == stop and not whole:
-                    break  # what follows may close it
+                    break  # the next chunk may close it
                 i, columns = stop, np.int64(-1)
         else:
             i = plain_end(i, separators)
@@ -124,7 +124,7 @@ def ends(text, length, separator, width, whole, found):
             i = line_end(begin)
             if i >= stop:
                 break
-        # A return at the very end may be one half of a line end.
+        # A carriage return at the end of the chunk may be half of a line end.
         if i + ONE == stop and byte(i) == RETURN and not whole:
             break
         i = after(i, stop)
@@ -177,7 +177,7 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
             i += ONE
         broken = i >= stop or (odd and line_end(begin) < i)
         if broken or column != width:
-            # A line without a byte is no row.
+            # An empty line is not a row.
             if broken or i > begin:
                 wrong[bad, 3] = OPEN if broken else np.int64(column)
                 i = line_end(begin)  # that of the row, unless there are several lines
@@ -215,7 +215,7 @@ def unescape(text, starts, stops):
 
 @fast
 def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there):
-    """Write the slots of the words in some columns to their places in a table, and whether there is a word."""
+    """Fill columns of cells with the slots of strings; empty ones are absent."""
     base = address(text)
     for r in range(np.uint64(starts.shape[0])):
         for k in range(np.uint64(columns.size)):
@@ -227,13 +227,13 @@ def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there)
 
 @fast
 def blank(c):
-    """Tell whether a byte around a number does not count."""
+    """Tell whether a byte is whitespace around a number."""
     return c == SPACE or (c >= TAB and c <= RETURN)
 
 
 @fast
 def read_cells(text, starts, stops, exact, values, kinds):
-    """Write the numbers of a column, and of each cell whether it is THERE, ABSENT, or UNSURE and for the caller."""
+    """Write the numbers of a column and the status of each cell: THERE, ABSENT, or UNSURE, for the caller to decide."""
     base = address(text)
     for r in range(np.uint64(starts.size)):
         i, stop = base + np.uint64(starts[r]), base + np.uint64(stops[r])
@@ -253,7 +253,7 @@ def read_cells(text, starts, stops, exact, values, kinds):
                 kinds[r] = THERE if sure else UNSURE
             continue
         kinds[r] = UNSURE
-        if stop - i <= LONGEST and byte(stop - ONE) != 0:  # a zero at the end could not be told from none
+        if stop - i <= LONGEST and byte(stop - ONE) != 0:  # a trailing zero byte looks like padding
             word = only(load(i), stop - i)
             for k in range(NOTHING.size):
                 if word == NOTHING[k]:

@@ -1,6 +1,6 @@
 """Hashing of names: a word of eight bytes at a time is multiplied and folded; then the finalizer of MurmurHash3.
 
-With K odd, every transform h ← fold((h ⊕ word)·K), fold(h) = h ⊕ (h ≫ 32), is invertible, so that names of
+With K odd, every step h ← fold((h ⊕ word)·K), fold(h) = h ⊕ (h ≫ 32), is invertible, so that names of
 equal length up to eight bytes never collide in 64 bits. The length is mixed in at the end, because the last word is
 padded with zeros. The hash of a namespace is the initial state of the hashes of its features.
 """
@@ -97,7 +97,7 @@ def hash_piece(at, end, limit, start):
 
 @fast
 def hash_spans(text, starts, stops, start, out):
-    """Write the hashes of spans of bytes, all after one start; there need be no room after the text."""
+    """Write the hashes of spans of bytes, with one initial state; the text needs no padding."""
     base = address(text)
     limit = base + np.uint64(text.size)
     for k in range(np.uint64(out.size)):
@@ -106,7 +106,7 @@ def hash_spans(text, starts, stops, start, out):
 
 @fast
 def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
-    """Write one column of a table: the slots of its words, and which of them are there; empty ones are not."""
+    """Fill a column of cells with the slots of strings; empty ones are absent."""
     base = address(text)
     limit = base + np.uint64(text.size)
     column = np.uint64(place)
@@ -118,7 +118,7 @@ def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
 
 @fast
 def fill_codes(codes, word_slots, places, start, slots, there):
-    """Write columns whose words are known by number, from row ``start`` of the codes on; a slot below 0 is none."""
+    """Fill columns of cells from dictionary codes, from row ``start`` on; negative slots are absent."""
     rows, first = np.uint64(slots.shape[0]), np.uint64(start)
     for tile in range(np.uint64(0), rows, TILE):
         # A few rows of all columns at a time stay in a cache, where whole columns would not.

@@ -1,4 +1,4 @@
-"""The slow twins of what only compiled scanners can have, under the same names: memory by its address, and bits."""
+"""Plain Python versions of the intrinsics, under the same names, for uncompiled scanners."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ WORD = 8
 
 
 def address(array):
-    """Return where an array's first item is; who uses it keeps the array alive."""
+    """Return the address of an array's data; the caller keeps the array alive."""
     return np.uint64(array.ctypes.data)
 
 
@@ -29,12 +29,12 @@ def load(place):
 
 
 def equal(place, wanted):
-    """Return which of the 64 bytes from an address on are the wanted one; the first is the lowest bit."""
+    """Return the bit mask of the 64 bytes from an address on that equal ``wanted``; the first is the lowest bit."""
     return _marks(np.frombuffer(ctypes.string_at(int(place), 64), np.uint8) == wanted)
 
 
 def at_most(place, wanted):
-    """Return which of the 64 bytes from an address on are the wanted one or less."""
+    """Return the bit mask of the 64 bytes from an address on that are at most ``wanted``."""
     return _marks(np.frombuffer(ctypes.string_at(int(place), 64), np.uint8) <= wanted)
 
 

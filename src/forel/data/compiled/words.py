@@ -1,8 +1,8 @@
-"""Eight bytes at a time, or 64: loads, and where in a word the first byte of a kind is.
+"""Operations on 8 or 64 bytes at once: loads, and positions of bytes.
 
-Scanners go by addresses: an array handed from function to function would be counted as a reference each time, which
-costs more than what they do. The lowest byte comes first, whatever the machine. A comparison of all bytes at once may
-mark bytes above the first match that do not match, which is why only the first is ever asked for.
+Scanners use addresses, because passing arrays between functions counts references, which costs more than the work
+itself. Words are little-endian on every machine. A comparison of all bytes at once may also mark bytes above the first
+match, so only the first match is used.
 """
 
 import sys
@@ -48,13 +48,13 @@ EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
 TENS = np.array([10**k for k in range(9)], np.uint64)
 PAIRS, LOW, HIGH = np.uint64(0x000000FF000000FF), np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
 REST, HALVES, FOURS = every(127), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
-MOST = np.uint64(255)  # that a byte can count
+MOST = np.uint64(255)  # maximum count of a byte
 TEN, BYTE, TWO, HALF = np.uint64(10), np.uint64(8), np.uint64(16), np.uint64(32)
 
 
 @intrinsic
 def address(typing_context, array):
-    """Return where an array's first item is; who uses it keeps the array alive."""
+    """Return the address of an array's data; the caller keeps the array alive."""
 
     def codegen(context, builder, signature, arguments):
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -88,13 +88,13 @@ def load(typing_context, place):
 
 @intrinsic
 def equal(typing_context, place, wanted):
-    """Return which of the 64 bytes from an address on are the wanted one; the first is the lowest bit."""
+    """Return the bit mask of the 64 bytes from an address on that equal ``wanted``; the first is the lowest bit."""
     return types.uint64(types.uint64, types.uint8), partial(_compare, "==")
 
 
 @intrinsic
 def at_most(typing_context, place, wanted):
-    """Return which of the 64 bytes from an address on are the wanted one or less."""
+    """Return the bit mask of the 64 bytes from an address on that are at most ``wanted``."""
     return types.uint64(types.uint64, types.uint8), partial(_compare, "<=")
 
 
@@ -131,22 +131,22 @@ def first(typing_context, marks):
 
 @fast
 def name_end(word):
-    """Return how many bytes there are before the first blank, colon or bar."""
+    """Return the number of bytes before the first blank, colon or bar."""
     colon, bar = word ^ COLONS, word ^ BARS
     return first((((word - BLANK) & ~word) | ((colon - ONES) & ~colon) | ((bar - ONES) & ~bar)) & TOPS)
 
 
 @fast
 def digits(word):
-    """Return how many digits the word begins with."""
+    """Return the number of leading digits of a word."""
     found = word ^ ZEROS
     return first(((found + ABOVE_NINE) | found) & TOPS)
 
 
 @fast
 def value(word, n):
-    """Return the number that the first n digits of the word write, n ≥ 1."""
-    # Digits go to the upper end, so that leading zeros fill up; then tens and ones, hundreds, and all eight.
+    """Return the value of the first n digits of a word, n ≥ 1."""
+    # Digits are shifted to the upper end, below them zeros; then pairs, fours and all eight are combined.
     found = (word ^ ZEROS) << (WORD - (n << THREE))
     pairs = found * TEN + (found >> BYTE)
     return ((pairs & PAIRS) * LOW + ((pairs >> TWO) & PAIRS) * HIGH) >> HALF
@@ -154,10 +154,10 @@ def value(word, n):
 
 @fast
 def count(words, wanted):
-    """Return how many bytes of some words are the wanted one."""
+    """Count the bytes of some words that equal ``wanted``."""
     pattern, total = np.uint64(wanted) * ONES, np.uint64(0)
     for start in range(np.uint64(0), np.uint64(words.size), MOST):
-        seen = np.uint64(0)  # eight counts side by side
+        seen = np.uint64(0)  # eight counters in one word
         for k in range(start, min(start + MOST, np.uint64(words.size))):
             other = words[k] ^ pattern
             seen += ~(((other & REST) + REST) | other | REST) >> np.uint64(7)

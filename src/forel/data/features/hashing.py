@@ -1,4 +1,4 @@
-"""Where a name's weight is: the definition of the hash in plain Python, and its compiled form over many names."""
+"""Slots of names: the definition of the hash in plain Python, and its compiled form for many names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,11 +17,11 @@ ALL = (1 << 64) - 1
 
 
 def hash_name(name: bytes, start: int = START) -> int:
-    r"""Return the 64-bit hash of a name, after the hash of its namespace if it has one.
+    r"""Return the 64-bit hash of a name; ``start`` is the hash of its namespace, if any.
 
-    $h \leftarrow \mathrm{fold}((h \oplus w)\, K)$ for each word w of eight bytes, lowest first, the last filled up with
-    zeros, where $\mathrm{fold}(h) = h \oplus \lfloor h / 2^{32} \rfloor$; then the length joins, and the finalizer of
-    MurmurHash3 mixes all bits.
+    $h \leftarrow \mathrm{fold}((h \oplus w)\, K)$ for each word w of eight bytes, little-endian, the last padded with
+    zeros, where $\mathrm{fold}(h) = h \oplus \lfloor h / 2^{32} \rfloor$; then the length is mixed in, followed by the
+    finalizer of MurmurHash3.
 
     >>> hex(hash_name(b"price"))
     '0xa9bc9f2f7ed051b2'
@@ -39,7 +39,7 @@ def hash_name(name: bytes, start: int = START) -> int:
 def slot(name: str | bytes, namespace: str | bytes = "", bits: int = 22) -> int:
     """Return the slot of a feature: the last bits of its hash.
 
-    Names that are whole numbers are hashed like any other.
+    Names that are integers are hashed like all others.
 
     >>> slot("red", "colour"), slot("red"), slot("red", bits=10)
     (2211305, 1674509, 269)
@@ -64,7 +64,7 @@ def _hash(name: str | bytes, namespace: str | bytes) -> int:
 
 
 def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the hashes of many names, each after its own start, by compiled code."""
+    """Return the hashes of many names, each with its initial state, by compiled code."""
     ends = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(name) for name in names], out=ends[1:])
     return hash_buffer(np.frombuffer(b"".join(names), np.uint8), ends, starts)
@@ -73,7 +73,7 @@ def hash_names(names: Sequence[bytes], starts: NDArray[np.uint64]) -> NDArray[np
 def hash_spans(
     text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any], start: int
 ) -> NDArray[np.uint64]:  # fmt: skip
-    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, all after one start."""
+    """Return the hashes of the bytes of ``text`` from ``starts[k]`` to ``stops[k]``, with one initial state."""
     out: NDArray[Any] = np.empty(starts.size, np.uint64)
     scanner("hashing", "hash_spans")(text, starts, stops, np.uint64(start), out)
     return out

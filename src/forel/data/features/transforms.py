@@ -1,4 +1,4 @@
-"""Numeric columns on another scale: logarithms, and buckets that double in width. No pass over the data is needed."""
+"""Transformations of numeric columns that need no pass over the data: logarithms, and buckets of doubling width."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from forel.validation import refuse
 
 __all__ = ["buckets", "parse_bucket", "signed_log1p"]
 
-MOST = 64  # buckets to a doubling; more could not be told apart by four digits
+MOST = 64  # buckets per doubling; names with four digits distinguish no more
 
 
 def signed_log1p(values: Any) -> NDArray[np.float64]:
-    r"""Return $\mathrm{sign}(x)\,\log(1 + |x|)$, for numbers of any size and sign.
+    r"""Return $\mathrm{sign}(x)\,\log(1 + |x|)$.
 
     >>> signed_log1p([0.0, -1.0, 1e6]).round(3)
     array([ 0.   , -0.693, 13.816])
@@ -24,30 +24,30 @@ def signed_log1p(values: Any) -> NDArray[np.float64]:
 
 
 def buckets(values: Any, per: int = 1) -> tuple[list[str], NDArray[np.int64]]:
-    r"""Return the names of the buckets met, and which of them each number is in.
+    r"""Return the names of non-empty buckets, and the bucket of each number.
 
     $x > 0$ is in bucket $k = \lfloor p \log_2 x \rfloor$, from $2^{k/p}$ to less than $2^{(k+1)/p}$; negative numbers
-    have buckets of their own, and so has 0.
+    and 0 have separate buckets.
 
     Parameters
     ----------
     values : finite numbers
-    per : p, how many buckets there are to a doubling
+    per : p, the number of buckets per doubling
 
     >>> buckets([0.0, 9.0, 8.0, -0.3])
     (['0', '8..16', '-0.25..-0.5'], array([0, 1, 1, 2]))
     """
     wide = np.asarray(values, np.float64)
     mantissa, exponent = np.frexp(np.abs(wide))
-    # Edges are compared with, not computed from the number, so that every machine agrees on what is at an edge.
+    # Comparison with edges, rather than a logarithm, gives the same buckets on every machine.
     inner = np.array([2.0 ** (k / per - 1) for k in range(1, per)])
     place = (exponent.astype(np.int64) - 1) * per + np.searchsorted(inner, mantissa, side="right")
     codes = np.where(wide == 0, np.iinfo(np.int64).max, 2 * place + (wide < 0))
-    met, first, which = np.unique(codes, return_index=True, return_inverse=True)
+    unique, first, which = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(order.size, np.int64)
     rank[order] = np.arange(order.size)
-    return [_name(int(code), per) for code in met[order]], rank[which]
+    return [_name(int(code), per) for code in unique[order]], rank[which]
 
 
 def _name(code: int, per: int) -> str:
@@ -58,7 +58,7 @@ def _name(code: int, per: int) -> str:
 
 
 def parse_bucket(said: str) -> tuple[str, int]:
-    """Return the column and the buckets to a doubling that ``column`` or ``column:number`` says.
+    """Parse ``column`` or ``column:number`` into the column and its buckets per doubling.
 
     >>> parse_bucket("price"), parse_bucket("price:4")
     (('price', 1), ('price', 4))
@@ -67,5 +67,5 @@ def parse_bucket(said: str) -> tuple[str, int]:
     if not (name and number.isdecimal()):
         return said, 1
     if not 1 <= int(number) <= MOST:
-        raise refuse("bucket", said, f"1 to {MOST} buckets to a doubling")
+        raise refuse("bucket", said, f"1 to {MOST} buckets per doubling")
     return name, int(number)

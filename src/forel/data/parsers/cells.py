@@ -26,7 +26,7 @@ def namespace_hash(key: bytes) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """StringColumn as spans of bytes of a text."""
+    """Strings as spans of bytes of a text."""
 
     text: NDArray[np.uint8]
     starts: NDArray[Any]

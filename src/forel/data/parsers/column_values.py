@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
-    """NumberColumn as float32 and as float64, and which rows have one.
+    """Numbers as float32 and as float64, and which rows have one.
 
     ``non_numbers`` has the strings of rows that hold something else, if there are any.
     """

@@ -1,4 +1,4 @@
-"""The first row of CSV and TSV: the names of the columns."""
+"""The header of CSV and TSV: names of columns."""
 
 import csv
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from forel.data.problems import Malformed, excerpt
 from forel.data.sources.streams import LONGEST, READ_ERRORS, too_long
 from forel.validation import refuse
 
-__all__ = ["header"]
+__all__ = ["read_header"]
 
 
-def header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
-    """Read the names of the columns, and not a byte more; a header of more than ``limit`` bytes is refused."""
+def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
+    """Read the names of columns and nothing after them; refuse a header of more than ``limit`` bytes."""
     held: list[bytes] = []
 
     def lines() -> Iterator[str]:

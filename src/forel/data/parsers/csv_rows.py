@@ -16,8 +16,8 @@ from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.csv_header import header
-from forel.data.parsers.decimals import nearest
+from forel.data.parsers.csv_header import read_header
+from forel.data.parsers.decimals import nearest_float32
 from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
 from forel.data.scanners import scanner
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
@@ -117,7 +117,7 @@ class CsvChunk:
 
 def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> CsvTable:
     """Read the header of a stream."""
-    columns = header(stream, form.separator, file, form.line_limit)
+    columns = read_header(stream, form.separator, file, form.line_limit)
     return CsvTable(form, columns, form.columns.features(columns), names, file, Buffers())
 
 
@@ -235,7 +235,7 @@ def cell_numbers(words: Spans, exact: bool) -> NumberColumn:
         for row in unsure.tolist():
             if wide[row] not in (0.0, 1.0) and np.isfinite(wide[row]):
                 # A double may have been rounded twice; whitespace is that of text, not of bytes.
-                values[row] = nearest(words[row].decode().strip().encode())
+                values[row] = nearest_float32(words[row].decode().strip().encode())
     if not np.isfinite(values).all():
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
             wide[row] = parse_number(words[row])  # as written, for the error

@@ -1,22 +1,22 @@
-"""Decimal numbers to float32 in exact arithmetic, for the few that compiled code leaves undecided."""
+"""Decimal numbers to float32 in exact arithmetic, for those that compiled code does not decide."""
 
 import math
 from decimal import Decimal
 
 import numpy as np
 
-__all__ = ["nearest"]
+__all__ = ["nearest_float32"]
 
-TOP = 2.0**128  # what would follow the largest float32
+TOP = 2.0**128  # the successor of the largest float32, if it had one
 
 
-def nearest(text: bytes) -> np.float32:
-    """Return the float32 nearest to a decimal number, the even one of two; infinite where it is too large.
+def nearest_float32(text: bytes) -> np.float32:
+    """Return the float32 nearest to a decimal number, ties to even; infinity if it is too large.
 
-    By way of float64 some numbers would be rounded twice:
+    Conversion through float64 would round some numbers twice:
 
     >>> below = b"1.00000005960464477539062499999"  # a little less than half-way from 1 to the next float32
-    >>> float(nearest(below)), float(nearest(b"1.0000000596046448"))
+    >>> float(nearest_float32(below)), float(nearest_float32(b"1.0000000596046448"))
     (1.0, 1.0000001192092896)
     """
     word = text.decode("ascii")
@@ -31,7 +31,7 @@ def nearest(text: bytes) -> np.float32:
     middle = (near + beyond) / 2
     if double != middle:
         return found
-    # The double is half-way; the number itself may be on either side, or there too, where found is right as it is.
+    # The double is a midpoint; the number itself may be on either side of it, or equal, where ``found`` is correct.
     side = Decimal(word).compare(Decimal(middle))
     if side == 0:
         return found

@@ -1,4 +1,4 @@
-"""Examples as dicts, and JSON lines: a number is a value, a string a category, an object a namespace."""
+"""Dicts and JSON lines as blocks: numbers are values, strings are categories, and objects are namespaces."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from forel.data.features.kinds import add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.parsers.cell_values import parse_number, written
+from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.sources.streams import Chunk
@@ -24,15 +24,15 @@ __all__ = ["dict_blocks", "json_dicts"]
 NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
 KINDS = "a number, a string, true or false, null, an object, or a list of strings"
-ENTRIES, CROSSED = 1 << 16, 1 << 13  # of a block, about; fewer where crosses make much of them
+ENTRIES, CROSSED = 1 << 16, 1 << 13  # approximate entries of a block; fewer with crosses, which multiply them
 
 
 class _Wrong(Exception):
-    """A value that cannot be used: its key, what it is, and what was expected."""
+    """A malformed value: its key, the value, and what was expected."""
 
 
 class _Rows:
-    """Rows of the next block, as far as they are read."""
+    """The rows of the next block so far."""
 
     def __init__(self, columns: Columns, found: dict[str, str], transform: Transform | None = None) -> None:
         self.columns, self.found, self.transform = columns, found, transform
@@ -45,7 +45,7 @@ class _Rows:
         self.lines: list[int] = []
 
     def add(self, item: Any, line: int) -> None:
-        """Add an example, or nothing of it."""
+        """Add an example; if it is malformed, raise and leave no trace of it."""
         start, columns = len(self.names), self.columns
         try:
             if not isinstance(item, Mapping):
@@ -56,10 +56,10 @@ class _Rows:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
                 if columns.uses(key):
-                    changed = _changed(key, value, columns)
+                    changed = _transformed(key, value, columns)
                     self._feature(b"", key, changed)
                     if key not in columns.kinds:
-                        self._note(key, changed)
+                        self._record_kind(key, changed)
                     if self.transform is not None:
                         kind = self.transform.kind(_bytes(key))
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
@@ -91,8 +91,8 @@ class _Rows:
             self.values.append(_number(key, value, 0.0))
             self.names.append((namespace, name))
 
-    def _note(self, key: str, value: Any) -> None:
-        """Keep what kind of value a key has."""
+    def _record_kind(self, key: str, value: Any) -> None:
+        """Record the kind of a key's value."""
         if isinstance(value, str):
             add_kind(self.found, self.columns.known, key, "category")
         elif isinstance(value, NUMERIC):
@@ -118,13 +118,13 @@ class _Rows:
         return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
 
 
-def _changed(key: str, value: Any, columns: Columns) -> Any:
-    """Return the value of a key on the scale that was asked for, or as the category it stands for."""
+def _transformed(key: str, value: Any, columns: Columns) -> Any:
+    """Return the transformed value of a key, or the category that it stands for."""
     kind = columns.kinds.get(key) or columns.known.get(key)
     if kind == "category" and isinstance(value, NUMERIC):
-        return written(value)
+        return category_of(value)
     if kind == "number" and isinstance(value, str) and (key in columns.known or not columns.strict):
-        with suppress(ValueError):  # what is no number stays a category
+        with suppress(ValueError):  # other strings remain categories
             value = parse_number(_bytes(value))
         if isinstance(value, str):
             return value
@@ -152,7 +152,7 @@ def dict_blocks(
     items: Iterable[tuple[int, Any]], columns: Columns, bits: int, problems: Problems, names: Names | None, file: str,
     transform: Transform | None = None, kinds_found: dict[str, str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
-    """Yield blocks of numbered dicts; ``kinds_found`` takes what values of keys turned out to be."""
+    """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
     found = {} if kinds_found is None else kinds_found
     rows, most = _Rows(columns, found, transform), ENTRIES if transform is None else CROSSED
     for line, item in items:
@@ -169,7 +169,7 @@ def dict_blocks(
 
 
 def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterator[tuple[int, Any]]:
-    """Yield the objects of JSON lines with their lines' numbers; of numbers equal keys have, the last counts."""
+    """Yield the objects of JSON lines with their line numbers; the last value of a repeated key counts."""
     line = 0
     for chunk in chunks:
         for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:

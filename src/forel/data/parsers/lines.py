@@ -1,4 +1,4 @@
-"""From chunks of lines to blocks: calls the compiled parsers, finishes what they leave open, and words their errors."""
+"""VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and words errors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
 from forel.data.features.names import Names
-from forel.data.parsers.decimals import nearest
+from forel.data.parsers.decimals import nearest_float32
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.scanners import scanner
@@ -42,7 +42,7 @@ EXPECTED = {
 
 @dataclass(frozen=True)
 class LineFormat:
-    """A text format with a line for each example: its compiled parser, and what it is told."""
+    """A text format with one example per line, and the arguments of its compiled parser."""
 
     name: str
     bits: int
@@ -63,12 +63,12 @@ def parse_lines(
     file: str = "",
     start: Position = BEGINNING,
 ) -> Iterator[Task]:
-    """Yield the parsing of each chunk, and at last what ``problems`` met where chunks are read."""
-    place, buffers = start, Buffers()
+    """Yield a task for each chunk, and at the end the problems of reading chunks."""
+    position, buffers = start, Buffers()
     for chunk in chunks:
-        after = place._replace(bytes=place.bytes + chunk.length, line=place.line + chunk.lines)
-        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, place.line, after, buffers)
-        place = after
+        after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
+        yield partial(_task, chunk, form, Problems(problems.on_error), names, file, position.line, after, buffers)
+        position = after
     yield completed_task(None, problems)
 
 
@@ -83,55 +83,55 @@ def _parse(
     chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, buffers: Buffers
 ) -> Block:
     parse, text, length = form.parser(), chunk.text, chunk.length
-    # An example takes a line, and a feature two bytes; memory that is not touched is not used.
+    # An example takes a line, and a feature at least two bytes; pages that are not written take no memory.
     rows, most = chunk.lines, length // 2 + 1
     indptr = np.empty(rows + 1, np.int64)
     indptr[0] = 0
     indices, values = buffers.empty(most, np.int32), buffers.empty(most, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
-    places = np.empty(rows, np.int64)
+    row_lines = np.empty(rows, np.int64)
     tags = np.empty((rows if form.tags else 0, 2), np.int64)
-    naming = names is not None and form.transform is None
-    prints = names.fingerprints if names is not None and naming else np.empty(0, np.uint32)
-    records = np.empty((most if naming or form.transform is not None else 0, layout.COLUMNS), np.int64)
+    recording = names is not None and form.transform is None
+    fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
+    records = np.empty((most if recording or form.transform is not None else 0, layout.COLUMNS), np.int64)
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
-    hard, known = np.empty((64, 2), np.int64), np.empty(0, np.float32)
+    hard, resolved = np.empty((64, 2), np.int64), np.empty(0, np.float32)
     while True:
         before = counts.copy()
         status = parse(
-            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, places,
-            tags, hard, known, prints, records,
+            text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, row_lines,
+            tags, hard, resolved, fingerprints, records,
         )  # fmt: skip
-        met = int(counts[layout.HARD])
-        if met > known.size:
-            # NumberColumn that need exact arithmetic: find them all, and read the same text again.
-            if met > hard.shape[0]:
-                hard = np.empty((met, 2), np.int64)
+        hards = int(counts[layout.HARD])
+        if hards > resolved.size:
+            # Collect all numbers that need exact arithmetic, and parse the same text again.
+            if hards > hard.shape[0]:
+                hard = np.empty((hards, 2), np.int64)
             else:
-                known = np.array([nearest(text[a:b].tobytes()) for a, b in hard[:met]], np.float32)
-            if names is not None and naming:
+                resolved = np.array([nearest_float32(text[a:b].tobytes()) for a, b in hard[:hards]], np.float32)
+            if names is not None and recording:
                 names.unmark(records[before[layout.NAMES] : counts[layout.NAMES]])
             counts[:] = before
             continue
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problem = _problem(chunk, at, file, line + done, _meaning(status))
+        problem = _problem(chunk, at, file, line + done, _expected(status))
         if form.transform is None:
             problems.record(problem)
         else:
-            wrong.append(problem)  # to be met in order of lines, crosses that cannot be among them
+            wrong.append(problem)  # recorded below in order of lines, together with problems of crosses
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
-        known = np.empty(0, np.float32)
+        resolved = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
-    if names is not None and naming:
+    if names is not None and recording:
         names.add_records(text, records[: counts[layout.NAMES]])
-    held = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
+    kept_tags = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
     block = Block(
-        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], held, file, line, length,
-        lines=places[:n] + line,
+        indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
+        lines=row_lines[:n] + line,
     )  # fmt: skip
     if form.transform is None:
         return block
@@ -149,7 +149,7 @@ def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[
     return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
-def _meaning(status: int) -> str:
+def _expected(status: int) -> str:
     return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
 
 

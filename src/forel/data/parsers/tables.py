@@ -1,4 +1,4 @@
-"""Tables: a numeric column is a value, a string column a category, a null is absent."""
+"""Arrow tables as blocks: numbers are values, strings are categories, and nulls are absent."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -34,13 +34,13 @@ from forel.validation import refuse
 
 __all__ = ["NumberedBatch", "arrow_batches", "dictionary_batches", "number_rows", "parquet_batches", "table_blocks"]
 
-CELLS = 1 << 22  # of a batch
-LARGEST = 1 << 20  # bytes of a dictionary that writers do not give up
-NumberedBatch = tuple[Any, NDArray[np.int64]]  # a record batch, and the line or record that each row is from
+CELLS = 1 << 22  # cells of a batch
+LARGEST = 1 << 20  # bytes of a dictionary, above which writers fall back to plain strings
+NumberedBatch = tuple[Any, NDArray[np.int64]]  # a record batch, and the number of each row
 
 
 def number_rows(batches: Iterable[Any], kind: str, problems: Problems, file: str) -> Iterator[NumberedBatch]:
-    """Number the rows of batches from 1 on; what breaks while they are read is a problem that names the place."""
+    """Number the rows of batches from 1 on; an error of reading is recorded as a problem with its row."""
     import pyarrow as pa
 
     row = 1
@@ -86,25 +86,25 @@ def _check(batch: Any, known: dict[str, Any]) -> None:
 
 
 def parquet_batches(stream: Any) -> Iterator[Any]:
-    """Yield the record batches of a Parquet file, which must be one that can be sought in."""
+    """Yield the record batches of a seekable Parquet file."""
     import pyarrow.parquet as pq
 
     yield from pq.ParquetFile(_native(stream)).iter_batches(batch_size=1 << 14)
 
 
 def _native(stream: Any) -> Any:
-    """Return a plain file as Arrow opens it, to be read without asking Python for every piece; others as they are."""
+    """Return a plain file as Arrow opens it, to read without calls of Python; other streams unchanged."""
     import pyarrow as pa
 
     name = getattr(getattr(stream, "raw", None), "name", None)
     if not isinstance(name, str) or not os.path.isfile(name):
         return stream
-    # By now another file may have the name.
+    # Another file may have the name by now.
     return pa.OSFile(name) if os.path.samestat(os.stat(name), os.fstat(stream.fileno())) else stream
 
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the same, each while a thread already gets the next: pyarrow takes as long for one as all that follows."""
+    """Yield batches while a thread reads the next one: pyarrow takes as long as all later stages."""
     with ThreadPoolExecutor(1, "forel-batches") as pool:
         coming = pool.submit(next, batches, None)
         while (batch := coming.result()) is not None:
@@ -113,7 +113,7 @@ def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
-    """Yield those columns that are used, with words as numbers into a dictionary, where the file itself has them so."""
+    """Yield batches of the columns in use, dictionary-encoded where the file has dictionaries."""
     import pyarrow.parquet as pq
 
     source = _native(stream)
@@ -121,22 +121,22 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
     used = {columns.label, columns.importance, *feature_names(schema, columns)}
     wanted = [name for name in schema.names if name in used]
     names = [name for name in wanted if _is_string(schema.field(name).type)]
-    # Each batch brings its dictionaries anew, which costs little for each row where there are many.
+    # Every batch repeats its dictionaries, so batches are large.
     size = min(1 << 16, max(1 << 12, CELLS // max(1, len(wanted))))
 
     def batches(coded: list[str]) -> Iterator[Any]:
-        # A buffer, or all columns of a row group would be in memory at once.
+        # Without a buffer, all columns of a row group would be in memory at once.
         file = pq.ParquetFile(source, read_dictionary=coded, buffer_size=1 << 16)
-        # Names are also the beginnings of others, "a" of "a.b".
+        # pyarrow also returns nested columns: "a.b" for "a".
         found = (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
-        return _ahead(batch.replace_schema_metadata(None) for batch in found)  # what is left is wanted, index or not
+        return _ahead(batch.replace_schema_metadata(None) for batch in found)
 
     held = batches(names)
     start = list(islice(held, 2))
     if len(start) < 2:
         yield from start
         return
-    # The file's metadata knows where words are not numbered, but pyarrow ends the process where that is broken.
+    # Metadata has this information, but pyarrow aborts the process if it is damaged.
     words = [name for name in names if _grows(*(batch.column(name) for batch in start))]
     if words:
         start, held = [], batches([name for name in names if name not in words])
@@ -146,10 +146,10 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
 
 
 def _grows(before: Any, after: Any) -> bool:
-    """Tell whether a large dictionary grows from batch to batch, because pyarrow numbers words that the file does not.
+    """Tell whether a large dictionary grows from batch to batch, because pyarrow encodes plain strings.
 
-    A writer gives up a dictionary that becomes too large, and writes words from there on. To number these costs more
-    than to hash each.
+    A writer abandons a dictionary that becomes too large, and writes plain strings from there on. Encoding them costs
+    more than hashing each.
     """
     from pyarrow import types
 
@@ -160,12 +160,12 @@ def _grows(before: Any, after: Any) -> bool:
 
 
 def feature_names(schema: Any, columns: Columns) -> list[str]:
-    """Return the features of a table: not what pandas kept there as the index of a frame, unless it is named."""
+    """Return the features of a table, without the index of a pandas frame, unless an option names it."""
     named = {*(columns.options.keep or ()), *columns.kinds}
     try:
         index = (schema.pandas_metadata or {}).get("index_columns", ())
         hidden = {name for name in index if isinstance(name, str)} - named
-    except (ValueError, AttributeError, TypeError):  # whatever another writer has there
+    except (ValueError, AttributeError, TypeError):  # metadata of another writer
         hidden = set()
     return [name for name in columns.features(schema.names) if name not in hidden]
 
@@ -245,7 +245,7 @@ def _target(array: Any, what: str, name: str) -> NumberColumn:
 def _feature(
     array: Any, name: str, columns: Columns, known: DictionaryCache
 ) -> NumberColumn | StringColumn | DictionaryColumn:
-    """Return what a column holds."""
+    """Return the values of a column by its kind."""
     import pyarrow as pa
 
     number, kind = _is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
@@ -254,12 +254,12 @@ def _feature(
     if number and kind != "category":
         return _numbers(array)
     if not number and kind == "number":
-        return _spelled(array, name)
+        return _parsed(array, name)
     return _strings(array.cast(pa.string()) if number else array, name, known)
 
 
-def _spelled(array: Any, name: str) -> NumberColumn:
-    """Return the numbers that strings spell, and the strings that spell none."""
+def _parsed(array: Any, name: str) -> NumberColumn:
+    """Parse strings as numbers; other strings are ``non_numbers``."""
     from pyarrow import types
 
     if types.is_dictionary(array.type):
@@ -318,13 +318,13 @@ def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | Di
     if codes is None or not len(dictionary) or dictionary.null_count:
         array = array.cast(array.type.value_type)
         return StringColumn(_words(array, name), valid(array))
-    # Where there is none, the number may be anything.
+    # Codes of null rows are undefined.
     words, slots = known.of(name.encode(), dictionary, lambda: _words(dictionary, name))
     return DictionaryColumn(words, slots, codes if there.all() else np.where(there, codes, 0), there)
 
 
 def _words(array: Any, name: str) -> Spans:
-    """Return the bytes of strings, and where each begins and ends."""
+    """Return strings as spans of their bytes."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -337,6 +337,6 @@ def _words(array: Any, name: str) -> Spans:
     _, offsets, data = array.buffers()
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
-    # Bytes that cannot be written, as those of a buffer, so that compiled code is of one kind.
+    # Read-only, as all Arrow buffers are, so that scanners are compiled for one type.
     text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
     return Spans(text, ends[:-1], ends[1:])

@@ -1,4 +1,4 @@
-"""Bytes: files, globs, compressed or not, and standard input, read in chunks that end where lines end."""
+"""Byte streams of files and standard input, plain or compressed, read in chunks of whole lines."""
 
 import glob
 import io
@@ -21,17 +21,17 @@ from forel.validation import refuse
 
 __all__ = ["Chunk", "chunks", "count", "expand_paths", "open_stream", "skip"]
 
-PAD = layout.PAD + 8  # room after the text, for a line end that is missing too
-GZIP, ZSTD, MARK = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
+GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
-LONGEST = 1 << 26  # bytes of a line, unless another limit is said
-READ_ERRORS = (OSError, EOFError, zlib.error)  # what reading a broken file raises
+LONGEST = 1 << 26  # default maximum length of a line in bytes
+READ_ERRORS = (OSError, EOFError, zlib.error)  # raised by reading a damaged file
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole lines of a file: the bytes of ``text`` from ``start`` to ``length``, the last of which ends a line."""
+    """Complete lines of a file: the bytes of ``text`` from ``start`` to ``length``, which ends with a line end."""
 
     text: NDArray[np.uint8]
     length: int
@@ -40,7 +40,7 @@ class Chunk:
 
 
 def expand_paths(source: str | os.PathLike[str]) -> list[str]:
-    """Return the files that a path or a pattern means, in order of their names; "-" is standard input.
+    """Return the files that match a path or glob pattern, sorted; "-" is standard input.
 
     >>> expand_paths("-")
     ['-']
@@ -60,7 +60,7 @@ def expand_paths(source: str | os.PathLike[str]) -> list[str]:
 
 @contextmanager
 def open_stream(source: Any) -> Iterator[Any]:
-    """Open a path, standard input or a binary file object for reading, uncompressed; its first bytes can be peeked at.
+    """Open a path, standard input or a binary file object as a decompressed stream with ``peek``.
 
     >>> import gzip
     >>> with open_stream(io.BytesIO(gzip.compress(b"1 |a b"))) as stream:
@@ -74,7 +74,7 @@ def open_stream(source: Any) -> Iterator[Any]:
 
             yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 17)
         elif first == ZSTD:
-            # pyarrow's reader, because it notices when a file has been cut off.
+            # pyarrow's reader detects truncated files.
             import pyarrow as pa
 
             yield io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_Borrowed(raw), "r"), "zstd"), 1 << 17)
@@ -83,7 +83,7 @@ def open_stream(source: Any) -> Iterator[Any]:
 
 
 class _Borrowed:
-    """A stream that pyarrow may read, but not close: it is the caller's."""
+    """A stream that pyarrow may read but not close, because the caller owns it."""
 
     closed = False
 
@@ -110,8 +110,8 @@ def _raw(source: Any) -> Iterator[Any]:
         try:
             yield buffered
         finally:
-            with suppress(ValueError):  # it may be closed already
-                buffered.detach()  # or the caller's file would be closed with it
+            with suppress(ValueError):  # already closed
+                buffered.detach()  # keeps the caller's file open
     elif hasattr(source, "buffer"):
         yield source.buffer
     else:
@@ -119,7 +119,7 @@ def _raw(source: Any) -> Iterator[Any]:
 
 
 def skip(stream: Any, size: int) -> None:
-    """Pass over so many bytes of a stream: at once in a plain file, by reading where it is compressed."""
+    """Skip ``size`` bytes of a stream: by seeking in a plain file, by reading in a compressed one."""
     if isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable():
         stream.seek(size, os.SEEK_CUR)
         return
@@ -128,13 +128,13 @@ def skip(stream: Any, size: int) -> None:
 
 
 def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tuple[int, int]:
-    """Find where the last line of a text ends, and how many lines there are until there."""
+    """Return the offset after the last line end of a text, and the number of lines before it."""
     end = last_line_end(text, length)
     return end, count(text, end, NEWLINE)
 
 
 def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
-    """Return how often a byte is there before ``end``.
+    """Count the occurrences of a byte before ``end``.
 
     >>> count(np.frombuffer(b"a, bc, def, ghij", np.uint8), 11, ord(","))
     3
@@ -148,18 +148,23 @@ def chunks(
     stream: Any, size: int, problems: Problems, file: str = "", line: int = 1, cut: Cut | None = None,
     limit: int = LONGEST,
 ) -> Iterator[Chunk]:  # fmt: skip
-    r"""Read a stream in chunks of about ``size`` bytes that end where a line ends; lines are at most ``limit`` long.
+    r"""Read a stream in chunks of about ``size`` bytes and complete lines of at most ``limit`` bytes.
 
-    Where compressed bytes are broken, the whole lines before come first, and then the problem. ``line`` is the number
-    of the first, and ``cut`` knows what a line is; it is told whether no text follows.
+    Complete lines before damaged bytes are yielded first, and then the problem is recorded.
+
+    Parameters
+    ----------
+    line : number of the first line
+    cut : returns the end of the last line of a text, and the number of lines; it receives the text, its length, and
+        whether the stream has ended
 
     >>> [bytes(c.text[: c.length]) for c in chunks(io.BytesIO(b"one\ntwo\nthree"), 8, Problems())]
     [b'one\ntwo\n', b'three\n']
     """
     rest, cut, buffers = np.empty(0, np.uint8), cut or whole_lines, Buffers()
-    start = -1 if line == 1 else 0  # only a file's first line may begin with a mark
+    start = -1 if line == 1 else 0  # only the first line of a file may have a byte order mark
     while True:
-        # A line that is longer than what was read needs more at each turn, or reading it would take quadratic time.
+        # For a long line the buffer doubles, so that reading it takes linear time.
         room = rest.size + max(size, min(rest.size, limit + 1 - rest.size))
         text = buffers.empty(room + PAD, np.uint8)
         text[: rest.size] = rest
@@ -170,9 +175,9 @@ def chunks(
             n += 1
         text[n : n + 8] = 0
         if start < 0:
-            start = len(MARK) if text[:3].tobytes() == MARK else 0
+            start = len(BOM) if text[:3].tobytes() == BOM else 0
         end, lines = cut(text, n, ended and problem is None)
-        if ended and problem is None and end < n:  # a line that nothing ends
+        if ended and problem is None and end < n:  # a last line without an end
             end, lines = n, lines + 1
         if end > limit and (long := _longer(text, end, limit)) is not None:
             raise too_long(file, line + long, "text", limit)
@@ -191,20 +196,20 @@ def chunks(
 
 
 def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:
-    """Return which line is longer than the limit, if any."""
+    """Return the number of the first line that is longer than the limit, if any."""
     stops = np.flatnonzero(text[:end] == NEWLINE)
     found = np.flatnonzero(np.diff(stops, prepend=-1) > limit + 1)
     return int(found[0]) if found.size else None
 
 
 def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
-    """Return the error about text without a line end, which may not be text at all."""
+    """Return the error about a line that exceeds the limit; the file may not be text."""
     expected = "a line end before; if lines are longer, say so by line_limit (--line-limit)"
     return Malformed(file, line, None, f"{what} of more than {limit:,} bytes without a line end", expected)
 
 
 def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:
-    """Read until the view is full or the stream ends; return how far, and what went wrong."""
+    """Read until the view is full or the stream ends; return the number of bytes, and an exception, if any."""
     try:
         while n < len(view):
             got = stream.readinto(view[n:])

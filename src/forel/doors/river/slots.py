@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.data.features.hashing import slot
-from forel.data.parsers.cell_values import parse_number, written
+from forel.data.parsers.cell_values import category_of, parse_number
 
 __all__ = ["add_name", "hashed_features", "remove_names_after"]
 
@@ -45,7 +45,7 @@ def hashed_features(
         key = _bytes(name if isinstance(name, str) else str(name))
         kind = kinds.get(name) if isinstance(name, str) else None
         if kind == "category" and isinstance(value, NUMBERS):
-            value = written(value)
+            value = category_of(value)
         elif kind == "number" and isinstance(value, str):
             with suppress(ValueError):  # text that is not a number stays a category
                 value = parse_number(_bytes(value))

@@ -5,7 +5,7 @@ import sys
 import time
 
 from reproduce.bounds import bounds
-from reproduce.claim import Missing
+from reproduce.claim import MissingData
 from reproduce.figure_4 import figure_4
 from reproduce.mixing import mixing
 from reproduce.offset import offset
@@ -24,7 +24,7 @@ def main(folder: str) -> int:
         start = time.perf_counter()
         try:
             claim = measure()
-        except Missing as problem:
+        except MissingData as problem:
             print(f"reproduce: {measure.__name__} {problem}; nothing was written", file=sys.stderr)
             return 2
         seconds = time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""What a reproduced claim is: who says what, what was measured, and whether it holds."""
+"""A reproduced claim: its statement and source, the measurement, and whether it holds."""
 
 import os
 import pathlib
@@ -6,45 +6,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DATA", "Claim", "Missing", "wanted"]
+__all__ = ["DATA", "Claim", "MissingData", "data_files"]
 
 ROOT = pathlib.Path(__file__).parents[1]
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", ROOT.parent / "shared" / "data"))
 
 
-class Missing(Exception):
-    """A claim needs a file that is not there."""
+class MissingData(Exception):
+    """A data file that a claim needs is missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A claim, and what became of it.
+    """A claim from the literature and its reproduction.
 
     Parameters
     ----------
-    key : short, the name of its figure's file
-    title, says, source : in a few words; in a sentence; who says it, and where
-    measured : what came out, in a sentence or two
-    holds : whether that is what the claim says
-    table : the numbers, the header first
+    key : a short name, that of the figure's file
+    title, statement, source : a heading, one sentence, and the reference
+    measured : the measurement, in a sentence or two
+    holds : whether the measurement supports the claim
+    table : the numbers, with a header row
     draw : returns the figure
-    shows : what the figure shows, for those who cannot see it
+    alt_text : a description of the figure
     """
 
     key: str
     title: str
-    says: str
+    statement: str
     source: str
     measured: str
     holds: bool
     table: Sequence[Sequence[str]]
     draw: Callable[[], Any]
-    shows: str
+    alt_text: str
 
 
-def wanted(*names: str) -> list[pathlib.Path]:
-    """Return the paths of files of data, or raise what says which are missing."""
+def data_files(*names: str) -> list[pathlib.Path]:
+    """Return the paths of data files; raise MissingData, with their names, if some are missing."""
     paths = [DATA / name for name in names]
     if missing := [path.name for path in paths if not path.is_file()]:
-        raise Missing(f"needs {', '.join(missing)} in {DATA}, or where FOREL_DATA says")
+        raise MissingData(f"needs {', '.join(missing)} in {DATA}, or in FOREL_DATA")
     return paths

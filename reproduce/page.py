@@ -22,7 +22,7 @@ def markdown(claims: Sequence[Claim]) -> str:
         lines += [
             f"## {claim.title}",
             "",
-            f"**Claim.** {claim.says}  ",
+            f"**Claim.** {claim.statement}  ",
             f"**Source.** {claim.source}.  ",
             f"**Measured.** {claim.measured}  ",
             f"**Holds:** {_verdict(claim)}.",
@@ -30,7 +30,7 @@ def markdown(claims: Sequence[Claim]) -> str:
             *_table(claim.table),
             "",
             *(
-                f"[![{claim.shows}](reproduced/{claim.key}{dark}.svg#only-{theme})](reproduced/{claim.key}{dark}.svg)"
+                f"[![{claim.alt_text}](reproduced/{claim.key}{dark}.svg#only-{theme})](reproduced/{claim.key}{dark}.svg)"
                 for dark, theme in (("", "light"), ("_dark", "dark"))
             ),
             "",

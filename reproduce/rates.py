@@ -7,7 +7,7 @@ import numpy as np
 
 from forel.learner.linear import Linear, Settings
 from forel.theory.plot.style import COLORS
-from reproduce.claim import Claim, wanted
+from reproduce.claim import Claim, data_files
 from reproduce.panels import panels
 from reproduce.sources import BITS, Table, clicks, load_table
 
@@ -64,7 +64,7 @@ def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
 
 def sets() -> dict[str, Table]:
     """Return five sets of text, and clicks."""
-    paths = wanted(*FILES.values())
+    paths = data_files(*FILES.values())
     return {name: load_table(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import sparsity
 from forel.learner.linear import Linear, Settings
 from forel.theory.plot.style import COLORS, figure_of, legend_below, styled_axes
-from reproduce.claim import Claim, wanted
+from reproduce.claim import Claim, data_files
 
 ALGORITHMS = {"FTRL-Proximal": "proximal", "RDA": "centered", "FOBOS": "mirror"}
 WITHIN = 0.02
@@ -94,5 +94,5 @@ def draw(curves: Mapping[str, Curve]) -> Any:
 
 def sparse_models() -> Claim:
     """Compare on the four Amazon sets."""
-    wanted(*(f"amazon_{name}.vw.gz" for name in sparsity.SETS))
+    data_files(*(f"amazon_{name}.vw.gz" for name in sparsity.SETS))
     return compare({name: curve(sparsity.read(name), sparsity.LAMBDAS, sparsity.SCALES) for name in sparsity.SETS})

@@ -1,7 +1,7 @@
-"""An oracle for printed sentences: it knows nothing of forel, only raw rows, predictions and the words themselves.
+"""An oracle for printed guarantees, independent of forel: it uses raw rows, predictions and the text of the sentence.
 
-A sentence is refuted by a counterexample: a fixed model that is small enough and lost less than the sentence allows, or
-an average that is not the one of the rows. Losses are written here once more, from their definitions.
+A counterexample refutes a sentence: a fixed model of small enough norm with a smaller loss than the sentence allows, or
+an average that differs from that of the rows. Losses are implemented again here, from their definitions.
 """
 
 import re
@@ -51,7 +51,7 @@ def _huber(m, y):
 
 
 def _poisson(m, y):
-    cap = 80.0  # beyond which the exponential goes on as its tangent
+    cap = 80.0  # above it the exponential continues as its tangent
     return np.exp(np.minimum(m, cap)) * (1 + np.maximum(m - cap, 0)) - y * m
 
 
@@ -85,7 +85,7 @@ def number(text):
 
 
 def half_unit(text):
-    """Half a unit in the last digit of a number as it is written."""
+    """Half a unit in the last printed digit of a number."""
     digits, _, exponent = text.partition("E")
     return 0.5 * 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
 
@@ -98,18 +98,16 @@ def average(loss, margins, labels, importance):
 def least_average(loss, features, labels, importance, norm):
     """The smallest average loss found among models of at most this norm, by a convex solver and a few obvious ones.
 
-    What is returned is the loss of a model that exists: a solver's mistake can only hide a violation, never make one.
+    The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one.
     """
     x = cp.Variable(features.shape[1])
     rows = importance > 0
     tried = [np.zeros(features.shape[1])]
-    scale = float(np.abs(features).max(initial=0.0)) or 1.0  # in units in which the solver's numbers are near 1
+    scale = float(np.abs(features).max(initial=0.0)) or 1.0  # so that the solver's numbers are near 1
     objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
     problem = cp.Problem(cp.Minimize(objective / importance.sum()), [cp.norm(x) <= norm * scale])
     try:
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # of solutions that may be inaccurate, which are looked at anyway
+        with warnings.catch_warnings(action="ignore"):  # inaccurate solutions are valid candidates too
             problem.solve(solver=cp.CLARABEL)
         found = x.value
     except cp.SolverError:
@@ -122,9 +120,9 @@ def least_average(loss, features, labels, importance, norm):
 
 
 def certificate_violation(words, loss, features, labels, importance, own):
-    """Why a certificate's sentence is false about these rows, of which the learner lost ``own`` on average; or None.
+    """The reason why a certificate's sentence is false for these rows, None if it is true.
 
-    The last column of the features is the constant, if there is one.
+    ``own`` is the learner's average loss; with a bias, the last column of the features is constant.
     """
     if VOID.fullmatch(words):
         return None
@@ -146,7 +144,7 @@ def certificate_violation(words, loss, features, labels, importance, own):
 
 
 def clipped_margins(loss, margins, labels):
-    """The settings' predictions as a mixture uses them: within the labels seen before, 0 among them."""
+    """The settings' predictions as a mixture clips them: to the range of the labels seen before, with 0."""
     if not LOSSES[loss].clips:
         return margins
     seen = np.concatenate(([0.0], labels[:-1]))
@@ -157,7 +155,7 @@ def clipped_margins(loss, margins, labels):
 
 
 def mixture_violation(words, loss, mixed, settings, names, labels, importance):
-    """Why a mixture's sentence is false, given its margins and those of every setting, a column each; or None."""
+    """The reason why a mixture's sentence is false, None if true; one column of ``settings`` per setting."""
     found = MIXTURE.fullmatch(words)
     if found is None:
         return None if words.startswith("nothing is proved against") else "it is not one of the sentences"
@@ -172,7 +170,9 @@ def mixture_violation(words, loss, mixed, settings, names, labels, importance):
         return f"the mixture had {own:.9g}, the best setting {best:.9g}"
     if abs(number(found["other"]) - best) > 1e-4 * abs(best) + 1e-6:
         return f"the best setting had {best:.9g}"
-    named = [loss for name, loss in zip(names, lost, strict=True) if name == found["name"]]  # digits may be the same
+    named = [
+        loss for name, loss in zip(names, lost, strict=True) if name == found["name"]
+    ]  # printed names may coincide
     if not named or abs(min(named) - best) > 1e-6 * (1 + abs(best)):
         return f"another setting is the best: {names[int(lost.argmin())]}"
     if (found["unit"] == "example") != bool(importance.sum() == len(labels)):

@@ -1,7 +1,7 @@
-"""Random and adversarial streams through the learner, and every sentence that it prints through the oracle.
+"""Train on random and adversarial streams, and check every printed guarantee with the oracle.
 
-``python -m tests.fuzz.sentences --streams 10000`` plays many; the tests play a few. Kernels run uncompiled, from the
-same source as compiled ones, because each combination of settings would be compiled anew; ``--compiled`` compiles them.
+``python -m tests.fuzz.sentences --streams 10000`` runs many; the tests run a few. Kernels run uncompiled, from the same
+source, because each combination of settings would need a compilation; ``--compiled`` compiles them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ ALGORITHMS, RATES = ("proximal", "centered", "mirror", "implicit"), ("adagrad", 
 
 
 def names():
-    """Names of features that fall into different slots."""
+    """Names of features that hash to different slots."""
     chosen, taken = [], set()
     for name in (f"x{k}" for k in itertools.count()):
         if slot(name, bits=BITS) not in taken:
@@ -41,7 +41,7 @@ NAMES = names()
 
 
 def stream(rng, loss, kind):
-    """Rows, labels and importances, as float32 holds them."""
+    """Rows, labels and importances, rounded to float32."""
     rows = int(rng.integers(20, 160))
     X = rng.normal(size=(rows, FEATURES)) * (rng.random((rows, FEATURES)) < 0.6)
     if kind == "constant":
@@ -66,7 +66,7 @@ def stream(rng, loss, kind):
     if kind == "outlier":
         k = int(rng.integers(rows // 2, rows))
         y[k], X[k] = (1 - y[k]) if binary else np.abs(y).max() * 50 + 40, X[k] * 30
-    if kind == "leader":  # one setting gets far ahead, and then meets one row that it is sure of and wrong about
+    if kind == "leader":  # one setting leads by far, then is confidently wrong on one row
         X[:] = 0
         X[:, 0], y[:] = 1.0, 1.0 if binary else 3.0
         X[-1, 0], y[-1] = 200.0, 0.0 if binary else 90.0
@@ -84,7 +84,7 @@ def stream(rng, loss, kind):
 
 
 def settings_for(rng, loss):
-    """Some settings, of one model or of three."""
+    """Random settings of one model or of three."""
     algorithm, rate = ALGORITHMS[rng.integers(4)], RATES[rng.integers(4)]
     several = bool(rng.random() < 0.6)
     alphas = 10.0 ** rng.uniform(-2, 1, 3)
@@ -104,7 +104,7 @@ def settings_for(rng, loss):
 
 @contextmanager
 def uncompiled(active=True):
-    """Let learners use kernels as plain Python, which overflow without a word as compiled ones do."""
+    """Run kernels as plain Python, with overflow warnings off, as in compiled code."""
     before = kernel.kernel
     kernel.kernel = uncompiled_kernel if active else before
     try:
@@ -123,7 +123,7 @@ def coded(loss, y):
 
 
 def trained_violations(rng, loss, kind):
-    """Train by ``forel.train``, in one or two runs of one or two passes, with and without rows held out."""
+    """Train with ``forel.train``, in one or two runs of one or two passes, with and without held-out rows."""
     settings = settings_for(rng, loss)
     X, y, weight = stream(rng, loss, kind)
     holdout, passes = int(rng.choice([0, 0, 4])), int(rng.choice([1, 1, 2]))
@@ -152,7 +152,7 @@ def trained_violations(rng, loss, kind):
         made.append((a, b, c, m))
         own = oracle.average(loss, m, b, c)
         if abs(trained.report.loss - own) > 1e-6 * (1 + abs(own)):
-            violations.append(f"the table says {trained.report.loss}, rows say {own}")
+            violations.append(f"the report has {trained.report.loss}, the rows {own}")
         why = oracle.certificate_violation(trained.certificate, loss, with_constant(a, settings), b, c, own)
         violations += [f"{trained.certificate}: {why}"] if why else []
     if settings.lanes > 1 and passes == 1:
@@ -165,7 +165,7 @@ def trained_violations(rng, loss, kind):
 
 
 def learner_violations(rng, loss, kind):
-    """Learn by the learners themselves, in float32 or float64, a batch after the other."""
+    """Train the learners directly, in float32 or float64, batch by batch."""
     settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
     X, y, weight = stream(rng, loss, kind)
     labels, violations = coded(loss, y), []
@@ -197,7 +197,7 @@ def learner_violations(rng, loss, kind):
 
 
 def run(streams, seed=0, compiled=False, say=None, seconds=None):
-    """Play some streams, or until time is up; return how often each kind and loss was played, and all violations."""
+    """Run ``streams`` streams, or until the time limit; return the count of each loss and kind, and all violations."""
     played, violations = Counter(), []
     until = None if seconds is None else time.monotonic() + seconds
     with uncompiled(not compiled):
@@ -218,7 +218,7 @@ def run(streams, seed=0, compiled=False, say=None, seconds=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, help="after which to stop, whatever the number of streams")
+    parser.add_argument("--seconds", type=float, help="time limit in seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--compiled", action="store_true")
     options, begun = parser.parse_args(), time.perf_counter()

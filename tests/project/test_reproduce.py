@@ -64,7 +64,7 @@ def test_the_page_has_every_claim_and_its_figures(claims, tmp_path):
     write(list(claims.values()), tmp_path)
     page = (tmp_path / "reproduced.md").read_text()
     for claim in claims.values():
-        assert claim.says in page
+        assert claim.statement in page
         assert (tmp_path / "reproduced" / f"{claim.key}.svg").stat().st_size > 1000
         assert (tmp_path / "reproduced" / f"{claim.key}_dark.svg").stat().st_size > 1000
 

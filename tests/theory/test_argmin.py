@@ -358,7 +358,7 @@ def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
         (lambda: Regularizer.zero(Euclidean(), 0), ValueError, "n: got 0, expected a whole number of at least 1"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_sentence(call, error, message):
+def test_unsupported_combinations_raise(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

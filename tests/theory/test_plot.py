@@ -274,7 +274,7 @@ def test_saved_files_have_150_dots_an_inch_and_a_background(tmp_path):
         (lambda: plot.figure_4([Figure().subplots()]), r"ax: got '1 axes', expected two"),
     ],
 )
-def test_refusals(call, message):
+def test_invalid_arguments_raise(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -159,7 +159,7 @@ def test_before_anything_was_added_every_point_is_an_argmin(geometry):
         assert surrogate_regret(trace, trace.points[-1]) <= bound(trace, trace.points[-1]).total + 1e-12
 
 
-def test_closing_formulas_are_void_as_well():
+def test_formulas_are_void_as_well():
     """Garbage, and updates of which the survey proves nothing, at the rate that the formula is for."""
     losses, x = random_linear(2, 20), np.array([0.6, 0.8])
     garbage = play(Wrong(dual_averaging(1.0, 1.0), lambda t, x: x + 1 if t == 7 else x), losses)

@@ -36,13 +36,13 @@ def name_of(path):
     return f"{path.parent.name}/{path.name}"
 
 
-def test_there_are_files_of_this_version():
+def test_files_of_the_current_version_exist():
     assert make.HERE / f"v{versions.VERSION}" in FOLDERS
     assert {path.name for path in STORED} >= {f"{name}.forel" for name in make.LEARNERS}
 
 
 @pytest.mark.parametrize("path", STORED, ids=name_of)
-def test_a_stored_file_predicts_what_it_did_and_goes_on(path):
+def test_a_stored_file_predicts_as_before_and_continues(path):
     found, expected = make.found(path), EXPECTED[path.parent][path.name]
     for part, numbers in found.items():
         if part == "names":
@@ -52,7 +52,7 @@ def test_a_stored_file_predicts_what_it_did_and_goes_on(path):
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_training_goes_on_from_a_stored_checkpoint(folder, tmp_path):
+def test_training_resumes_from_a_stored_checkpoint(folder, tmp_path):
     close(make.resumed(tmp_path, folder / "checkpoint.forel"), EXPECTED[folder]["checkpoint.forel"]["resumed"])
 
 
@@ -87,13 +87,13 @@ def path(tmp_path) -> pathlib.Path:
     return tmp_path / "m"
 
 
-def test_a_header_says_its_version_and_who_wrote_it(path):
+def test_a_header_holds_the_versions_of_the_format_and_of_forel(path):
     with files.open_file(path) as file:
         assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, versions.forel_version())
 
 
 @pytest.mark.parametrize("name", [field for field in Settings.__dataclass_fields__ if field != "alpha"])
-def test_a_setting_that_a_file_lacks_is_its_default(path, name):
+def test_missing_settings_have_their_defaults(path, name):
     before = load(path).model.settings
     rewritten(path, lambda header: header["settings"].pop(name))
     if name == "bias":  # which the file was written without, and which is the default
@@ -102,7 +102,7 @@ def test_a_setting_that_a_file_lacks_is_its_default(path, name):
         assert load(path).model.settings == before
 
 
-def test_a_field_that_a_header_lacks_is_its_default_if_it_has_one(path):
+def test_missing_header_fields_have_their_defaults(path):
     rewritten(path, lambda header: [header.pop(name) for name in ("extra", "estimator", "bits")])
     assert load(path).extra == {}
     rewritten(path, lambda header: header.pop("rounds"))
@@ -110,7 +110,7 @@ def test_a_field_that_a_header_lacks_is_its_default_if_it_has_one(path):
         load(path)
 
 
-def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
+def test_unknown_fields_are_refused(path):
     rewritten(path, lambda header: header.update(written_by="9.1"))
     rewritten(path, lambda header: header["settings"].update(momentum=0.9))
     with pytest.raises(ModelFileError, match=r"settings with a field 'momentum' that is not known here; .* forel 9\.1"):
@@ -136,20 +136,20 @@ def test_fields_that_are_not_known_are_refused_with_who_wrote_them(path):
         (3, "model: got 3, expected reading options by name"),
     ],
 )
-def test_a_way_of_reading_that_is_not_known_is_refused(path, reading, said):
+def test_unknown_read_options_are_refused(path, reading, said):
     save(path, load(path).model, extra={"reading": reading})
     with pytest.raises(ValueError, match=said):
         list(predict_blocks(load(path), [{"x": 1.0}]))
 
 
-def test_newer_files_are_refused_with_who_wrote_them(path):
+def test_newer_files_are_refused(path):
     rewritten(path, lambda header: header.update(version=versions.VERSION + 1, written_by="9.1", check_kind="sha"))
     here = f"this is forel {versions.forel_version()}, which reads versions up to {versions.VERSION}; update forel"
     with pytest.raises(ModelFileError, match=rf"m: a model file of version 3, written by forel 9\.1; {here}"):
         load(path)
 
 
-def test_of_version_1_weights_for_predicting_are_read_and_learners_are_refused(path):
+def test_serving_models_of_version_1_are_read_and_learners_are_refused(path):
     model = load(path).model
 
     def older(header):
@@ -166,5 +166,5 @@ def test_of_version_1_weights_for_predicting_are_read_and_learners_are_refused(p
     assert np.allclose(load(path).model.margins([[1.0, 0.0, 2.0]]), model.margins([[1.0, 0.0, 2.0]]))
 
 
-def test_every_older_version_has_a_step():
+def test_every_older_version_has_a_migration():
     assert sorted(versions.MIGRATIONS) == list(range(1, versions.VERSION))

@@ -63,7 +63,7 @@ def names(folder):
 
 
 @pytest.mark.filterwarnings("default::RuntimeWarning")
-def test_without_room_for_a_cache_the_model_is_written_all_the_same(clicks, tmp_path):
+def test_the_model_is_written_if_the_cache_cannot_be(clicks, tmp_path):
     run("train", clicks, "--model", tmp_path / "whole", *ONE)
     with room(20_000):
         done = run("train", clicks, "--model", tmp_path / "m", "--keep-cache", tmp_path / "c", *ONE)
@@ -73,7 +73,7 @@ def test_without_room_for_a_cache_the_model_is_written_all_the_same(clicks, tmp_
     assert names(tmp_path) == ["m", "whole"]
 
 
-def test_without_room_for_predictions_the_model_is_written_and_the_file_named(clicks, tmp_path):
+def test_the_model_is_written_if_predictions_cannot_be(clicks, tmp_path):
     predictions = tmp_path / "p.txt"
     predictions.write_text("of before")
     with room(10_000):
@@ -87,7 +87,7 @@ def test_without_room_for_predictions_the_model_is_written_and_the_file_named(cl
     assert names(tmp_path) == ["m", "p.txt"]
 
 
-def test_without_room_for_a_report_nothing_is_left_of_it(clicks, tmp_path):
+def test_a_report_that_cannot_be_written_leaves_no_file(clicks, tmp_path):
     with room(10_000):
         done = run("train", clicks, "--model", tmp_path / "m", "--report", tmp_path / "r.html", *ONE)
     assert done.exit_code == 2
@@ -96,7 +96,7 @@ def test_without_room_for_a_report_nothing_is_left_of_it(clicks, tmp_path):
     assert names(tmp_path) == ["m"]
 
 
-def test_a_model_that_cannot_be_written_where_it_should_is_written_elsewhere(clicks, tmp_path, monkeypatch):
+def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, monkeypatch):
     """The folder of the model is gone when training ends; of the places to turn to the first has no room either."""
     gone, elsewhere = tmp_path / "gone", tmp_path / "elsewhere"
     gone.mkdir()
@@ -150,7 +150,7 @@ def test_ctrl_c_reports_whether_the_model_was_written(clicks, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("option", ["--model", "--predictions", "--report", "--keep-cache"])
-def test_outputs_that_cannot_be_are_noticed_before_training(option, tmp_path):
+def test_invalid_outputs_are_refused_before_training(option, tmp_path):
     source = tmp_path / "a.vw"
     source.write_text("this is not an example\n")
     (tmp_path / "folder").mkdir()
@@ -161,19 +161,19 @@ def test_outputs_that_cannot_be_are_noticed_before_training(option, tmp_path):
     assert source.read_text() == "this is not an example\n"
 
 
-def test_two_outputs_do_not_share_a_file(clicks, tmp_path):
+def test_two_outputs_must_differ(clicks, tmp_path):
     done = run("train", clicks, "--model", tmp_path / "x", "-p", tmp_path / "x", *ONE)
     assert (done.exit_code, "expected another file than that of --model" in done.stderr) == (2, True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_a_folder_that_may_not_be_written_to_is_noticed_first(tmp_path, clicks):
+def test_a_read_only_folder_is_refused_before_training(tmp_path, clicks):
     (tmp_path / "mine").mkdir(mode=0o500)
     done = run("train", clicks, "--model", tmp_path / "mine" / "m", *ONE)
     assert (done.exit_code, "expected a file in a folder that you may write to" in done.stderr) == (2, True)
 
 
-def test_predictions_replace_an_older_file_only_when_all_are_there(clicks, tmp_path):
+def test_predictions_replace_a_file_only_when_complete(clicks, tmp_path):
     run("train", clicks, "--model", tmp_path / "m", *ONE)
     out, bad = tmp_path / "p.txt", tmp_path / "bad.vw"
     out.write_text("of before")
@@ -239,7 +239,7 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
     assert (done.exit_code, names(tmp_path)) == (0, ["m"])
 
 
-def test_drafts_in_use_are_not_swept(tmp_path, monkeypatch):
+def test_temporary_files_in_use_are_not_removed(tmp_path, monkeypatch):
     sync = store_files.sync
 
     def swept(*arguments):
@@ -306,7 +306,7 @@ def test_square_brackets_in_names_are_no_markup(tmp_path):
 # Memory
 
 
-def test_more_memory_than_there_is_is_a_sentence(monkeypatch, tmp_path, clicks):
+def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
     said = "features: got 1,099,511,627,776 in 1 lane, which need 8,796.1 GB of memory"
     with pytest.raises(MemoryError, match=said):
         Lanes(1 << 40, Settings(), 1)

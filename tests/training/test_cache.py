@@ -51,7 +51,7 @@ def same(mine, theirs):
 
 
 @given(st.lists(st.lists(st.lists(st.integers(0, 30), max_size=4), max_size=5), max_size=4))
-def test_blocks_come_back_as_they_were(tmp_path_factory, content):
+def test_cached_blocks_equal_the_originals(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("c") / "c"
     blocks = []
     for k, rows in enumerate(content):
@@ -84,7 +84,7 @@ def test_blocks_come_back_as_they_were(tmp_path_factory, content):
 
 
 @pytest.mark.parametrize("name", ["a.vw", "a.csv"])
-def test_models_with_and_without_a_cache_are_the_same(folder, tmp_path, name, monkeypatch):
+def test_models_are_the_same_with_and_without_a_cache(folder, tmp_path, name, monkeypatch):
     label = {"label": "click"} if name == "a.csv" else {}
     options = {"passes": 3, "holdout": 7, "bits": 12, "names": True, "block_bytes": 10_000, **label}
     found = {}
@@ -124,7 +124,7 @@ def _counting(module, name, calls):
     return counted
 
 
-def test_a_stream_can_be_passed_over_again(folder):
+def test_streams_allow_several_passes(folder):
     text = (folder / "a.vw").read_bytes()
     expected = train(folder / "a.vw", SETTINGS, passes=3, bits=10).model.state.tobytes()
     for stream in (io.BytesIO(text), [io.BytesIO(text)]):
@@ -134,7 +134,7 @@ def test_a_stream_can_be_passed_over_again(folder):
     assert twice[0] == twice[1]
 
 
-def test_problems_of_reading_are_counted_once_and_kept(folder, tmp_path):
+def test_problems_are_counted_once_and_stored_in_the_cache(folder, tmp_path):
     source = tmp_path / "a.vw"
     source.write_text("1 |a b\n1 |a b:x\n0 |a c\n7 |a d\n")
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_problems_of_reading_are_counted_once_and_kept(folder, tmp_path):
     assert reader.problems.count == 1
 
 
-def test_a_stale_cache_is_made_again_and_a_foreign_file_is_left_alone(folder, tmp_path):
+def test_stale_caches_are_rewritten_and_foreign_files_are_not(folder, tmp_path):
     source, path = tmp_path / "a.vw", tmp_path / "c"
     source.write_bytes((folder / "a.vw").read_bytes())
     first = train(source, SETTINGS, bits=10, passes=2, cache=path)
@@ -165,7 +165,7 @@ def test_a_stale_cache_is_made_again_and_a_foreign_file_is_left_alone(folder, tm
     assert source.read_bytes() == before
 
 
-def test_a_cache_cut_or_changed_anywhere_is_noticed(folder, tmp_path):
+def test_truncated_and_changed_caches_are_detected(folder, tmp_path):
     path = tmp_path / "c.cache"
     source = tmp_path / "a.vw"
     source.write_bytes(b"".join((folder / "a.vw").read_bytes().splitlines(keepends=True)[:20]))
@@ -192,7 +192,7 @@ def test_a_cache_cut_or_changed_anywhere_is_noticed(folder, tmp_path):
             assert all(getattr(found, part).tobytes() == getattr(expected, part).tobytes() for part in PARTS)
 
 
-def test_a_cache_is_read_as_it_was_written_or_not_at_all(folder, tmp_path):
+def test_a_cache_is_read_with_the_options_it_was_written_with(folder, tmp_path):
     path = tmp_path / "c.cache"
     write_cache(folder / "a.csv", path, bits=10, label="click")
     assert len(concatenate(read(path, bits=10))) == 400
@@ -206,7 +206,7 @@ def test_a_cache_is_read_as_it_was_written_or_not_at_all(folder, tmp_path):
             list(read(path, **options))
 
 
-def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
+def test_a_model_trained_on_a_cache_reads_the_original_format(tmp_path):
     path, source = tmp_path / "c.cache", tmp_path / "a.csv"
     source.write_text("click,hour,price,id\n" + "".join(f"{k % 2},{k % 24},{k % 7},{k}\n" for k in range(200)))
     reading = {"label": "click", "bits": 10, "categories": ["hour"], "ignore": ["id"]}
@@ -218,7 +218,7 @@ def test_a_model_of_a_cache_reads_what_the_cache_is_of(tmp_path):
     assert margins[0].tobytes() == margins[1].tobytes()
 
 
-def test_a_run_goes_on_in_the_middle_of_a_cache(folder, tmp_path):
+def test_runs_resume_in_the_middle_of_a_cache(folder, tmp_path):
     options = {
         "bits": 10,
         "passes": 3,
@@ -242,7 +242,7 @@ def test_a_run_goes_on_in_the_middle_of_a_cache(folder, tmp_path):
 
 @pytest.mark.parametrize("when", ["__init__", "add", "close"])
 @pytest.mark.parametrize("kept", [True, False])
-def test_without_room_for_a_cache_every_pass_reads_the_source(folder, tmp_path, monkeypatch, when, kept):
+def test_every_pass_reads_the_source_if_the_cache_cannot_be_written(folder, tmp_path, monkeypatch, when, kept):
     def fail(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -259,7 +259,7 @@ def test_without_room_for_a_cache_every_pass_reads_the_source(folder, tmp_path, 
     assert not list(tmp_path.iterdir())
 
 
-def test_stopping_in_a_pass_leaves_no_file(folder, tmp_path):
+def test_an_interrupted_pass_leaves_no_file(folder, tmp_path):
     with Passes(folder / "a.vw", ReadOptions(block_bytes=5000), 2, tmp_path / "c") as passes:
         next(passes.blocks(1, Problems()))
         assert len(list(tmp_path.iterdir())) == 1

@@ -38,7 +38,7 @@ def followed(file, probes=None, **options):
     return trained, history, np.concatenate(kept)
 
 
-def test_losses_are_those_of_the_rows_before_each_point(file):
+def test_loss_curves_equal_averages_of_rows(file):
     trained, history, margins = followed(file, holdout=5)
     labels = (concatenate(read(file, bits=14)).labels + 1) / 2
     each, learned = Logistic()(margins.astype(float), labels), np.arange(1, 3001) % 5 != 0
@@ -54,7 +54,7 @@ def test_losses_are_those_of_the_rows_before_each_point(file):
     assert rows[-1] == 2400
 
 
-def test_points_come_ever_more_rarely_and_only_of_the_first_pass(file):
+def test_points_are_exponentially_spaced_in_the_first_pass(file):
     _, history, _ = followed(file, probes={"count": lambda moment: {"rounds": moment.model.rounds}}, passes=4)
     rows = np.array(history.curves["loss"]["average"].rows)
     assert rows[-1] == 3000
@@ -66,7 +66,7 @@ def test_points_come_ever_more_rarely_and_only_of_the_first_pass(file):
     assert len(counted.rows) <= 2 + math.log(12_000 / counted.rows[0]) / math.log(PROBE_SPACING)
 
 
-def test_proofs_are_those_of_a_model_of_so_many_rows(file):
+def test_certificate_values_equal_those_of_a_separate_model(file):
     _, history, _ = followed(file, probes={"proof": certificate_values}, certified=True)
     whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
@@ -84,7 +84,7 @@ def test_proofs_are_those_of_a_model_of_so_many_rows(file):
         assert curves["regret"].values[k] <= curves["bound"].values[k]
 
 
-def test_a_bound_that_is_void_is_left_out():
+def test_void_bounds_are_left_out():
     rows = [{"x": 1.0, "z": k % 2, "y": k % 3 == 0} for k in range(200)]
     found = []
     for radius in (None, 0.01):
@@ -97,7 +97,7 @@ def test_a_bound_that_is_void_is_left_out():
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
-def test_rows_of_no_importance_leave_no_gap_and_no_nan(weights):
+def test_rows_without_importance_give_no_nan(weights):
     rows = [{"x": 1.0, "y": k % 2, "w": float(w)} for k, w in enumerate(weights)]
     history = History()
     train(rows, label="y", importance="w", bits=4, block_bytes=1, progress=history)

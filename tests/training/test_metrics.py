@@ -20,7 +20,7 @@ def clicks(rows=20_000, scale=1.0, seed=0):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_metrics_are_scikit_learns(weighted):
+def test_metrics_equal_those_of_scikit_learn(weighted):
     margins, labels, importance = clicks()
     weight = importance.astype(float) if weighted else np.ones(labels.size)
     seen = Metrics(Logistic())
@@ -39,7 +39,7 @@ def test_metrics_are_scikit_learns(weighted):
     assert all(abs(b.predicted - b.actual) < 0.05 for b in found.table)
 
 
-def test_margins_beyond_the_histogram_make_the_error_larger_and_never_a_lie():
+def test_auc_error_bounds_margins_beyond_the_histogram():
     margins, labels, _ = clicks(scale=40.0)
     rng = np.random.default_rng(1)
     labels = np.where(rng.random(labels.size) < 0.2, 1 - labels, labels)
@@ -51,7 +51,7 @@ def test_margins_beyond_the_histogram_make_the_error_larger_and_never_a_lie():
 
 
 @pytest.mark.parametrize("sizes", [[20_000], [1] * 50, [7, 13, 4096, 3, 1000]])
-def test_how_rows_are_divided_into_blocks_changes_nothing(sizes):
+def test_metrics_do_not_depend_on_blocks(sizes):
     margins, labels, importance = clicks()
     whole, parts = Metrics(Logistic()), Metrics(Logistic())
     end = 0
@@ -70,7 +70,7 @@ def measured(margins, labels):
 
 
 @pytest.mark.parametrize(("loss", "kind"), [(Logistic(), "probability"), (Hinge(), "sign"), (Squared(), "number")])
-def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
+def test_sums_and_bins_equal_those_of_a_loop(loss, kind):
     margins, labels, importance = clicks(500, scale=12.0)
     # Numbers whose products float32 would have to round.
     labels, importance = 2 * labels - 1 if kind == "sign" else labels * np.float32(0.3), importance / np.float32(3)
@@ -93,7 +93,7 @@ def test_sums_and_bins_are_those_of_a_loop_over_rows(loss, kind):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_log_losses_and_probabilities_are_those_of_the_loss(dtype):
+def test_compiled_log_losses_equal_the_loss(dtype):
     ends = [0.0, -0.0, 1e-30, 40.0, 700.0, 1e30]
     m = np.array([*ends, *(-end for end in ends), *np.random.default_rng(0).normal(0, 5, 1000)], dtype)
     for y in (0.0, 0.3, 1.0):
@@ -103,13 +103,13 @@ def test_compiled_log_losses_and_probabilities_are_those_of_the_loss(dtype):
         np.testing.assert_allclose(probabilities, Logistic().link(m), rtol=1e-15)
 
 
-def test_signs_are_predicted_by_margins_whatever_the_loss():
+def test_predictions_of_signs_are_margins():
     seen = Metrics(Logistic(), "sign")
     seen.add([2.0, 5.0], [0.0, 1.0])
     assert seen.report().mean_prediction == 3.5
 
 
-def test_what_cannot_be_counted_harms_nothing():
+def test_invalid_rows_leave_metrics_unchanged():
     seen = Metrics(Logistic())
     for margins, importance in (([0.0, 1.0], None), ([0.0], [1.0, 1.0, 1.0]), ([[0.0]], None)):
         with pytest.raises(ValueError, match="one number for each of 1 labels"):
@@ -123,7 +123,7 @@ def test_what_cannot_be_counted_harms_nothing():
     assert math.isnan(seen.report().loss)
 
 
-def test_recent_is_since_the_last_recent_report():
+def test_recent_reports_cover_rows_since_the_last_one():
     margins, labels, _ = clicks(1000)
     seen, second = Metrics(Logistic()), Metrics(Logistic())
     seen.add(margins[:400], labels[:400])
@@ -136,7 +136,7 @@ def test_recent_is_since_the_last_recent_report():
     assert seen.report().rows == 1000
 
 
-def test_what_is_not_known_is_none():
+def test_undefined_metrics_are_none():
     empty = Metrics(Logistic()).report()
     assert (empty.rows, empty.auc, empty.calibration, empty.table) == (0, None, None, ())
     assert math.isnan(empty.loss)

@@ -61,7 +61,7 @@ def bytes_of(trained, path):
 
 @pytest.mark.parametrize("names", [["a.vw"], ["a.vw", "b.vw.gz", "a.vw"], ["c.svm", "c.svm"]])
 @pytest.mark.parametrize("threads", [0, 3])
-def test_stopped_at_every_block_and_resumed_gives_the_same_bytes(folder, tmp_path, names, threads):
+def test_a_run_stopped_at_any_block_resumes_to_the_same_bytes(folder, tmp_path, names, threads):
     source, path = [folder / name for name in names], tmp_path / "m.checkpoint"
     options = {**OPTIONS, "block_bytes": 20_000 if "a.vw" in names else 2000, "names": "a.vw" in names}
     blocks = []
@@ -80,7 +80,7 @@ def test_stopped_at_every_block_and_resumed_gives_the_same_bytes(folder, tmp_pat
 
 
 @pytest.mark.parametrize(("name", "label"), [("b.csv", "click"), ("d.jsonl", "y")])
-def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, label, monkeypatch):
+def test_formats_without_byte_positions_resume(folder, tmp_path, name, label, monkeypatch):
     monkeypatch.setattr("forel.data.parsers.dicts.ENTRIES", 1000)
     path = tmp_path / "m.checkpoint"
     options = {"label": label, "bits": 12, "holdout": 5, "passes": 2, "block_bytes": 10_000, "names": True}
@@ -92,7 +92,7 @@ def test_formats_without_places_in_bytes_are_read_over(folder, tmp_path, name, l
 
 
 @pytest.mark.parametrize("name", ["a.vw", "b.vw.gz", "b.csv", "c.svm", "d.jsonl"])
-def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
+def test_a_reader_starts_after_any_block(folder, name, monkeypatch):
     monkeypatch.setattr("forel.data.parsers.dicts.ENTRIES", 1000)
     size = 20_000 if name == "b.csv" else 3000
     options = {"bits": 10, "block_bytes": size, "label": {"b.csv": "click", "d.jsonl": "y"}.get(name)}
@@ -108,7 +108,7 @@ def test_a_reader_begins_after_any_block(folder, name, monkeypatch):
     assert blocks[-1].after >= Position(1)
 
 
-def test_lines_in_messages_and_counts_stay_right(tmp_path):
+def test_resumed_runs_report_the_same_lines_and_counts(tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     bad = {20: "1 |a b:x\n", 333: "7 |a b\n", 390: "nonsense\n", 391: "\n"}
     source.write_text("\n\n" + "".join(bad.get(k, f"{k % 2} |a b{k % 7}\n") for k in range(400)))
@@ -135,7 +135,7 @@ def test_lines_in_messages_and_counts_stay_right(tmp_path):
         train(source, SETTINGS, resume=True, **options)
 
 
-def test_how_the_negative_class_is_written_is_remembered(tmp_path):
+def test_the_negative_label_is_part_of_a_checkpoint(tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     source.write_text("-1 |a b\n" + "1 |a c\n" * 50 + "0 |a d\n")
     options = {"bits": 8, "block_bytes": 100, "checkpoint": path, "checkpoint_every": 1}
@@ -144,7 +144,7 @@ def test_how_the_negative_class_is_written_is_remembered(tmp_path):
         train(source, SETTINGS, resume=True, **options)
 
 
-def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
+def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path):
     def steep(margin, label):
         d = margin - label
         return 2 * d * d, 4 * d
@@ -166,7 +166,7 @@ def test_a_loss_of_ones_own_and_a_start_are_gone_on_with(folder, tmp_path):
         train(folder / "c.svm", SETTINGS, resume=True, **options)
 
 
-def test_other_options_and_other_files_are_sentences(folder, tmp_path):
+def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
     path, source = tmp_path / "m.checkpoint", tmp_path / "a.vw"
     shutil.copy(folder / "a.vw", source)
     options = {**OPTIONS, "checkpoint": path, "checkpoint_every": 1}
@@ -194,7 +194,7 @@ def test_other_options_and_other_files_are_sentences(folder, tmp_path):
         train(source, SETTINGS, resume=True, **options)
 
 
-def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path):
+def test_a_checkpoint_loads_as_a_model_and_truncated_ones_are_refused(folder, tmp_path):
     path = tmp_path / "m.checkpoint"
     options = {**OPTIONS, "bits": 6, "checkpoint": path, "checkpoint_every": 1}
     stopped(20, folder / "a.vw", SETTINGS, **options)
@@ -208,7 +208,7 @@ def test_a_checkpoint_is_a_model_and_cut_anywhere_it_is_refused(folder, tmp_path
         assert path.read_bytes() == whole[:size]
 
 
-def test_the_state_of_measures_is_whole(folder, tmp_path):
+def test_metrics_of_resumed_runs_are_the_same(folder, tmp_path):
     path = tmp_path / "m.checkpoint"
     for loss in ("squared", "hinge"):
         options = {**OPTIONS, "certified": False, "checkpoint": path, "checkpoint_every": 1}
@@ -218,7 +218,7 @@ def test_the_state_of_measures_is_whole(folder, tmp_path):
         assert (again.passes, again.holdout) == (whole.passes, whole.holdout)
 
 
-def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_the_last_stays(folder, tmp_path, monkeypatch):
+def test_a_failed_checkpoint_ends_the_run_and_keeps_the_last_one(folder, tmp_path, monkeypatch):
     path = tmp_path / "m.checkpoint"
     stopped(3, folder / "a.vw", SETTINGS, checkpoint=path, checkpoint_every=1, **OPTIONS)
     before = path.read_bytes()
@@ -276,7 +276,7 @@ while kills < 20:
 
 
 @pytest.mark.slow
-def test_killed_at_twenty_moments_a_run_gives_the_same_bytes(tmp_path):
+def test_a_run_killed_twenty_times_gives_the_same_bytes(tmp_path):
     source = [tmp_path / "1.vw", tmp_path / "2.vw.gz"]
     with source[0].open("wb") as file:  # blocks are of two megabytes
         write_clicks(file, 80_000, "vw", seed=1)
@@ -303,7 +303,7 @@ def test_killed_at_twenty_moments_a_run_gives_the_same_bytes(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_without_room_or_rights_says_so_and_the_older_model_stays(folder, tmp_path):
+def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_path):
     model = tmp_path / "m.forel"
     save(model, train(folder / "c.svm", bits=4).model)
     before = model.read_bytes()
@@ -331,7 +331,7 @@ def test_the_command_without_room_or_rights_says_so_and_the_older_model_stays(fo
         assert said in done.stderr
 
 
-def test_names_of_blocks_ahead_are_kept_once(folder):
+def test_names_of_blocks_read_ahead_are_recorded_once(folder):
     reader = read(folder / "a.vw", bits=8, names=True, block_bytes=5000)
     blocks = list(reader)
     expected = [a.tobytes() for a in reader.names.pack()]

@@ -60,7 +60,7 @@ def test_threads_blocks_and_formats_give_the_same_bytes(folder, tmp_path):
     assert table.model.state.tobytes() == state
 
 
-def test_the_command_the_function_and_the_estimator_are_one_model(folder, tmp_path):
+def test_command_function_and_estimator_train_the_same_model(folder, tmp_path):
     path = tmp_path / "m.forel"
     done = command("train", folder / "a.vw", "--model", path, "--alpha", 0.3, "--l1", 0.5, "--bits", 16, "--passes", 2)
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,7 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert command("evaluate", folder / "a.vw", "--model", small).returncode == 0
 
 
-def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
+def test_predictions_read_columns_as_in_training(tmp_path):
     path = tmp_path / "m.forel"
     table = tmp_path / "t.csv"
     table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
@@ -127,7 +127,7 @@ def test_a_model_reads_columns_as_it_was_trained_to(tmp_path):
     )
 
 
-def test_going_on_is_as_if_never_stopped(folder, tmp_path):
+def test_continuing_a_model_equals_training_on_all_rows(folder, tmp_path):
     text = (folder / "a.vw").read_bytes()
     half = text.index(b"\n", len(text) // 2) + 1
     (tmp_path / "1.vw").write_bytes(text[:half])
@@ -147,7 +147,7 @@ def test_going_on_is_as_if_never_stopped(folder, tmp_path):
         train(tmp_path / "2.vw", start=load(tmp_path / "m.forel"), bits=20)
 
 
-def test_the_last_rows_may_be_held_out(folder, tmp_path):
+def test_holdout_after_holds_out_the_last_rows(folder, tmp_path):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout_after=2000)
     assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2000, 1000)
     lines = (folder / "a.vw").read_bytes().splitlines(keepends=True)
@@ -160,7 +160,7 @@ def test_the_last_rows_may_be_held_out(folder, tmp_path):
         train(folder / "a.vw", SETTINGS, holdout=3, holdout_after=5)
 
 
-def test_holdout_is_the_model_of_the_rows_before(folder):
+def test_held_out_rows_do_not_change_the_model(folder):
     trained = train(folder / "a.vw", SETTINGS, bits=16, holdout=5)
     assert (trained.rows, trained.report.rows, trained.holdout.rows) == (3000, 2400, 600)
     whole = concatenate(read(folder / "a.vw", bits=16))
@@ -180,7 +180,7 @@ def test_holdout_is_the_model_of_the_rows_before(folder):
         ("squared", "-1 7 0", [-1, 7, 0]),
     ],
 )
-def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
+def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
     trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
     twin = Linear(1 << 8, Settings(loss))
@@ -198,7 +198,7 @@ def test_labels_of_either_writing_suit_the_loss(tmp_path, loss, labels, kept):
         ("poisson", "1 -2", "expected a number of at least 0"),
     ],
 )
-def test_a_label_that_does_not_fit_is_a_sentence_or_left_out(tmp_path, loss, labels, said):
+def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, said):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x\n" for y in labels.split()))
     with pytest.raises(Malformed, match=said):
         train(tmp_path / "a.vw", Settings(loss), bits=8)
@@ -207,7 +207,7 @@ def test_a_label_that_does_not_fit_is_a_sentence_or_left_out(tmp_path, loss, lab
 
 
 @pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
-def test_a_bad_label_is_named_by_its_line_among_empty_and_malformed_ones(tmp_path, block_bytes):
+def test_errors_of_labels_name_the_line(tmp_path, block_bytes):
     (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
     done = train(tmp_path / "a.vw", bits=8, on_error="skip", block_bytes=block_bytes)
     assert done.model.rounds == 3
@@ -216,7 +216,7 @@ def test_a_bad_label_is_named_by_its_line_among_empty_and_malformed_ones(tmp_pat
     ]  # fmt: skip
 
 
-def test_arguments_that_cannot_work_are_sentences(folder):
+def test_invalid_arguments_are_refused(folder):
     for options, said in [
         ({"holdout": 1}, "holdout: got 1, expected 0 for none, or at least 2"),
         ({"passes": 0}, "passes: got 0"),
@@ -230,7 +230,7 @@ def test_arguments_that_cannot_work_are_sentences(folder):
     assert forel.train is train
 
 
-def test_errors_of_the_command_are_a_sentence_and_exit_code_2(folder, tmp_path):
+def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     bad = tmp_path / "bad.vw"
     bad.write_text("1 |a b\n1 |a b:x\n")
     table = tmp_path / "table.csv"
@@ -279,7 +279,7 @@ def test_ctrl_c_ends_a_run_that_waits_for_its_input(folder, tmp_path):
     assert not (tmp_path / "m.forel").exists()
 
 
-def test_the_truth_is_what_labels_follow():
+def test_generated_labels_follow_the_true_probabilities():
     blocks = list(clicks(30_000, seed=5))
     chances, labels = (np.concatenate([getattr(b, n) for b in blocks]) for n in ("chances", "labels"))
     order = np.argsort(chances)
@@ -290,7 +290,7 @@ def test_the_truth_is_what_labels_follow():
     assert 0.99 < chances.max() < 1
 
 
-def test_generate_writes_the_same_bytes_again(tmp_path):
+def test_generate_is_deterministic(tmp_path):
     one, two = tmp_path / "1.vw", tmp_path / "2.vw"
     assert "true chances have a log-loss of" in command("generate", "ctr", "--rows", 500, "-o", one).stderr
     with two.open("wb") as file:

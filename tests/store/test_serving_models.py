@@ -1,0 +1,128 @@
+"""Serving models predict as the learner does, from its nonzero weights."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import forel
+from forel.data import slot
+from forel.learner.linear import Linear, Settings
+from forel.losses import Quantile
+from forel.store import ServingModel, load, save, serving_model
+from tests.store.cases import learned, reader_of, stream, user_loss
+
+pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 24])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("classes", [None, 3])
+def test_serving_predicts_as_the_learner_does(classes, dtype, dense, tmp_path, monkeypatch):
+    monkeypatch.setattr("forel.store.serving.DENSE", dense)
+    model = learned(40, Settings(alpha=0.5, l1=0.05), classes, rounds=30)
+    save(tmp_path / "s", serving_model(model, dtype=dtype))
+    small, rows = load(tmp_path / "s").model, stream(20, 40, seed=1)[0]
+    tolerance = 1e-6 if dtype == "float32" else 3e-3
+    assert np.allclose(small.margins(rows), model.margins(rows), rtol=tolerance, atol=tolerance)
+    kept = np.flatnonzero(model.weights.any(axis=1))
+    assert 0 < kept.size < 40
+    assert small.slots.tolist() == kept.tolist()
+    assert np.array_equal(small.margins(sparse.csr_array(rows)), small.margins(rows))
+
+
+def test_serving_without_weights_predicts_from_the_bias(monkeypatch, tmp_path):
+    for dense in (0, 1 << 24):
+        monkeypatch.setattr("forel.store.serving.DENSE", dense)
+        save(
+            tmp_path / "s",
+            ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "sign"),
+        )
+        assert load(tmp_path / "s").model.predict(np.ones((2, 4))).tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("loss", "classes", "link"),
+    [
+        ("logistic", None, "probability"),
+        ("logistic", 3, "rest"),
+        ("softmax", 3, "softmax"),
+        ("hinge", None, "sign"),
+        ("squared_hinge", 3, "largest"),
+        ("poisson", None, "exponential"),
+        (Quantile(0.9), None, "identity"),
+        (user_loss, None, "identity"),
+    ],
+)
+def test_the_link_maps_margins_to_predictions(loss, classes, link):
+    model, rows = learned(options=Settings(loss), classes=classes), stream()[0]
+    small = serving_model(model)
+    assert small.link == link
+    margins, found = model.margins(rows), small.predict(rows)
+    if link in ("rest", "softmax"):
+        assert np.allclose(found.sum(axis=1), 1)
+        assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
+    elif classes is None and not callable(loss):
+        assert np.allclose(found, forel.losses.by_name(loss).link(margins), rtol=1e-5)
+
+
+def test_one_lane_can_be_selected(tmp_path):
+    model, rows = learned(options=Settings(alpha=(0.1, 0.9))), stream()[0]
+    save(tmp_path / "s", serving_model(model, lane=1))
+    small = load(tmp_path / "s").model
+    assert np.allclose(small.margins(rows), model.margins(rows)[:, 1:], atol=1e-6)
+    for lane in (2, -1):
+        with pytest.raises(ValueError, match="lane: got"):
+            serving_model(model, lane=lane)
+    with pytest.raises(ValueError, match="its classes are one model"):
+        serving_model(learned(options=Settings("softmax"), classes=3), lane=1)
+
+
+def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
+    for options, classes in (
+        (Settings(), None),
+        (Settings("hinge"), 3),
+        (Settings("softmax"), 3),
+        (Settings(user_loss), None),
+    ):
+        model, (rows, labels) = learned(options=options, classes=classes), stream(classes=classes or 2)
+        save(tmp_path / "s", serving_model(model, dtype="float16", X=rows, y=labels))
+        measured = load(tmp_path / "s").model.measured
+        assert measured["learner"] != measured["serving"] == pytest.approx(measured["learner"], abs=1e-3)
+        if classes is None and options.loss == "logistic":
+            margins = model.margins(rows)[:, 0].astype(float)
+            assert measured["learner"] == pytest.approx(np.mean(np.logaddexp(0, margins) - labels * margins), rel=1e-12)
+
+
+def test_weights_out_of_range_of_half_precision_are_refused():
+    model = Linear(1, Settings("squared", "mirror", "constant", alpha=1.0, bias=False))
+    model.learn([[1.0]], [1e5])
+    with pytest.raises(ValueError, match="dtype: got 'float16', expected a type with room for the weight 100000"):
+        serving_model(model, dtype="float16")
+    assert serving_model(model).weights.tolist() == [[1e5]]
+
+
+def test_serving_files_hold_names_of_nonzero_weights_only(tmp_path):
+    names = reader_of(1 << 20)
+    model = Linear(1 << 12, Settings())
+    at = slot("x3", "a", bits=12)
+    model.learn(sparse.csr_array(([1.0], ([0], [at])), shape=(1, 1 << 12)), [1])
+    save(tmp_path / "s", serving_model(model), names=names)
+    stored = load(tmp_path / "s")
+    assert {k: stored.names[k] for k in stored.names} == {at: "a^x3"}
+
+
+def test_predicting_with_a_serving_model_does_not_import_numba(tmp_path):
+    save(
+        tmp_path / "s",
+        ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "identity"),
+    )
+    code = "import sys, forel; print('safetensors' in sys.modules or 'numpy' in sys.modules);"
+    code += (
+        "forel.load(sys.argv[1]).model.predict([[1.0] * 4]); print('numba' in sys.modules, 'sklearn' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, tmp_path / "s"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False"] * 3

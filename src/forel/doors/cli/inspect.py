@@ -108,18 +108,18 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
 
 
 def _said(settings: Any, name: str) -> Any:
-    """Return a setting as JSON has it, those of several lanes in short."""
+    """Return a setting as JSON, a range for several lanes."""
     value = getattr(settings, name)
     return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
 
 
 def _short(value: Any) -> str:
-    """Return a value with as many digits as are looked at."""
+    """Return the text of a value, with six digits."""
     if isinstance(value, bool):
         return str(value)
     return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _counted(kinds: dict[str, str]) -> str:
-    """Return in short what columns hold, of which there may be many."""
+    """Return the number of columns of each kind."""
     return " and ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds.values()).items()))

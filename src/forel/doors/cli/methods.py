@@ -1,4 +1,4 @@
-"""``forel methods``: ``docs/argmin.md`` on the terminal, penalties gathered by how they are solved."""
+"""``forel methods``: the table of ``docs/argmin.md``, with penalties grouped by method."""
 
 from rich.console import Console
 from rich.table import Table

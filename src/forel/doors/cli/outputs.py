@@ -1,4 +1,4 @@
-"""What ``forel train`` writes: the model first, elsewhere if need be; and predictions, as long as there is room."""
+"""Outputs of ``forel train``: the model, in another folder if necessary, and predictions."""
 
 import os
 import pathlib
@@ -19,19 +19,19 @@ __all__ = ["Kept", "Predictions", "Saved", "interrupts_name", "rescue_folders", 
 
 
 class Kept(NamedTuple):
-    """What is written of a model: weights for predicting only, or the best setting alone, or all."""
+    """What to write of a model: weights for predictions only, the best setting only, or everything."""
 
     serving: bool = False
     best: bool = False
 
 
 class Predictions:
-    """Predictions of rows before they are learned from; where they cannot be written, training goes on without them.
+    """Progressive predictions; if they cannot be written, training continues without them.
 
     Parameters
     ----------
-    path : of the file, which is replaced when all are there; "-" for standard output
-    link : from margins to what is written
+    path : the file, replaced when predictions are complete; "-" for standard output
+    link : the function from margins to predictions
     """
 
     def __init__(self, path: str, link: Callable[[Any], Any]) -> None:
@@ -41,7 +41,7 @@ class Predictions:
         self._write = self._open.enter_context(writing(path))
 
     def __call__(self, moment: Progress) -> None:
-        """Write those of a block."""
+        """Write the predictions of a block."""
         if self._problem is not None:
             return
         try:
@@ -50,7 +50,7 @@ class Predictions:
             raise
         except OSError as error:
             self._problem = error
-            self.__exit__(type(error), error, error.__traceback__)  # room on the disk is given back at once
+            self.__exit__(type(error), error, error.__traceback__)  # frees the disk space
             typer.echo(f"forel: {error.strerror}; training goes on without predictions", err=True)
 
     def __enter__(self) -> "Predictions":
@@ -60,20 +60,20 @@ class Predictions:
         self._open.__exit__(*wrong)
 
     def close(self) -> None:
-        """Replace the file, or raise what went wrong with it."""
+        """Replace the file, or raise the error of an earlier write."""
         if self._problem is not None:
             raise OSError(self._problem.errno, f"{self._path}: predictions were not written")
         self._open.close()
 
 
 class Saved(NamedTuple):
-    """Where a model was written, and what went wrong on the way."""
+    """Where a model was written, and the error if it is not the given path."""
 
     path: str | None
     problem: Exception | None = None
 
     def check(self) -> None:
-        """Raise what went wrong."""
+        """Raise the error, if there is one."""
         if self.problem is not None:
             raise self.problem
 
@@ -99,7 +99,7 @@ def _identity(path: str | None) -> tuple[int, int] | None:
 
 
 def save_model(trained: Trained, path: str | None, kept: Kept) -> Saved:
-    """Write a model; one that cannot be written where it should is written elsewhere, and the problem says where."""
+    """Write a model; if that fails, write it to another folder, which the error names."""
     if path is None:
         return Saved(None)
     try:
@@ -120,12 +120,12 @@ def save_model(trained: Trained, path: str | None, kept: Kept) -> Saved:
 
 
 def rescue_folders() -> list[pathlib.Path]:
-    """Return where to write a model that cannot be written where it should: here, or where temporary files are."""
+    """Return the folders to try if a model cannot be written: the working directory, and those of temporary files."""
     return [pathlib.Path(one) for one in dict.fromkeys((os.getcwd(), "/var/tmp", tempfile.gettempdir()))]
 
 
 def write_all(*steps: Callable[[], object]) -> None:
-    """Take every step, whatever becomes of those before it; then raise what went wrong first."""
+    """Run every step, even after an error, and then raise the first error."""
     wrong: list[Exception] = []
     for step in steps:
         try:

@@ -1,4 +1,4 @@
-"""``forel train --report``: the course of training, and the page that is written of it."""
+"""``forel train --report``: record the history of training, and write the report."""
 
 import shlex
 import sys
@@ -13,18 +13,18 @@ from forel.training.trained import Trained
 
 __all__ = ["Page"]
 
-MOMENTS = 64  # that a small file is cut into, so that there is a course to show
+MOMENTS = 64  # blocks of a small file, so that plots have enough points
 FINEST = 1 << 12  # bytes
 
 
 class Page:
-    """A report to come.
+    """The report of a run.
 
     Parameters
     ----------
-    path : where it is to be written
-    source : the files
-    certified : whether there is a certificate to follow
+    path : the file to write
+    source : the files that are read
+    certified : whether to record the certificate
     """
 
     def __init__(self, path: str, source: list[str], certified: bool) -> None:
@@ -35,12 +35,12 @@ class Page:
 
     @property
     def block_bytes(self) -> int | None:
-        """The size of blocks: small files are read in small blocks, which changes nothing else."""
+        """The size of blocks, smaller for small files; results do not depend on it."""
         size = size_of(self.source)
         return None if size is None else min(max(size // MOMENTS, FINEST), BLOCK_BYTES)
 
     def write(self, trained: Trained, aside: bool) -> None:
-        """Write the page and say where; on stderr if ``aside``."""
+        """Write the report and print its path, on stderr if ``aside``."""
         from forel.doors.report import write_report
 
         self.history.close()

@@ -1,4 +1,4 @@
-"""What ``forel train`` says: progress while it runs, and a summary."""
+"""The output of ``forel train``: progress while it runs, and a summary."""
 
 import json
 import os
@@ -16,24 +16,24 @@ from forel.training.trained import Trained
 __all__ = ["Reporter", "finish", "size_of"]
 
 HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
-OFTEN = 0.1  # seconds between two looks of a progress bar
+UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
 
 
 class Reporter:
-    """Progress on stderr: a bar on a terminal, and elsewhere a table whose rows come ever more rarely.
+    """Progress on stderr: a bar on a terminal, otherwise a table with a row after every doubling.
 
     Parameters
     ----------
-    source : the files, whose sizes tell how much is left
-    passes : over them
-    quiet : whether to say nothing
+    source : the files, whose sizes are the total of the bar
+    passes : number of passes
+    quiet : whether to show nothing
     """
 
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
         self._console = Console(stderr=True)
         self._quiet, self._passes = quiet, passes
         self._bytes = size_of(source)
-        self._begun = self._looked = time.perf_counter()
+        self._begun = self._updated = time.perf_counter()
         self._turn, self._next = 0, 1
         self._last, self._before = self._begun, (0, 0)
         self._stack = ExitStack()
@@ -52,20 +52,22 @@ class Reporter:
         self._stack.close()
 
     def __call__(self, moment: Progress) -> None:
-        """Tell how far training is, if it is time to."""
+        """Show progress, if an update is due."""
         if self._quiet:
             return
         now = time.perf_counter()
         if moment.pass_number != self._turn:
-            # A run that goes on from a checkpoint did not read the rows before; a later pass began when one ended.
+            # A resumed run has not read the rows before its checkpoint; a later pass starts when the last ended.
             first = self._turn == 0
             self._before = (moment.rows - len(moment.block), moment.bytes - moment.block.size) if first else (0, 0)
             self._turn, self._next, self._begun = moment.pass_number, 1, self._begun if first else self._last
         self._last = now
         if self._bar is not None:
-            if now - self._looked >= OFTEN:
-                self._looked = now
-                self._bar.update(self._task, completed=self._done(moment), description=self._words(moment, now))
+            if now - self._updated >= UPDATE_SECONDS:
+                self._updated = now
+                self._bar.update(
+                    self._task, completed=self._completed(moment), description=self._description(moment, now)
+                )
         elif moment.rows >= self._next:
             if self._next == 1:
                 print(" ".join(f"{word:>10}" for word in HEAD), file=self._console.file)
@@ -73,14 +75,14 @@ class Reporter:
                 self._next *= 2
             print(self._row(moment, now), file=self._console.file, flush=True)
 
-    def _done(self, moment: Progress) -> float:
+    def _completed(self, moment: Progress) -> float:
         return moment.bytes + (moment.pass_number - 1) * (self._bytes or 0)
 
     def _speed(self, moment: Progress, now: float) -> tuple[float, float]:
         seconds = max(now - self._begun, 1e-9)
         return (moment.rows - self._before[0]) / seconds, (moment.bytes - self._before[1]) / seconds / 1e6
 
-    def _words(self, moment: Progress, now: float) -> str:
+    def _description(self, moment: Progress, now: float) -> str:
         rows, megabytes = self._speed(moment, now)
         turn = f"pass {moment.pass_number}, " if self._passes > 1 else ""
         speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
@@ -95,7 +97,7 @@ class Reporter:
 
 
 def size_of(source: list[str]) -> int | None:
-    """Return the size of all files, None where one of them is a stream or compressed."""
+    """Return the total size of files, None if one of them is a stream or compressed."""
     files = [path for one in source if one != "-" for path in expand_paths(one)]
     if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):
         return None
@@ -103,7 +105,7 @@ def size_of(source: list[str]) -> int | None:
 
 
 def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, elsewhere: bool) -> None:
-    """Say what was learned; on stderr where predictions go to standard output."""
+    """Print a summary; on stderr if ``elsewhere``, because predictions go to standard output."""
     model = trained.model
     said = trained.certificate if certified else None
     facts = {

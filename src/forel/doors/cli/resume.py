@@ -1,4 +1,4 @@
-"""``--checkpoint`` and ``--resume``: where a checkpoint is, and whether there is one to go on from."""
+"""``--checkpoint`` and ``--resume``: the path of the checkpoint, and whether it exists."""
 
 import os
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["checkpoint_of"]
 def checkpoint_of(
     model: str | None, every: int | None, resume: bool, predictions: str | None, cache: str | None
 ) -> dict[str, Any]:
-    """Return the arguments of ``train`` for checkpoints beside the model, and say where it begins."""
+    """Return the arguments of ``train`` for checkpoints, and print where training starts."""
     if every is None and not resume:
         return {}
     if model is None:

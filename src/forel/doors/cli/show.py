@@ -1,4 +1,4 @@
-"""Reports in words and tables."""
+"""Reports as tables, text and JSON."""
 
 import math
 from dataclasses import asdict
@@ -38,7 +38,7 @@ def mixture_of(model: Learner) -> dict[str, Any] | None:
 
 
 def mixture_table(known: dict[str, Any]) -> Table:
-    """Return the settings of a mixture that lost least, with their weights in it."""
+    """Return the table of the best settings of a mixture, with their weights."""
     table = Table("setting", "average loss", "weight")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -51,7 +51,7 @@ def mixture_table(known: dict[str, Any]) -> Table:
 
 
 def print_problems(problems: Problems, console: Console) -> None:
-    """Say what was left out."""
+    """Print the first malformed examples, and their number."""
     if problems.count:
         console.print(f"{problems.count:,} malformed examples were left out, such as:", style="yellow")
         for message in problems.messages[:TOP]:
@@ -59,7 +59,7 @@ def print_problems(problems: Problems, console: Console) -> None:
 
 
 def jsonable(report: Report | None) -> Any:
-    """Return a report as JSON has room for it."""
+    """Return a report as JSON, with None for numbers that are not finite."""
     if report is None:
         return None
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in asdict(report).items()}

@@ -1,4 +1,4 @@
-"""``forel survey``: recompute every numbered result and say whether it holds."""
+"""``forel survey``: recompute and check every numbered result."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ def chosen(only: str) -> tuple[Result, ...]:
 
 
 def run(only: str, as_json: bool, plots: pathlib.Path | None) -> bool:
-    """Recompute, print a table or JSON, draw figures, and tell whether everything holds."""
+    """Recompute, print a table or JSON, draw figures, and return whether all checks pass."""
     results, rows = chosen(only), []
     console, errors = Console(), Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
@@ -90,7 +90,7 @@ def _table(rows: list[tuple[Result, Outcome, float]], width: int) -> Table:
 
 
 def _draw(folder: pathlib.Path) -> None:
-    """Draw the figures that are pictures, and two that the survey only describes."""
+    """Draw the figures of the survey, and two that it describes in text."""
     import numpy as np
 
     from forel.theory import plot

@@ -1,4 +1,4 @@
-"""A report of training as one HTML page: plots, figures and the certificate; it loads nothing and runs nothing.
+"""A training report as one HTML page, without scripts or external resources: plots, metrics and the certificate.
 
 Plots are small SVGs written here rather than matplotlib's, so that they come with a plain installation, take their
 colours from the page, light or dark, and keep their text readable on a phone.

@@ -1,4 +1,4 @@
-"""Axes: which part of the numbers is shown, and where its ticks are."""
+"""Axes: ranges and ticks."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,22 +7,22 @@ from typing import Protocol
 
 __all__ = ["Axis", "Even", "Log", "even", "fitting", "short"]
 
-WIDE = 10.0  # from such a ratio on numbers are shown by their logarithms
+WIDE = 10.0  # ratio from which an axis is logarithmic
 
 
 class Axis(Protocol):
-    """What is written at an axis, its ticks, and the place of a number on it from 0 to 1."""
+    """An axis: its label, its ticks, and the position of a number from 0 to 1."""
 
     @property
     def label(self) -> str:
-        """What the numbers are, with their unit."""
+        """The quantity, with its unit."""
 
     @property
     def ticks(self) -> Sequence[tuple[float, str]]:
-        """Numbers to show, and how they are written."""
+        """The numbers of ticks, and their text."""
 
     def place(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the position of a number."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Even:
         return [(v, f"{v:{even}}".replace("-", "−", v < 0) if even else short(v)) for v in values]
 
     def place(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the position of a number."""
         return (value / self.step - self.first) / (self.last - self.first)
 
 
@@ -67,7 +67,7 @@ class Log:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Powers of ten within, with twos and fives where there would be few."""
+        """The powers of ten in the range, with multiples of 2 and 5 if there are few."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for leading in ((1,), (1, 2, 5)):
             values = [float(f"{k}e{p}") for p in powers for k in leading]
@@ -78,12 +78,12 @@ class Log:
         return [(v, short(v)) for v in few]
 
     def place(self, value: float) -> float:
-        """Return where a number is."""
+        """Return the position of a number."""
         return math.log(value / self.low) / math.log(self.high / self.low)
 
 
 def even(label: str, values: Iterable[float], steps: int = 5) -> Even:
-    """Return an axis with equal steps around numbers, of about so many steps."""
+    """Return a linear axis around some numbers, with about the given number of steps."""
     held = list(values)
     low, high = min(held), max(held)
     reach = (high - low) or abs(high) or 1.0
@@ -95,14 +95,14 @@ def even(label: str, values: Iterable[float], steps: int = 5) -> Even:
 
 
 def fitting(label: str, values: Iterable[float]) -> Axis:
-    """Return a logarithmic axis for positive numbers of different sizes, else one with equal steps."""
+    """Return a logarithmic axis for positive numbers of a wide range, and a linear one otherwise."""
     held = list(values)
     low, high = min(held), max(held)
     return Log(label, low, high) if low > 0 and high >= WIDE * low else even(label, held)
 
 
 def short(value: float) -> str:
-    """Return a number as a tick has room for it.
+    """Return the short text of a number for a tick.
 
     >>> [short(v) for v in (0.00002, 0.5, -3.0, 2500, 20_000, 5e6, 1e9)]
     ['2e-05', '0.5', '−3', '2.5k', '20k', '5M', '1G']

@@ -1,4 +1,4 @@
-"""A chart: axes with ticks and names, and lines and dots within, as SVG whose colours the page's style sheet says."""
+"""A chart as SVG: axes, lines and dots; the style sheet of the page has the colours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from forel.doors.report.markup import Element, tag
 
 __all__ = ["Marks", "chart", "legend"]
 
-# Narrow, so that text is as large as the page's both on a phone and in half a desktop.
+# Narrow, so that text has the size of the page's text on phones and on half a desktop screen.
 WIDTH, HEIGHT = 420.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 20.0, 30.0, 46.0
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Points of one kind, joined by a line or not; ``look`` is a class of the style sheet."""
+    """A series of points, with or without a line; ``look`` is a class of the style sheet."""
 
     name: str
     look: str
@@ -25,7 +25,7 @@ class Marks:
 
 
 def chart(title: str, description: str, x: Axis, y: Axis, marks: Sequence[Marks]) -> Element:
-    """Return a chart; title and description are for those who cannot see it."""
+    """Return a chart; title and description are for screen readers."""
 
     def across(value: float) -> float:
         return LEFT + x.place(value) * (WIDTH - LEFT - RIGHT)
@@ -56,7 +56,7 @@ def chart(title: str, description: str, x: Axis, y: Axis, marks: Sequence[Marks]
 
 
 def legend(marks: Sequence[Marks]) -> Element:
-    """Return the names of lines and dots, each with a sample of its look."""
+    """Return the legend."""
     keys = []
     for one in marks:
         sample = tag("line", x1=0, x2=26, y1=7, y2=7) if one.line else tag("circle", cx=13, cy=7, r=4)

@@ -1,4 +1,4 @@
-"""Elements of a page. Text goes into a tree and is escaped when that is written: nothing can be forgotten."""
+"""Elements of a page. Text is escaped when the tree of elements is written."""
 
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
@@ -30,7 +30,7 @@ def html(element: Element) -> str:
 
 
 def clean(text: str) -> str:
-    r"""Return text with a sign in place of what a page has no room for: control characters and halves of characters.
+    r"""Return text with a replacement for control characters and lone surrogates.
 
     >>> clean("a\x00b\ud800c\nd")
     'a�b�c\nd'

@@ -1,4 +1,4 @@
-"""The page: what was trained, how good it is, plots, the largest weights, what could not be read, and the command."""
+"""The page: settings, metrics, plots, the largest weights, malformed examples, and the command."""
 
 import os
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ LARGEST = 20
 
 
 def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
-    """Write a report to a file, all or not at all; the arguments are those of :func:`page`."""
+    """Write a report to a file atomically; the arguments are those of :func:`page`."""
     text = page(trained, history, **about)
     with atomic_writer(path) as write:
         write(text)
@@ -78,7 +78,7 @@ def page(
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", "Training report"),
-        tag("link", rel="icon", href="data:,"),  # so that no browser asks for one
+        tag("link", rel="icon", href="data:,"),  # so that browsers do not request one
         tag("style", (files("forel.doors.report") / "style.css").read_text("utf-8")),
     )
     return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
@@ -148,7 +148,9 @@ def _problems(trained: Trained) -> Element | None:
 
 def _facts(trained: Trained, source: Sequence[str]) -> Element:
     settings = {**asdict(trained.model.settings), "loss": _loss_name(trained.model.settings)}
-    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}  # which nobody asked for
+    reading = {
+        name: value for name, value in trained.reading.items() if name != "kinds"
+    }  # found while reading, not an option
     facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
     if len(trained.passes) > 1:
         facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)

@@ -1,4 +1,4 @@
-"""The plots of a report, each a figure with its words; None where there is nothing to show."""
+"""The plots of a report, each a figure with a caption; None if there are no data."""
 
 from collections.abc import Mapping
 
@@ -24,13 +24,13 @@ LOOKS = {
 
 
 def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
-    """Return how the loss fell over rows."""
+    """Return the plot of the loss over rows."""
     title, said = "Loss over rows", "Each row is predicted before it is learned from, so this is what new rows cost."
     return _over_rows(title, said, curves, ("average", "since", "held out"), f"average {unit}")
 
 
 def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
-    """Return regret and its bound over rows."""
+    """Return the plot of regret and its bound over rows."""
     said = (
         "Regret is how much better any fixed model no larger than the learned one could have done on these rows, at "
         "most; the bound is how much better the theorem allows that model to have done."
@@ -39,13 +39,13 @@ def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
 
 
 def floor(curves: Mapping[str, Curve], unit: str, words: str) -> Element | None:
-    """Return the loss, and the floor under that of any fixed model, over rows."""
+    """Return the plot of the loss, and of the lower bound for any fixed model, over rows."""
     said = f"Certificate: {words}."
     return _over_rows("What was still possible", said, curves, ("loss", "floor"), f"average {unit}")
 
 
 def mixture(curves: Mapping[str, Curve], words: str) -> Element | None:
-    """Return the weights of a mixture's settings over rows: of those that mattered most, and of all others together."""
+    """Return the plot of the largest weights of a mixture's settings over rows, and of the sum of all others."""
     found = {name: curve for name, curve in curves.items() if curve.rows}
     if not found:
         return None
@@ -63,7 +63,7 @@ def mixture(curves: Mapping[str, Curve], words: str) -> Element | None:
 
 
 def calibration(report: Report) -> Element | None:
-    """Return what came true of what was predicted, by tenths of rows in order of their predictions."""
+    """Return the calibration plot: labels against predictions, by deciles of predictions."""
     if not report.table:
         return None
     points = [(bucket.predicted, bucket.actual) for bucket in report.table]
@@ -85,7 +85,7 @@ def calibration(report: Report) -> Element | None:
 
 
 def weights(largest: list[tuple[str, float]]) -> Element | None:
-    """Return the largest weights, a bar each to the left or right of 0."""
+    """Return the bar chart of the largest weights."""
     if not largest:
         return None
     reach = max(abs(weight) for _, weight in largest)
@@ -113,7 +113,7 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
 def _over_rows(
     title: str, said: str, curves: Mapping[str, Curve], names: tuple[str, ...], label: str, also: tuple[float, ...] = ()
 ) -> Element | None:
-    """Return curves as a figure; numbers that are shown ``also`` widen its scale."""
+    """Return curves as a figure; the numbers in ``also`` extend its range."""
     found = {name: curves[name] for name in names if name in curves and curves[name].rows}
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Classification for river: one lane for two classes, one a class for more, as classes come."""
+"""Classification for river: one lane for two classes, and one for each of more classes, added as they occur."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -26,32 +26,32 @@ from forel.validation import refuse
 __all__ = ["LinearClassifier"]
 
 LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign))
-# Lanes as soon as there are more than two classes, and when these have all got one; from the last on, parts of so many
-# lanes are added, so that however many classes come, only these kernels are compiled.
+# Numbers of lanes for more than two classes. Beyond the last, parts of 64 lanes are added, so that only these kernels
+# are compiled.
 WIDTHS = (4, 16, 64)
 
 
 class LinearClassifier(base.MiniBatchClassifier):
-    r"""A linear classifier for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+    r"""A linear classifier for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
 
     Parameters
     ----------
-    alpha, beta : of the rate
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    alpha, beta : parameters of the rate
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
     loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    bias : whether there is a constant feature, which is not penalised
+    bias : whether to add a constant feature, which is not penalised
     bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
         :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
     certified : whether to keep what :meth:`certificate` needs
     seed : of the noise with which float32 sums are rounded
 
-    Two classes are one model, of the second against the first; True is always the second. With a third, each class has
-    a model against the rest, which begins with the class's first row; the first two go on from what they learned.
+    Two classes share one model, of the second against the first; True is always the second. With a third, each class
+    has a model against the rest, which starts with the first row of the class; the first two keep what they learned.
 
     >>> model = LinearClassifier(alpha=1.0)
     >>> for _ in range(20):
@@ -107,11 +107,11 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     @property
     def classes(self) -> list[Any]:
-        """The classes so far: False and True with the first of either, others in the order they came."""
+        """The classes so far, in the order in which they occurred; False and True together."""
         return list(self._learner.codes)
 
     def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one row; ``w`` multiplies its loss."""
+        """Learn from one row; ``w`` is the weight of its loss."""
         weight = 1.0 if w == 1.0 else importance(w)
         learner = self._learner
         codes = learner.codes
@@ -121,7 +121,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             learner.learn_any(row, weight, lambda: self._target(y))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
-        """Return the probability of each class so far; names that were never learned from have weight 0."""
+        """Return the probability of each class so far; unknown names have weight 0."""
         self._needs_probabilities()
         found, codes = self._learner.margins(x)
         if len(codes) == 2:
@@ -136,7 +136,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         return _winners(np.reshape(found, (1, -1)), list(codes))[0]
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
+        """Learn from each row of a frame in order, with the same bits as ``learn_one``."""
         height, learner = len(X), self._learner
         labels, name = targets(y, height)
         for label in labels:
@@ -148,7 +148,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             while start < height:
                 if labels[start] not in learner.codes:
                     self._admission(learner.codes, labels[start])()
-                # A row that brings a new class begins a new piece, since the class's model begins with it.
+                # Split before a row with a new class, because the model of the class starts there.
                 stop = next((k for k in range(start, height) if labels[k] not in learner.codes), height)
                 codes = np.array([learner.codes[label] for label in labels[start:stop]], learner.lanes.dtype)
                 indptr = rows.indptr[start : stop + 1]
@@ -157,7 +157,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             self._y_name = name
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probabilities for a frame, a column a class, as a frame of its kind."""
+        """Return the probabilities of a frame's rows, with a column for each class, as a frame of the same library."""
         self._needs_probabilities()
         found, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         shares = _shares(found, len(codes))
@@ -165,16 +165,16 @@ class LinearClassifier(base.MiniBatchClassifier):
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
 
     def predict_many(self, X: Any) -> Any:
-        """Return the classes predicted for a frame, as a series of its kind."""
+        """Return the predicted classes of a frame's rows, as a series of the same library."""
         margins, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         found = _winners(margins, list(codes))
         return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
 
     @property
     def weights(self) -> dict[Any, Any]:
-        """The weight of each name, exact zeros included; with more than two classes, a dict of them for each class.
+        """The weight of each name; with more than two classes, a dict of weights for each class.
 
-        Two classes have one set of weights, of the second against the first. By slot where names are hashed.
+        The weights of two classes are those of the second against the first. With ``bits``, keys are slots.
         """
         with self._learner.guard.reading():
             if len(self._learner.codes) <= 2:
@@ -183,7 +183,7 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     @property
     def intercept(self) -> Any:
-        """The weight of the constant feature, for each class where there are more than two; 0 without ``bias``."""
+        """The weight of the constant feature, for each class if there are more than two; 0 without ``bias``."""
         with self._learner.guard.reading():
             if len(self._learner.codes) <= 2:
                 return self._learner.bias()
@@ -197,7 +197,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         return pack(self)
 
     def certificate(self, label: Any = None) -> Certificate:
-        """Return what is proved of the model, or of one class's; coordinates as in ``weights``, the bias last."""
+        """Return the certificate of the model, or of one class; coordinates are those of ``weights``, then the bias."""
         with self._learner.guard.reading():
             classes, begun = self.classes, self._learner.class_starts
             if len(classes) <= 2:
@@ -218,19 +218,19 @@ class LinearClassifier(base.MiniBatchClassifier):
             raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
 
     def _target(self, y: Any) -> Target:
-        """Return the codes of classes, and that of one or what makes room for a new class and returns its code."""
+        """Return all codes, and the code of a class or a function that adds the class and returns its code."""
         codes = self._learner.codes
         code = codes.get(y)
         return codes, self._admission(codes, y) if code is None else code
 
     def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
-        """Return what makes room for a new class, inside a change, and returns its code."""
+        """Return a function that adds a new class, inside a change, and returns its code."""
         _check(y)
         learner, signs = self._learner, self._learner.lanes.settings.signed
         new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
         known = len(codes)
         two = known + len(new) <= 2
-        # Hashes and comparisons of classes may run anybody's code, and do so before anything is changed.
+        # Hashes and comparisons of classes may run users' code, so they come before any change.
         low = -1.0 if two and signs else 0.0
         labels = [*codes, *new]
         after = dict(zip(labels, (low, 1.0) if two else map(float, range(len(labels))), strict=False))
@@ -246,14 +246,14 @@ class LinearClassifier(base.MiniBatchClassifier):
         return admit
 
     def _make_lane(self, known: int, kind: Labels) -> None:
-        """Make a lane that has learned nothing after those of the classes known so far."""
+        """Add an empty lane after those of the known classes."""
         learner = self._learner
         width = learner.lanes.lanes
         if known == 2:
             learner.widen(WIDTHS[0], kind)
             part, width = learner.lanes, WIDTHS[0]
-            # The losses are even, f(m, y) = f(−m, −y): the first class's model is the second's with its sign changed,
-            # and of all that is kept only n does not change it.
+            # The losses are even, f(m, y) = f(−m, −y): the first class's model is the negative of the second's, and all
+            # parts of the state but n change sign.
             part.state[:, :, 1] = part.state[:, :, 0]
             part.state[:, 0, 0] = 0 - part.state[:, 0, 0]
             part.state[:, 2:, 0] = 0 - part.state[:, 2:, 0]
@@ -265,14 +265,14 @@ class LinearClassifier(base.MiniBatchClassifier):
         elif known == width * len(learner.parts):
             learner.extend()
         else:
-            # A lane without a class has learned that every row is of the rest.
+            # An unused lane has learned from all rows as negative examples.
             part, lane = learner.parts[known // width], known % width
             part.state[:, :, lane] = 0
-            part.sums[[0, 1, 2, 4, 5], lane] = 0  # all but the ticks, which are the clock's
+            part.sums[[0, 1, 2, 4, 5], lane] = 0  # all but the ticks, which count rounds
 
 
 def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:
-    """Return the probabilities of the known classes from margins, a column a class."""
+    """Return the probabilities of the known classes from margins, with a column for each class."""
     if known < 2:
         return np.ones((len(found), known))
     held = found[:, : known if known > 2 else 1].astype(np.float64)
@@ -282,7 +282,7 @@ def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:
 
 
 def _winners(found: NDArray[Any], known: list[Any]) -> list[Any]:
-    """Return the class with the largest margin for each row; None where there is no class yet."""
+    """Return the class with the largest margin for each row; None if there are no classes."""
     if len(known) < 2:
         return (known or [None]) * len(found)
     best = found[:, 0] > 0 if len(known) == 2 else found[:, : len(known)].argmax(axis=1)

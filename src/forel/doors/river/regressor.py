@@ -26,19 +26,19 @@ LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link
 
 
 class LinearRegressor(base.MiniBatchRegressor):
-    r"""A linear regression for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+    r"""A linear regression for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
 
     Parameters
     ----------
-    alpha, beta : of the rate; predictions far from 0 need a large alpha
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    alpha, beta : parameters of the rate; predictions far from 0 need a large alpha
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1))
+    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
         ``Quantile(0.9)``
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    bias : whether there is a constant feature, which is not penalised
+    bias : whether to add a constant feature, which is not penalised
     bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
         :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
@@ -92,19 +92,19 @@ class LinearRegressor(base.MiniBatchRegressor):
         self._y_name: str | None = None
 
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
-        """Learn from one row; ``w`` multiplies its loss."""
+        """Learn from one row; ``w`` is the weight of its loss."""
         target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
         row = learner.learn(x, target, weight)
         if row is not None:
             learner.learn_any(row, weight, lambda: (learner.codes, target))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
-        """Return the prediction for a row; names that were never learned from have weight 0."""
+        """Return the prediction for a row; unknown names have weight 0."""
         found, _ = self._learner.margins(x)
         return found  # type: ignore[no-any-return]
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn from each row of a frame in turn: the same as one at a time, to the bit."""
+        """Learn from each row of a frame in order, with the same bits as ``learn_one``."""
         height = len(X)
         given, name = targets(y, height)
         labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
@@ -115,13 +115,13 @@ class LinearRegressor(base.MiniBatchRegressor):
             self._y_name = name
 
     def predict_many(self, X: Any) -> Any:
-        """Return the predictions for a frame, as a series of its kind."""
+        """Return the predictions for a frame, as a series of the same library."""
         found, _ = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
         return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
 
     @property
     def weights(self) -> dict[Hashable, float]:
-        """The weight of each name that was learned from, exact zeros included; by slot where names are hashed."""
+        """The weight of each name; with ``bits``, keys are slots."""
         return self._learner.weights()
 
     @property
@@ -137,7 +137,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         return pack(self)
 
     def certificate(self) -> Certificate:
-        """Return what is proved so far; its coordinates are those of ``weights`` in order, and the bias last."""
+        """Return the certificate so far; coordinates are those of ``weights``, then the bias."""
         return self._learner.certificate()
 
     def _target(self, y: Any) -> float:

@@ -1,4 +1,4 @@
-"""Classification: one model for two classes, one a class for more."""
+"""Classification: one model for two classes, one model for each of more classes."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -30,36 +30,37 @@ def _logistic(estimator: Any) -> bool:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_with_logistic: Callable[[F], F] = available_if(_logistic)  # scikit-learn says no types; said here once
+_with_logistic: Callable[[F], F] = available_if(_logistic)  # typed here, because scikit-learn has no types
 
 
 class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A linear classifier learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+    r"""A linear classifier learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
 
     Parameters
     ----------
-    alpha : the scale of the rate, for one model; a tuple for several, mixed; None to mix ``lanes`` settings that suit
-        most data
-    beta : of the rate; None for 1, or 0.01 where ``alpha`` is None
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or among what is mixed where ``alpha`` is None
+    alpha : scale of the rate, for one model; a tuple for several models, which are mixed; None to mix the ``lanes``
+        settings of the default grid
+    beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1)); None for the first, or the
-        second where ``alpha`` is None
-    loss : "logistic", "hinge", "squared_hinge", "softmax" (all classes in one loss), or your own function of margin and
-        label (0 or 1), which returns value and slope
+    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
+        second if ``alpha`` is None
+    loss : "logistic", "hinge", "squared_hinge", "softmax" (all classes in one loss), or a function of margin and
+        label (0 or 1) that returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    fit_intercept : whether there is a constant feature, which is not penalised
-    passes : of ``fit`` over the rows; ``partial_fit`` makes one
-    shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
+    fit_intercept : whether to add a constant feature, which is not penalised
+    passes : number of passes of ``fit``; ``partial_fit`` makes one
+    shuffle, random_state : whether ``fit`` shuffles the rows before each pass, and the seed of the order
     dtype : "float32", or "float64" for twice the memory and more digits
-    warm_start : whether ``fit`` goes on with the model it has
-    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
-    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
-    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
-        best of them, whose weights are ``coef_``
+    warm_start : whether ``fit`` continues the present model
+    seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
+    certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
+    lanes : number of settings to mix if ``alpha`` is None; ``guarantee_`` compares the mixture with the best of them,
+        whose weights are ``coef_``
 
-    Two classes are one model, more are one model a class against the rest. A sample weight multiplies a row's loss.
+    Two classes are one model; with more, each class has a model against the rest. A sample weight multiplies the loss
+    of its row.
 
     >>> X, y = np.eye(2, dtype=np.float32), ["ham", "spam"]
     >>> model = FTRLClassifier(alpha=1.0, passes=10).fit(X, y)
@@ -68,7 +69,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> model.predict_proba(X).round(1)
     array([[0.8, 0.2],
            [0.2, 0.8]])
-    >>> print(FTRLClassifier(lanes=4, passes=10).fit(X, y).guarantee_.against)  # nothing chosen
+    >>> print(FTRLClassifier(lanes=4, passes=10).fit(X, y).guarantee_.against)  # the default grid
     the best of 4 settings over 2 rows, which is alpha=0.224, l1=0.1
 
     Survey: section 3.4
@@ -116,7 +117,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
-        """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
+        """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
         continues = bool(self.warm_start) and shared.is_fitted(self)
         return self._learn(X, y, self.classes_ if continues else None, sample_weight, continues, self.passes)
 
@@ -124,7 +125,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "FTRLClassifier":
-        """Learn from each row in turn, going on from what was learned; the first call needs all ``classes``."""
+        """Continue learning from each row in order; the first call needs all ``classes``."""
         continues = shared.is_fitted(self)
         if classes is None and not continues:
             raise ValueError("classes: got None, expected all classes at the first call of partial_fit")
@@ -137,7 +138,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
     ) -> "FTRLClassifier":
         X, y = shared.validate(self, X, y, reset=not continues)
-        if y.dtype.kind not in "biuSU":  # all of which are classes; others are looked at one by one
+        if y.dtype.kind not in "biuSU":  # always classes; other types need a check of the values
             check_classification_targets(y)
         classes = np.unique(y) if classes is None else classes
         if classes.size < 2:
@@ -154,11 +155,11 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared.predicts
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Return the margins: of the second of two classes, or a column a class."""
+        """Return the margin of the second of two classes, or a column of margins for each class."""
         found = shared.margins(self, X)
         if found.shape[1] == 1:
             return found[:, 0]
-        # Two classes with a margin each, as softmax has them, are told apart by the difference.
+        # Two classes with a margin each, as in softmax, compare by the difference.
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
     @shared.predicts
@@ -172,9 +173,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @_with_logistic
     @shared.predicts
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the logarithm of each class's probability, finite however large a margin is."""
+        """Return the logarithm of the probability of each class, finite for margins of any size."""
         found = shared.margins(self, X).astype(np.float64)
-        # Of two classes the probabilities sum to 1 already; of more, one against the rest, they have to be made to.
+        # Probabilities of one-against-rest models are normalised; those of two classes sum to 1.
         each = np.hstack([-found, found]) if found.shape[1] == 1 else found
         done = self._model.softmax_margins
         logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
@@ -183,7 +184,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @_with_logistic
     @shared.predicts
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return each class's probability, a row an example."""
+        """Return the probability of each class, with a row for each example."""
         probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
         return probabilities
 
@@ -208,7 +209,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return each label's place among the classes, which are sorted."""
+    """Return the index of each label among the sorted classes."""
     places = np.minimum(np.searchsorted(classes, y), classes.size - 1)
     strange = classes[places] != y
     if np.any(strange):

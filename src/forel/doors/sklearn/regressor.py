@@ -15,31 +15,31 @@ LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link
 
 
 class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A linear regression learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate a feature.
+    r"""A linear regression learned online, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
 
     Parameters
     ----------
-    alpha : the scale of the rate, for one model; a tuple for several, mixed; None to mix ``lanes`` settings that suit
-        most data
-    beta : of the rate; None for 1, or 0.01 where ``alpha`` is None
-    l1, l2 : of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or among what is mixed where ``alpha`` is None
+    alpha : scale of the rate, for one model; a tuple for several models, which are mixed; None to mix the ``lanes``
+        settings of the default grid
+    beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
-    rate : "adagrad", "scale_free" (does not mind units), "constant", or "root" (α/√(t + 1)); None for the first, or the
-        second where ``alpha`` is None
+    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
+        second if ``alpha`` is None
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
         exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or your own function of margin
         and label, which returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    fit_intercept : whether there is a constant feature, which is not penalised
-    passes : of ``fit`` over the rows; ``partial_fit`` makes one
-    shuffle, random_state : whether ``fit`` takes the rows in a new random order in each pass, and which
+    fit_intercept : whether to add a constant feature, which is not penalised
+    passes : number of passes of ``fit``; ``partial_fit`` makes one
+    shuffle, random_state : whether ``fit`` shuffles the rows before each pass, and the seed of the order
     dtype : "float32", or "float64" for twice the memory and more digits
-    warm_start : whether ``fit`` goes on with the model it has
-    seed : of the noise by which float32 sums are rounded; certificates assume rows that do not depend on it
-    certified : whether to keep what ``certificate_`` needs, which tells how much better a fixed model could have done
-    lanes : how many settings are mixed where ``alpha`` is None; ``guarantee_`` tells how close the mixture came to the
-        best of them, whose weights are ``coef_``
+    warm_start : whether ``fit`` continues the present model
+    seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
+    certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
+    lanes : number of settings to mix if ``alpha`` is None; ``guarantee_`` compares the mixture with the best of them,
+        whose weights are ``coef_``
 
     A sample weight multiplies a row's loss.
 
@@ -92,12 +92,12 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
-        """Learn from the rows in ``passes`` passes, anew unless ``warm_start``."""
+        """Fit a new model in ``passes`` passes, or continue the present one with ``warm_start``."""
         return self._learn(X, y, sample_weight, bool(self.warm_start) and shared.is_fitted(self), self.passes)
 
     @shared.learns
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":
-        """Learn from each row in turn, going on from what was learned."""
+        """Continue learning from each row in order."""
         return self._learn(X, y, sample_weight, shared.is_fitted(self), None)
 
     def _learn(

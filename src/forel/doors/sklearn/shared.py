@@ -1,6 +1,6 @@
-"""What both estimators do: settings from parameters, validated rows, passes over them, and what was learned.
+"""Code of both estimators: settings from parameters, validation, passes, and fitted attributes.
 
-Functions rather than a base class: those that take an estimator first are put into both classes as they are.
+Functions instead of a base class; both classes use those whose first argument is an estimator as methods.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
-UNSAID = ("alpha", "beta", "l1", "rate")  # what may be None: as is best for most
+OPTIONAL = ("alpha", "beta", "l1", "rate")  # None selects the default grid's value
 
 
 def guard_of(estimator: Any) -> Guard:
-    """Return the estimator's guard, which comes with its first fit: scikit-learn wants constructors to do nothing."""
+    """Return the estimator's guard, made by its first fit: constructors of scikit-learn only store parameters."""
     guard: Guard = vars(estimator).setdefault("_guard", Guard())
     return guard
 
 
 def learns(method: F) -> F:
-    """Let a method train an estimator, one call at a time."""
+    """Decorate a method that trains an estimator: one call at a time."""
 
     @wraps(method)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -45,7 +45,7 @@ def learns(method: F) -> F:
 
 
 def predicts(method: F) -> F:
-    """Let a method answer by a whole state of an estimator, beside others that do."""
+    """Decorate a method that reads a consistent state of an estimator, in parallel with others."""
 
     @wraps(method)
     def guarded(self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +56,7 @@ def predicts(method: F) -> F:
 
 
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
-    """Return the estimator's parameters as settings, of one model or of several to be mixed."""
+    """Return the estimator's parameters as settings of one model, or of several to mix."""
     if isinstance(estimator.loss, str) and estimator.loss not in losses:
         raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
     shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
@@ -64,7 +64,7 @@ def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
 
 
 def dtype_of(estimator: Any) -> np.dtype[Any]:
-    """Return the type of number that the estimator learns in."""
+    """Return the dtype of the estimator's state."""
     try:
         dtype: np.dtype[Any] = np.dtype(estimator.dtype)
     except TypeError:
@@ -75,19 +75,19 @@ def dtype_of(estimator: Any) -> np.dtype[Any]:
 
 
 def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
-    """Return X, or X and y, as scikit-learn understands them; feature names and counts are set or checked."""
-    # float32 and float64 pass as they are: the learner converts the values it keeps, and one copy is enough.
+    """Return X, or X and y, validated by scikit-learn; feature names and counts are set or checked."""
+    # float32 and float64 are not converted here, because the learner converts its own copy.
     dtypes = [dtype_of(estimator), np.float32, np.float64]
     for name, given in (("X", X), ("y", y)):
         if isinstance(given, np.ma.MaskedArray):
-            real(name, given)  # scikit-learn would drop the mask; complex numbers it refuses itself
+            real(name, given)  # scikit-learn ignores the mask, and refuses complex numbers itself
     return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
 
 
 def begin(
     estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
 ) -> Learner:
-    """Return the model to train: a new one, or the estimator's own where its settings are still the same."""
+    """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
     if not continues:
         return make_learner(features, settings, classes, dtype, bool(estimator.certified))
@@ -96,7 +96,7 @@ def begin(
     changed += ["dtype"] if dtype != model.dtype else []
     changed += ["certified"] if bool(estimator.certified) != model.certified else []
     if changed:
-        # The state holds rates and penalties of the rounds so far; read with others it would mean another model.
+        # The state depends on the rates and penalties of all rounds so far.
         names = ", ".join(changed).replace("bias", "fit_intercept")
         raise ValueError(
             f"{names}: got another value than at the start, expected the same; fit without warm_start anew"
@@ -112,24 +112,24 @@ def train(
     sample_weight: Any,
     passes: int | None,
 ) -> None:
-    """Let the model learn from the rows, once and in order for None passes, and keep it only when that went well."""
+    """Train the model, in one pass in order if ``passes`` is None, and keep it only if no error occurs."""
     weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
     turns = 1 if passes is None else whole("passes", passes, low=1)
     random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
     if turns > 1 or random is not None:
-        # Checked and converted once for all passes, and before rows are picked from it: scipy trusts a matrix's parts.
+        # Validated and converted once for all passes, before indexing: scipy does not validate a matrix.
         rows = rows_of(X, model.features, model.dtype)
         X = rows if random is None else sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
     before, first = float(np.sum(model.loss)), 0.0
     for turn in range(turns):
-        # Rows that were seen before say nothing about which setting is best.
+        # Only rows of the first pass compare settings fairly.
         learn = model.relearn if turn > 0 else model.learn
         order = None if random is None else random.permutation(len(labels))
         if order is None:
             learn(X, labels, weight)
         else:
             learn(X[order], labels[order], None if weight is None else weight[order])
-        # Only in the first pass is a row's loss that of a model which has not seen it.
+        # Only the first pass predicts rows before learning from them.
         first = float(np.sum(model.loss)) - before if turn == 0 else first
     if model is not getattr(estimator, "_model", None):
         estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
@@ -139,7 +139,7 @@ def train(
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
-    """Return sample weights as numbers of at least 0, one a row; all may be 0 only in a piece of a stream."""
+    """Return non-negative sample weights, one for each row; all may be 0 only in ``partial_fit``."""
     given = np.asarray(real("sample_weight", sample_weight))
     held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
     if held.min() < 0:
@@ -159,34 +159,34 @@ def margins(estimator: Any, X: Any) -> NDArray[Any]:
 
 
 def coef(estimator: Any) -> Any:
-    """The weights, exact zeros included, of a mixture those of its best setting; a CSR array after ``sparsify``."""
+    """The weights, those of the best setting for a mixture; a CSR array after ``sparsify``."""
     check_is_fitted(estimator)
     weights = estimator._shaped(np.ascontiguousarray(estimator._model.weights.T))
     return sparse.csr_array(weights) if estimator._sparse else weights
 
 
 def intercept(estimator: Any) -> NDArray[Any]:
-    """The weight of the constant feature, one a model; 0 without ``fit_intercept``."""
+    """The weight of the constant feature of each model; 0 without ``fit_intercept``."""
     check_is_fitted(estimator)
     model: Learner = estimator._model
     return model.bias
 
 
 def rounds(estimator: Any) -> int:
-    """How many rows were learned from, passes included."""
+    """The number of rows learned from, over all passes."""
     check_is_fitted(estimator)
     return int(estimator._model.rounds)
 
 
 def progressive_loss(estimator: Any) -> float:
-    """The mean loss of each row before it was learned from, in the first pass; of all classes together."""
+    """The mean progressive loss of the first pass, summed over classes."""
     check_is_fitted(estimator)
     suffered, seen = estimator._progress
     return suffered / seen if seen else 0.0
 
 
 def guarantee(estimator: Any) -> Any:
-    """How much more than the best of its settings a mixture lost, and the most that it can have lost."""
+    """The loss of a mixture above that of its best setting, and its bound."""
     check_is_fitted(estimator)
     found = estimator._model.guarantee()
     if found is None:
@@ -195,7 +195,7 @@ def guarantee(estimator: Any) -> Any:
 
 
 def certificate(estimator: Any) -> Any:
-    """What is proved of the rows seen so far, passes included; a list of one a class for several models."""
+    """The certificate of all rows and passes so far; a list with one for each class if there are several models."""
     check_is_fitted(estimator)
     model: Learner = estimator._model
     if not model.certified:
@@ -206,21 +206,21 @@ def certificate(estimator: Any) -> Any:
 
 
 def sparsify(self: Any) -> Any:
-    """Show ``coef_`` as a CSR array; learning goes on as before."""
+    """Return ``coef_`` as a CSR array; learning is not affected."""
     check_is_fitted(self)
     self._sparse = True
     return self
 
 
 def densify(self: Any) -> Any:
-    """Show ``coef_`` as a dense array."""
+    """Return ``coef_`` as a dense array."""
     check_is_fitted(self)
     self._sparse = False
     return self
 
 
 def is_fitted(self: Any) -> bool:
-    """Tell scikit-learn whether there is a model."""
+    """Return whether the estimator is fitted."""
     return hasattr(self, "_model")
 
 
@@ -241,7 +241,7 @@ def stored(self: Any) -> Stored:
         "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         "class": type(self).__name__,
         "lanes": int(self.lanes),
-        "unsaid": [name for name in UNSAID if getattr(self, name) is None],
+        "unsaid": [name for name in OPTIONAL if getattr(self, name) is None],
     }
     if hasattr(self, "classes_"):
         known["classes"] = pack_classes(self.classes_)
@@ -249,7 +249,7 @@ def stored(self: Any) -> Stored:
 
 
 def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return the classes of a classifier as JSON: the type of their array, and their values."""
+    """Return the classes of a classifier as JSON: dtype and values."""
     values = classes.tolist()
     if classes.dtype.kind not in "biufU" and not (classes.dtype.kind == "O" and all(type(v) is str for v in values)):
         raise refuse("classes_", values, "numbers or text, which a file can hold; encode the labels before fitting")

@@ -1,4 +1,4 @@
-"""From a file back to an estimator that predicts the same and goes on learning."""
+"""Estimators from files, with the same predictions, to continue learning."""
 
 from dataclasses import fields
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from forel.doors.sklearn import classifier
 from forel.doors.sklearn.classifier import FTRLClassifier
 from forel.doors.sklearn.regressor import FTRLRegressor
-from forel.doors.sklearn.shared import UNSAID, guard_of
+from forel.doors.sklearn.shared import OPTIONAL, guard_of
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.store import ServingModel, Stored
@@ -24,8 +24,8 @@ LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
 def estimator_of(stored: Stored) -> Any:
     """Return the estimator that was saved, or one around a learner that was saved by itself.
 
-    A learner by itself becomes a classifier where its loss is one for classes, which are then 0, 1, and so on, or −1
-    and 1 for a hinge loss, and a regressor otherwise.
+    A learner by itself becomes a classifier if its loss is one of classification, with classes 0, 1, …, or −1 and 1
+    for a hinge loss, and a regressor otherwise.
 
     >>> import pathlib, tempfile
     >>> from forel.store import load, save
@@ -47,7 +47,7 @@ def estimator_of(stored: Stored) -> Any:
         )
     kind = KINDS[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
-    parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in UNSAID)
+    parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in OPTIONAL)
     estimator = kind(
         **parameters,
         fit_intercept=model.settings.bias,

@@ -208,7 +208,8 @@ def balance_cost(diameter, squares, curvatures, added):
     """½D²λ_{1:T} + ½Σ‖g_t‖²/(σ_{1:t} + λ_{1:t}), with 0/0 = 0; one row for each alternative."""
     total = np.cumsum(curvatures) + np.cumsum(added, axis=-1)
     terms = np.full(total.shape, math.inf)
-    np.divide(squares, total, out=terms, where=total > 0)
+    with np.errstate(over="ignore"):  # next to no strength costs infinity
+        np.divide(squares, total, out=terms, where=total > 0)
     terms[..., np.asarray(squares) == 0] = 0.0
     return diameter**2 * np.sum(added, axis=-1) / 2 + np.sum(terms, axis=-1) / 2
 

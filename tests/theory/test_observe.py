@@ -252,7 +252,7 @@ FAST = [
 @pytest.mark.parametrize("units", [1.0, np.array([1e-3, 1.0, 1e3])], ids=["one scale", "badly scaled"])
 @pytest.mark.parametrize("settings", FAST, ids=str)
 def test_the_fast_learner_plays_and_certifies_the_same_game(settings, units, monkeypatch):
-    from tests.learner.test_linear import reference
+    from tests.learner.reference import reference
 
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     rows = np.array([loss.features for loss in random_rows(units)])

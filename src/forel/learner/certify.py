@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forel.learner.certificate import Certificate, LossFloor, Snapshot
 from forel.learner.lanes import BLOCK, Lanes
 
-__all__ = ["certificate", "clipping", "snapshot", "words"]
+__all__ = ["certificate", "clipping", "snapshot", "summary"]
 
 
 def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
@@ -63,10 +63,10 @@ def snapshot(state: Lanes) -> Snapshot:
     return Snapshot(state.rounds, state.weight, state.sums.copy(), slots, gradients)
 
 
-def words(state: Lanes, lanes: slice, since: Snapshot | None = None, suffered: float | None = None) -> str:
-    """Return what is proved of all rows, or those since a snapshot, against models no larger than the learned one.
+def summary(state: Lanes, lanes: slice, since: Snapshot | None = None, total_loss: float | None = None) -> str:
+    """Return the loss floor on all rows, or those since a snapshot, of models of at most the learned norm.
 
-    ``suffered`` is what was lost on them, where that is not what these lanes lost.
+    ``total_loss`` is the loss on these rows, where it is not that of the lanes.
     """
     before = Snapshot() if since is None else since
     loss, played = _sums(state, lanes, since)
@@ -74,7 +74,7 @@ def words(state: Lanes, lanes: slice, since: Snapshot | None = None, suffered: f
     rows, weight = state.rounds - before.rounds, state.weight - before.weight
     lower = loss - played - _slack(state, lanes, loss, played, weight)
     rounding, least, bias = _rounding(state, lanes), state.settings.least, state.settings.bias
-    own = loss if suffered is None else suffered
+    own = loss if total_loss is None else total_loss
     return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, clipping(state, lanes)).summary(norm)
 
 

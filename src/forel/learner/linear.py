@@ -291,7 +291,7 @@ class Linear:
         >>> model.summary() == model.certificate().summary(model.weights)
         True
         """
-        return certify.words(self._lanes, self.certified_lanes(lane), since, loss)
+        return certify.summary(self._lanes, self.certified_lanes(lane), since, loss)
 
     def certified_lanes(self, lane: int) -> slice:
         """Return the lanes of one model that a certificate covers: one, or all classes of a joint loss."""

@@ -315,7 +315,7 @@ class Mixture:
         It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, if that is known.
         """
         lanes = self.linear.certified_lanes(self._best_lane(lane))
-        return certify.words(self.linear._lanes, lanes, since, self._loss_since(since) if loss is None else loss)
+        return certify.summary(self.linear._lanes, lanes, since, self._loss_since(since) if loss is None else loss)
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)

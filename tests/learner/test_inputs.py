@@ -1,0 +1,185 @@
+"""Rows, labels, importances and settings: what the learner accepts, and what it refuses."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from forel.learner.linear import Linear, Rows, Settings, rows_of
+from forel.losses import Example, Huber, Quantile
+from tests.learner.reference import ROUNDS, N, reference, stream
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_may_come_in_pieces_sparse_or_dense_in_any_type_and_order():
+    dense, labels = stream("logistic")
+    settings = Settings(alpha=0.3, l1=0.05)
+    whole, pieces, shuffled = (Linear(N, settings, dtype=np.float64) for _ in range(3))
+    whole.learn(dense, labels)
+    csr = sparse.csr_array(dense)
+    for start in range(0, ROUNDS, 37):
+        pieces.learn(csr[start : start + 37], labels[start : start + 37])
+    assert np.array_equal(whole.state, pieces.state)
+    wide = sparse.csr_matrix(dense)
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    other = sparse.csr_array((np.r_[1.0, 1.0, 2.0], np.r_[2, 0, 2], np.r_[0, 3]), shape=(1, N))  # unsorted, twice
+    shuffled.learn(wide, labels)
+    assert np.array_equal(whole.state, shuffled.state)
+    assert np.allclose(whole.margins(other), whole.margins(other.toarray()))
+
+
+def test_rows_of_the_right_type_are_not_copied():
+    matrix = sparse.random_array((10, 5), density=0.5, format="csr", dtype=np.float32, random_state=0)
+    matrix.sort_indices()
+    assert np.shares_memory(rows_of(matrix, 5, np.float32).values, matrix.data)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_importance_multiplies_the_loss_and_is_not_seeing_a_row_twice():
+    row, label = [[1.0, 2.0]], [1]
+    settings = Settings("squared", rate="constant", algorithm="mirror", alpha=0.1, bias=False)
+    once, double, twice = (Linear(2, settings, dtype=np.float64) for _ in range(3))
+    once.learn(row, label)
+    double.learn(row, label, importance=[2.0])
+    twice.learn(row * 2, label * 2)
+    assert np.allclose(double.weights, 2 * once.weights)
+    assert not np.allclose(double.weights, twice.weights)
+    assert double.loss == pytest.approx(2 * once.loss)
+    none = Linear(2, settings, dtype=np.float64)
+    none.learn(row, label, importance=[0.0])
+    assert not none.weights.any()
+
+
+def broken(**parts):
+    matrix = sparse.csr_array(np.eye(3))
+    for name, value in parts.items():
+        setattr(matrix, name, np.asarray(value))
+    return matrix
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("X", "y", "importance", "message"),
+    [
+        ([[math.nan, 0, 0]], [1], None, "X: got nan in row 0, column 0, expected finite numbers"),
+        ([[0, 1.0, 0], [0, 0, math.inf]], [1, 0], None, "X: got inf in row 1, column 2"),
+        (broken(indices=[0, 7, 2]), [1, 0, 1], None, "X: got the column index 7, expected 0 to 2"),
+        (broken(indices=[0, -1, 2]), [1, 0, 1], None, "X: got the column index -1"),
+        (broken(indptr=[0, 2, 1, 3]), [1, 0, 1], None, "indptr that does not rise"),
+        (broken(indptr=[0, 1, 2, 9]), [1, 0, 1], None, "of other lengths than indptr says"),
+        (broken(data=[1.0, 2.0]), [1, 0, 1], None, "of other lengths"),
+        ([[1.0, 2.0]], [1], None, "X: got 2 features, expected 3"),
+        ([1.0, 2.0, 3.0], [1], None, r"X: got shape \(3,\), expected two dimensions"),
+        (np.eye(3), [1, 0], None, "y: got shape .*expected one label for each of 3 rows"),
+        (np.eye(3), [1, 0, 2], None, "y: got 2.0 at index 2, expected a finite number of at least 0 and at most 1"),
+        (np.eye(3), [1, 0, math.nan], None, "y: got nan at index 2"),
+        (np.eye(3), ["a", "b", "c"], None, "y: got .*encode classes as numbers"),
+        (np.eye(3), [1, 0, 1], [1.0], "importance: got shape"),
+        (np.eye(3), [1, 0, 1], [1.0, -1.0, 0.0], "importance: got -1.0 in row 1"),
+        (np.eye(3), [1, 0, 1], [1.0, 1.0, math.inf], "importance: got inf in row 2"),
+        (np.eye(3), [1, 0, 1], [1.0, 1e39, 1.0], "importance: got 1e\\+39 in row 1, expected .*range of float32"),
+        (np.eye(3), np.float32([1, 2, 1]), None, "y: got 2.0 at index 1"),
+        (np.eye(3), np.float32([1, 0, math.nan]), None, "y: got nan at index 2"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([1, -1, 0]), "importance: got -1.0 in row 1"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([1, 1, math.inf]), "importance: got inf in row 2"),
+        (np.eye(3), np.float32([1, 0, 1]), np.float32([math.nan, 1, 1]), "importance: got nan in row 0"),
+        (np.eye(3) * 1e39, [1, 0, 1], None, "X: got 1e\\+39 in row 0, column 0"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_changes(X, y, importance, message):
+    model = Linear(3, Settings())
+    model.learn(np.eye(3), [1, 0, 1])
+    before = model.state.tobytes(), model.rounds
+    with pytest.raises(ValueError, match=message):
+        model.learn(X, y, importance)
+    assert (model.state.tobytes(), model.rounds) == before
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Settings(loss="log"), "loss: got 'log', expected one of logistic, hinge, squared_hinge, squared"),
+        (lambda: Settings(algorithm="sgd"), "algorithm: got 'sgd', expected one of proximal"),
+        (lambda: Settings(alpha=0), "alpha: got 0.0, expected positive numbers"),
+        (lambda: Settings(l1=-1), "l1: got -1.0, expected numbers of at least 0"),
+        (lambda: Settings(alpha=(1.0, 2.0), l1=(1.0, 2.0, 3.0)), r"got \[2, 3\], expected sequences of one length"),
+        (lambda: Settings(loss=3), "loss: got 3, expected one of logistic"),
+        (lambda: Settings(loss=lambda m: m), "or a function of margin and label"),
+        (lambda: Settings(loss="softmax", algorithm="implicit"), "a loss of one margin where algorithm='implicit'"),
+        (
+            lambda: Linear(2, Settings(loss="softmax")),
+            "classes: got None, expected the number of classes, for the loss 'softmax'",
+        ),
+        (lambda: Linear(0, Settings()), "features: got 0"),
+        (lambda: Linear(1, Settings(alpha=1e-300)), "expected 1/alpha and the others to be at most 1e\\+18"),
+        (lambda: Settings(alpha="0.1"), "alpha: got '0.1', expected positive numbers"),
+        (lambda: Settings(alpha=None), "alpha: got None, expected positive numbers"),
+        (lambda: Linear(3, Settings(), dtype="half"), "dtype: got 'half', expected float32 or float64"),
+        (lambda: Linear(3, Settings(), dtype=np.float16), "expected float32 or float64"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("loss", "name"), [(Quantile(0.9), "quantile"), (Huber(0.3), "huber")])
+def test_losses_of_the_vocabulary_may_be_given_themselves(loss, name):
+    dense, labels = stream("squared")
+    model = Linear(N, Settings(loss, alpha=0.3), dtype=np.float64)
+    model.learn(dense, labels)
+    twin = reference(Settings(name, alpha=0.3), N)
+    state = twin.init(N + 1)
+    for a, y in zip(np.hstack([dense, np.ones((ROUNDS, 1))]), labels, strict=True):
+        state = twin.update(state, Example(loss, a, y))
+    assert np.allclose(np.append(model.weights, model.bias), twin.play(state), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_progress_is_what_was_predicted_before_learning():
+    dense, labels = stream("logistic")
+    whole, single = (Linear(N, Settings(alpha=(0.1, 0.3)), dtype=np.float64) for _ in range(2))
+    found = whole.progress(dense, labels)
+    for a, y, margins in zip(dense, labels, found, strict=True):
+        assert np.allclose(single.margins([a])[0], margins)
+        single.learn([a], [y])
+    assert np.array_equal(whole.state, single.state)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free", "root"])
+@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
+@pytest.mark.parametrize("penalty_weight", ["once", "every"])
+def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algorithm, penalty_weight):
+    dense, labels = stream("logistic")
+    held = np.arange(ROUNDS) % 4 == 2
+    settings = Settings(rate=rate, algorithm=algorithm, penalty_weight=penalty_weight, l1=0.02, alpha=0.5)
+    whole, without, before = (Linear(N, settings, dtype=np.float64, certified=True) for _ in range(3))
+    margins = whole.progress(dense, labels, held=held)
+    without.learn(dense[~held], labels[~held])
+    assert whole.state.tobytes() == without.state.tobytes()
+    assert whole._lanes.reach.tobytes() == without._lanes.reach.tobytes()
+    assert (whole.rounds, whole.loss.tolist()) == (without.rounds, without.loss.tolist())
+    last = np.flatnonzero(held)[-1]
+    before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])
+    assert np.array_equal(before.margins(dense[last : last + 1]), margins[last : last + 1])
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (Rows(np.array([0, 1]), np.array([7]), np.ones(1, np.float32)), "X: got the column index 7, expected 0 to 2"),
+        (Rows(np.array([0, 1]), np.array([-1]), np.ones(1, np.float32)), "X: got the column index -1"),
+        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "fewer indices or values than indptr says"),
+    ],
+)
+def test_rows_for_another_number_of_features_are_refused(rows, message):
+    model = Linear(3, Settings())
+    with pytest.raises(ValueError, match=message):
+        model.learn(rows, [1])
+    with pytest.raises(ValueError, match=message):
+        model.margins(rows)
+    assert model.rounds == 0

@@ -1,6 +1,6 @@
 """Mutated text of every format through the compiled parsers and their slow twins: the same examples, the same problems.
 
-Twins and what is compared are those of ``tests/data/test_formats_text.py`` and ``test_csv.py``; JSON
+Twins and what is compared are those of ``tests/data/test_lines.py`` and ``test_csv.py``; JSON
 lines are compared with the dicts that Python's own parser makes of each line.
 """
 
@@ -37,7 +37,7 @@ def twins():
     folder = str(pathlib.Path(__file__).parents[1])
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    text, separated = (importlib.import_module(f"tests.data.{name}") for name in ("test_formats_text", "test_csv"))
+    text, separated = (importlib.import_module(f"tests.data.{name}") for name in ("test_lines", "test_csv"))
     same = importlib.import_module("twins")
 
     def rows(form):

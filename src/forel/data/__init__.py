@@ -1,25 +1,25 @@
-r"""From bytes to blocks of sparse examples, fast and in constant memory.
+r"""From bytes to blocks of sparse examples, in constant memory: sources, parsers, features, blocks.
 
 ============  ========================================================================================================
-format        what becomes a feature
+format        features
 ============  ========================================================================================================
-``vw``        ``Label [Importance] [Tag]|namespace:scale feature:value ...``, each name hashed after its namespace
-``svmlight``  ``label [qid:n] id:value ... # comment``, ids kept where they fit; qid is read over
-``csv tsv``   with a header: a column whose first value is a number is a value, any other a category; empty is absent
+``vw``        ``Label [Importance] [Tag]|namespace:scale feature:value ...``, names are hashed with their namespaces
+``svmlight``  ``label [qid:n] id:value ... # comment``, ids below 2**bits are kept; qid is ignored
+``csv tsv``   with a header; the first value decides whether a column is numeric or categorical; empty is absent
 ``parquet``   and ``arrow``, and tables with the Arrow PyCapsule interface: numbers and booleans are values, strings
               categories, nulls absent
 ``jsonl``     and dicts: numbers and booleans are values, strings and lists of strings categories, objects namespaces
 ============  ========================================================================================================
 
 A value of column ``price`` is the feature ``price``; a category of column ``city`` is the feature ``Rome`` of namespace
-``city``, as VW writes it: ``|city Rome | price:3``. :func:`slot` says which slot that is.
+``city``, in VW text ``|city Rome | price:3``. :func:`slot` returns its slot.
 
-Crosses (``interactions``) multiply features of two or three namespaces, or columns, which ``*`` joins by name:
-``"city*price"``; letters stand for all that begin with them, as in VW: ``"ab"``. :func:`cross_slot` says their slots.
+Crosses (``interactions``) multiply features of two or three namespaces or columns, with names joined by ``*``:
+``"city*price"``; letters match all names that begin with them, as in VW: ``"ab"``. :func:`cross_slot` returns the slot.
 
-VW text means what it means to VW, but names that are whole numbers are hashed like all others, and what VW lets pass
-is an error: a line without a bar, a third number before the bar, a feature without a name, a value that is no number.
-Bytes up to 32 separate words. NaN and infinity are errors everywhere, also where only float32 cannot hold a number.
+VW text has the meaning that VW gives it, except that names that are integers are hashed like all others, and that
+malformed lines are errors: a line without a bar, a third number before the bar, a feature without a name, a value that
+is not a number. Bytes up to 32 are whitespace. NaN, infinity and numbers out of the range of float32 are errors.
 
 >>> import io
 >>> reader = read(io.BytesIO(b"1 |city Rome | price:3\n1 |city Oslo | price:x\n"), on_error="skip", names=True)

@@ -63,7 +63,7 @@ def learner(X, y, settings, certified=False):
     model = Linear(FEATURES, settings, certified=certified)
 
     def prepare():
-        model._lanes.flat.fill(0)
+        model._lanes.records.fill(0)
         model._lanes.rounds = 0
         return model
 
@@ -80,7 +80,7 @@ def later_call(X, y, certified=False):
     model = FTRLClassifier(alpha=0.1, l1=1.0, certified=certified).partial_fit(X[:1000], y[:1000], classes=[0, 1])
 
     def prepare():
-        model._model._lanes.flat.fill(0)
+        model._model._lanes.records.fill(0)
         model._model._lanes.rounds = 0
         return model
 

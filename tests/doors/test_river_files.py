@@ -20,7 +20,7 @@ def stream(rows=120, labels=("ham", "spam"), seed=0):
 
 def state(model):
     learner = model._learner
-    parts = [[array.tobytes() for array in (p.flat, p.last, p.mark, p.totals)] for p in learner.parts]
+    parts = [[array.tobytes() for array in (p.records, p.last_round, p.drift_marks, p.totals)] for p in learner.parts]
     counts = [(p.rounds, p.weight, p.lanes) for p in learner.parts]
     return parts, counts, learner.names, learner.codes, learner.class_starts, learner.hashing
 
@@ -103,7 +103,7 @@ def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_con
     margins = forel.predict(whole, CLICKS, margins=True)
     for each in (model, other):
         assert each.classes == [False, True]
-        assert np.array_equal(each._learner.lanes.flat, whole.model._lanes.flat)
+        assert np.array_equal(each._learner.lanes.records, whole.model._lanes.records)
         assert [each._learner.margins(x)[0] for x, _ in rows(CLICKS)] == margins.tolist()
         forel.save(tmp_path / "river.forel", each)
         unlabelled = [x for x, _ in rows(CLICKS)]

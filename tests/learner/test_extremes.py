@@ -61,7 +61,7 @@ def test_units_are_powers_of_two_at_or_below_and_their_inverses_are_exact(kind):
         assert np.frexp(u)[0] == 0.5
         assert s / 4 < u <= s or s == 0 or s < ends.tiny
     lanes = Lanes(len(scales), Settings(rate="scale_free"), 1, kind)
-    lanes.reach[:-1] = scales
+    lanes.scales[:-1] = scales
     assert lanes.units(slice(len(scales))).tolist() == [float(measured(kind(s))[0]) for s in scales]
 
 
@@ -77,7 +77,7 @@ def finite(model):
     """Everything that a file would hold, and everything that can be asked for."""
     pack_learner(model)  # refuses what is not finite
     lanes = model._lanes
-    arrays = (lanes.flat, lanes.reach, lanes.mark, lanes.totals, model.weights, model.bias)
+    arrays = (lanes.records, lanes.scales, lanes.drift_marks, lanes.totals, model.weights, model.bias)
     assert all(np.isfinite(array).all() for array in arrays)
     if model.certified:
         proof = model.certificate()

@@ -160,7 +160,7 @@ def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algo
     margins = whole.progress(dense, labels, held=held)
     without.learn(dense[~held], labels[~held])
     assert whole.state.tobytes() == without.state.tobytes()
-    assert whole._lanes.reach.tobytes() == without._lanes.reach.tobytes()
+    assert whole._lanes.scales.tobytes() == without._lanes.scales.tobytes()
     assert (whole.rounds, whole.loss.tolist()) == (without.rounds, without.loss.tolist())
     last = np.flatnonzero(held)[-1]
     before.learn(dense[:last][~held[:last]], labels[:last][~held[:last]])

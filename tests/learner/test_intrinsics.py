@@ -86,5 +86,18 @@ def test_kernels_without_private_intrinsics_have_the_same_bits(monkeypatch):
     fallback = compiled_kernel.__wrapped__(models[1]._lanes.spec)
     monkeypatch.setattr("forel.learner.kernels.kernel.kernel", lambda spec: fallback)
     models[1].learn(X, np.arange(30) % 2)
-    assert models[0]._lanes.flat.tobytes() == models[1]._lanes.flat.tobytes()
+    assert models[0]._lanes.records.tobytes() == models[1]._lanes.records.tobytes()
     assert models[0]._lanes.totals.tobytes() == models[1]._lanes.totals.tobytes()
+
+
+def test_kernel_modules_run_as_they_are_imported():
+    from forel.learner.kernels import loops
+
+    model = Linear(3, Settings(), dtype=np.float64, certified=True)
+    lanes, one = model._lanes, np.ones(1)
+    rows = np.array([0, 2]), np.array([0, 2]), np.array([1.0, 2.0])
+    t = loops.learn(*rows, one, one, *lanes.arrays, lanes.shape, 3, lanes.totals, np.empty(0))
+    model_compiled = Linear(3, Settings(), dtype=np.float64, certified=True)
+    model_compiled.learn([[1.0, 0.0, 2.0]], [1.0])
+    assert t == 1
+    np.testing.assert_allclose(lanes.records, model_compiled._lanes.records, rtol=1e-14)

@@ -294,14 +294,14 @@ def test_copies_go_on_as_the_model_itself_scales_and_all(algorithm, certified, l
     half, settings = ROUNDS // 2, Settings(rate="scale_free", algorithm=algorithm, alpha=(0.5, 0.2)[:lanes], l1=0.02)
     model = Linear(N, settings, dtype=np.float64, certified=certified)
     model.learn(dense[:half], labels[:half])
-    assert model._lanes.reach[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
-    assert model._lanes.reach[-1] == 1
+    assert model._lanes.scales[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
+    assert model._lanes.scales[-1] == 1
     twins = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.only(0)]
     for one in (model, *twins):
         one.learn(dense[half:], labels[half:])
     for twin in twins:
         assert np.array_equal(twin.state[:, :, 0], model.state[:, :, 0])
-        assert np.array_equal(twin._lanes.reach, model._lanes.reach)
+        assert np.array_equal(twin._lanes.scales, model._lanes.scales)
         assert np.array_equal(twin.weights[:, 0], model.weights[:, 0])
 
 
@@ -322,4 +322,4 @@ def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):
     model = Linear(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]))
     model.learn(dense, labels)
     assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 80
-    assert np.array_equal(model.weights, model._lanes.gather(np.arange(40)))
+    assert np.array_equal(model.weights, model._lanes.weights_at(np.arange(40)))

@@ -15,7 +15,7 @@ from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Huber, Logistic, Quantile
-from forel.store import ModelFileError, learners, load, save, serving_model
+from forel.store import ModelFileError, load, save, serving_model
 from tests.store.cases import N, learned, parts, reader_of, stream, user_loss
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
@@ -91,7 +91,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 def test_loading_uses_no_memory_for_untouched_slots(tmp_path):
     save(tmp_path / "small", learned())
     lanes = (huge := Linear(1 << 28, Settings()))._lanes
-    lanes.flat[2_000_000:2_000_010] = 1.0
+    lanes.records[2_000_000:2_000_010] = 1.0
     save(tmp_path / "huge", huge)
     command = [sys.executable, "-c", MEASURE, tmp_path / "small", tmp_path / "huge"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -100,8 +100,8 @@ def test_loading_uses_no_memory_for_untouched_slots(tmp_path):
 
 def test_negative_zero_is_stored(tmp_path):
     model = Linear(1000, Settings())
-    model._lanes.flat[17] = -0.0
-    assert learners.touched_slots(model._lanes).tolist() == [8]
+    model._lanes.records[17] = -0.0
+    assert model._lanes.touched().tolist() == [8]
     save(tmp_path / "m", model)
     assert parts(load(tmp_path / "m").model) == parts(model)
 

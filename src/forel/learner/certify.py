@@ -59,7 +59,7 @@ def snapshot(state: Lanes) -> Snapshot:
     if not state.certified:
         return Snapshot(state.rounds, state.weight)
     slots = state.seen
-    gradients = state.state[:, _gradient_part(state)][slots] * state.units(slots)[:, None]
+    gradients = state.state[:, state.layout.gradient_part][slots] * state.units(slots)[:, None]
     return Snapshot(state.rounds, state.weight, state.sums.copy(), slots, gradients)
 
 
@@ -105,14 +105,9 @@ def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float
     return 8 * float(np.finfo(state.dtype).eps) * (abs(loss) + abs(played) + weight) + added
 
 
-def _gradient_part(state: Lanes) -> int:
-    """Which number of a record is g_{1:t}; without one, z is."""
-    return 2 if state.layout.parts > 2 else 0
-
-
 def _norms(state: Lanes, lanes: slice, since: Snapshot) -> tuple[float, float]:
     """Return ‖g_{1:T}‖₂ since a snapshot and ‖x‖₂ of some lanes together, without a table of either."""
-    part, gradients, weights = _gradient_part(state), 0.0, 0.0
+    part, gradients, weights = state.layout.gradient_part, 0.0, 0.0
     for start, x in state.blocks(0, state.features + int(state.settings.bias)):
         g = state.state[start : start + len(x), part, lanes] * state.units(slice(start, start + len(x)))[:, None]
         if since.slots is not None and since.gradients is not None:
@@ -141,7 +136,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     settings, layout = state.settings, state.layout
     p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
     parts = state.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
-    x = state.gather(some)[:, lanes].T.astype(np.float64)
+    x = state.weights_at(some)[:, lanes].T.astype(np.float64)
     units = state.units(some)
     parts[1:] *= units
     parts[1] *= units
@@ -149,7 +144,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     z, n = parts[:2]
     gradients = z if layout.parts == 2 else parts[2]
     linear = parts[3] if layout.parts == 4 else gradients - z
-    strength = np.broadcast_to(_strength(state, n, p, some), z.shape)
+    strength = np.broadcast_to(layout.strength(n, _scales(state, some), p, state.rounds), z.shape)
     late = np.zeros(1)
     if layout.keeps_strength:
         # Coordinates that were not seen lately have been told of strength around their weights only until then.
@@ -193,12 +188,6 @@ def _void(state: Lanes, lanes: slice) -> str:
     return ""
 
 
-def _strength(state: Lanes, n: Any, p: Any, some: NDArray[np.int64]) -> Any:
-    """Return 1/η_T of some coordinates: the pieces of the kernels once more, for whole arrays."""
-    rate = state.settings.rate
-    if rate == "scale_free":
-        s = state.reach[some].astype(np.float64)
-        return s * (p[1] * s + np.sqrt(n)) * p[0]
-    if rate == "adagrad":
-        return (p[1] + np.sqrt(n)) * p[0]
-    return p[0] if rate == "constant" else np.sqrt(state.rounds + 1) * p[0]
+def _scales(state: Lanes, some: NDArray[np.int64]) -> Any:
+    """Return the scales of coordinates; 1 for rates without."""
+    return state.scales[some].astype(np.float64) if state.layout.rate == "scale_free" else 1.0

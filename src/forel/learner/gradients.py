@@ -102,9 +102,9 @@ class GradientLearner:
         """Return the weights at some indices, or at all: a row for each index, a column for each lane."""
         lanes = self._lanes
         if indices is None:
-            return self._guard.read(lambda: lanes.read(0, self.features))
+            return self._guard.read(lambda: lanes.weights(0, self.features))
         chosen = self._indices(indices)
-        return self._guard.read(lambda: lanes.gather(chosen))
+        return self._guard.read(lambda: lanes.weights_at(chosen))
 
     @reads
     def certificate(self) -> Certificate:

@@ -1,4 +1,4 @@
-"""The state that kernels work on: a record a coordinate, with one number of each kind for every lane."""
+"""The state of several models side by side: records, arrays beside them, and running sums."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -12,22 +12,25 @@ from forel.learner.layout import SUMS, Layout
 from forel.learner.settings import Settings
 from forel.validation import enough_memory, refuse, whole
 
-__all__ = ["SUMS", "Lanes", "summed"]
+__all__ = ["Labels", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates that are read at a time
+SCANNED = 1 << 22  # bytes that are scanned for touched coordinates at a time
 FEWER = "use fewer bits, or fewer lanes"
+
+Labels = Literal["shared", "classes", "signs"]
 
 
 class Lanes:
-    """The numbers of several models side by side, and what can be read off them.
+    """The numbers of several models side by side, laid out as :class:`~forel.learner.layout.Layout` says.
 
     Parameters
     ----------
     features : the number of features; one more coordinate is the bias
     settings, dtype, certified : as in :class:`forel.learner.linear.Linear`
-    lanes : how many models; of several settings, each so many times, one after the other
-    labels : how labels are told to lanes, "shared", or "classes" or "signs" for one lane a class
+    lanes : the number of models; of several settings, each once for every class
+    labels : "shared" by all lanes, or coded for one lane a class: 0 and 1 ("classes") or ±1 ("signs")
 
     >>> lanes = Lanes(3, Settings(), 2, np.float32)
     >>> lanes.state.shape, lanes.rounds
@@ -43,21 +46,23 @@ class Lanes:
         lanes: int,
         dtype: DTypeLike = np.float32,
         certified: bool = False,
-        labels: Literal["shared", "classes", "signs"] = "shared",
+        labels: Labels = "shared",
     ) -> None:
         self.features = whole("features", features, low=1)
         self.settings = settings
         if dtype not in (np.float32, np.float64, "float32", "float64"):
             raise refuse("dtype", dtype, "float32 or float64")
         self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.lanes = lanes
         self.certified = certified
-        self.labels = labels
-        s = settings
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, self.dtype == np.float64, certified)
-        self.parameters = settings.parameters(lanes, self.dtype).ravel()
         self.shape = settings.shape(self.dtype)
+        self._set_lanes(lanes, labels)
         self.reset()
+
+    def _set_lanes(self, lanes: int, labels: Labels) -> None:
+        s = self.settings
+        self.lanes, self.labels = lanes, labels
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, self.dtype == np.float64, self.certified)
+        self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
         """Forget everything; memory that is not touched again is not used."""
@@ -75,12 +80,20 @@ class Lanes:
 
     def _allocate(self, slots: int) -> None:
         sizes = self.layout.sizes(slots)
-        self.flat = _zeros(slots * self.layout.width, self.dtype)
+        self.records = _zeros(slots * self.layout.width, self.dtype)
         self._scales = np.zeros(sizes["scales"], self.dtype)
-        self.reach[-1] = 1  # a constant feature is always 1
-        self.last = np.zeros(sizes["last_round"], np.int64)
-        self.mark = np.zeros(sizes["drift_marks"])
+        self.scales[-1] = 1  # a constant feature is always 1
+        self.last_round = np.zeros(sizes["last_round"], np.int64)
+        self.drift_marks = np.zeros(sizes["drift_marks"])
         self.totals = np.zeros(SUMS * self.lanes)
+
+    def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
+        """Return new lanes of the same settings that have learned nothing, of other sizes if given."""
+        new = copy(self)
+        new.features = self.features if features is None else features
+        new._set_lanes(self.lanes if lanes is None else lanes, labels or self.labels)
+        new.reset()
+        return new
 
     @property
     def spec(self) -> KernelSpec:
@@ -98,67 +111,95 @@ class Lanes:
 
     @property
     def state(self) -> NDArray[Any]:
-        """The record of every coordinate, the bias last: (z, n) and what a certificate needs, for each lane."""
-        return self.flat.reshape(self.features + 1, -1, self.lanes)[:, : self.layout.parts]
+        """The records by coordinate, part and lane, the bias last."""
+        return self.records.reshape(self.features + 1, -1, self.lanes)[:, : self.layout.parts]
 
     @property
-    def reach(self) -> NDArray[Any]:
-        """The scale of every coordinate, where rates are scale-free; one number elsewhere."""
-        return self.flat.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
+    def scales(self) -> NDArray[Any]:
+        """The scale of every coordinate for scale-free rates; one number for others."""
+        return self.records.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
 
     def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
-        """The powers of two in which z, n and g_{1:t} of some coordinates are kept, by their scales; 1 for other rates.
+        """Return the powers of two in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
 
         >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
-        >>> lanes.reach[:2] = 1.7e18, 0.3
+        >>> lanes.scales[:2] = 1.7e18, 0.3
         >>> np.log2(lanes.units(slice(None)))
         array([60., -2.,  0.])
         """
         if self.settings.rate != "scale_free":
             return np.ones(1)
-        kind, scales = np.finfo(self.dtype), self.reach[some].astype(np.float64)
+        kind, scales = np.finfo(self.dtype), self.scales[some].astype(np.float64)
         exponents = np.where(scales > 0, np.frexp(scales)[1] - 1, 0)
         powers: NDArray[np.float64] = np.ldexp(1.0, np.clip(exponents, kind.minexp, kind.maxexp - 2))
         return powers
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """What every kernel takes: state, what some rules keep beside it, rounds, noise key, and parameters."""
-        return self.flat, self._scales, self.last, self.mark, self.rounds, self.settings.noise_key, self.parameters
+        """The arguments that every kernel function takes: arrays, rounds, key of the rounding noise, parameters."""
+        beside = self._scales, self.last_round, self.drift_marks
+        return self.records, *beside, self.rounds, self.settings.noise_key, self.parameters
 
     @property
     def sums(self) -> NDArray[np.float64]:
-        """The running sums, a row each and a column a lane: loss, Σ g·x, half-sum, ticks, ΣΣ g_{1:t}², clipped rows."""
+        """The running sums, a row for each of :data:`forel.learner.layout.SUMS` and a column a lane."""
         return self.totals.reshape(SUMS, self.lanes)
 
     @property
     def clipped(self) -> NDArray[np.float64]:
-        """How many rows of each lane were not learned from as they are, for numbers out of range; 0 uncertified."""
+        """The number of rows of each lane in which a number was clipped; 0 without a certificate."""
         rows: NDArray[np.float64] = self.sums[5]
         return rows
 
+    @property
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """Views of the records and of the arrays beside them that are in use, a row a coordinate, by names of files."""
+        slots, layout = self.features + 1, self.layout
+        tables: dict[str, NDArray[Any]] = {"state": self.state}
+        if layout.rate == "scale_free":
+            tables["reach"] = self.scales.reshape(slots, 1)
+        if layout.keeps_round:
+            tables["last"] = self.last_round.reshape(slots, 1)
+        if layout.catch_up == "drift":
+            tables["mark"] = self.drift_marks.reshape(slots, self.lanes)
+        return tables
+
+    def touched(self) -> NDArray[np.int64]:
+        """Return the coordinates with any nonzero bit in their record or in the arrays beside it."""
+        slots, (_, *beside) = self.features + 1, self.tables.values()
+        tables = [_as_integers(table) for table in (self.records.reshape(slots, -1), *beside)]
+        step = max(1, SCANNED // sum(table.itemsize * table.shape[1] for table in tables))
+        found = []
+        for start in range(0, slots, step):
+            parts = [table[start : start + step] for table in tables]
+            if not any(part.any() for part in parts):
+                continue
+            used = np.zeros(len(parts[0]), bool)
+            for part in parts:
+                for column in part.T:  # few columns, so this is many times as fast as any(axis=1)
+                    used |= column != 0
+            found.append(np.flatnonzero(used) + start)
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
     def take(self, other: "Lanes", lanes: slice) -> None:
         """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""
-        slots = self.features + 1
-        tables = [(self.state, other.state[:, :, lanes]), (self.reach, other.reach), (self.last, other.last)]
-        if self.mark.size > 1:
-            tables.append((self.mark.reshape(slots, -1), other.mark.reshape(slots, -1)[:, lanes]))
-        for mine, given in tables:
-            for start in range(0, len(given), BLOCK):
-                part = given[start : start + BLOCK]
-                used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))) if part.ndim > 1 else part)
+        given = other.tables
+        for name, mine in self.tables.items():
+            table = given[name][..., lanes] if name in ("state", "mark") else given[name]
+            for start in range(0, len(table), BLOCK):
+                part = table[start : start + BLOCK]
+                used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
                 mine[start + used] = part[used]
         self.sums[:] = other.sums[:, lanes]
         self.rounds, self.weight = other.rounds, other.weight
 
     def copied(self) -> "Lanes":
         """Return a copy; memory of untouched coordinates stays unused."""
-        new = copy(self)
-        new.reset()
+        new = self.like()
         new.take(self, slice(None))
         return new
 
-    def read(self, first: int, count: int) -> NDArray[Any]:
+    def weights(self, first: int, count: int) -> NDArray[Any]:
         """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""
         out = np.empty((count, self.lanes), self.dtype)
         for start, weights in self.blocks(first, count):
@@ -166,39 +207,45 @@ class Lanes:
         return out
 
     def blocks(self, first: int, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the same weights in blocks that stay in a cache, each with its first coordinate."""
+        """Yield the same weights in blocks that fit into a cache, each with its first coordinate."""
         for start in range(first, first + count, BLOCK):
-            yield start, self.gather(np.arange(start, min(start + BLOCK, first + count)))
+            yield start, self.weights_at(np.arange(start, min(start + BLOCK, first + count)))
 
-    def gather(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the weights of the chosen coordinates, a column a lane."""
-        out = np.empty((chosen.size, self.lanes), self.dtype)
-        self.kernel.weights(chosen, *self.arrays, self.totals, out.ravel())
+    def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the weights of coordinates, a column a lane."""
+        out = np.empty((coordinates.size, self.lanes), self.dtype)
+        self.kernel.weights(coordinates, *self.arrays, self.totals, out.ravel())
         return out
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        """The coordinates that rows had, in order, so far as their records can tell."""
+        """The coordinates whose records are not zero, in order: those that rows had, as far as records tell."""
         used = self.features + int(self.settings.bias)
-        if self.reach.size == self.features + 1:  # a number each, instead of a record
-            return np.flatnonzero(self.reach[:used])
-        width = self.flat.size // (self.features + 1)
-        blocks = [self.flat[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
+        if self.scales.size == self.features + 1:  # one number to scan for each coordinate, instead of a record
+            return np.flatnonzero(self.scales[:used])
+        width = self.layout.width
+        blocks = [self.records[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
         owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
-        # Numbers of one record lie together, so that a record is met anew where its owner changes.
+        # Numbers of a record are adjacent: each record once, where the owner changes.
         return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
 
 
+def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
+    """View numbers as the widest integers that divide a row, which are zero only if every bit is."""
+    wide = table.itemsize * table.shape[1] % 8 == 0 and table.flags.c_contiguous
+    return table.view(np.uint64 if wide else {4: np.uint32, 8: np.uint64}[table.itemsize])
+
+
 def _zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros that begin with a cache line, in memory that the system gives only where it is written."""
-    room = LINE // dtype.itemsize
-    raw = np.zeros(count + room, dtype)
+    """Return zeros aligned to a cache line, in memory that the system commits only where it is written."""
+    spare = LINE // dtype.itemsize
+    raw = np.zeros(count + spare, dtype)
     start = (-raw.ctypes.data % LINE) // dtype.itemsize
     return raw[start : start + count]
 
 
 def summed(start: float, terms: NDArray[Any]) -> float:
-    """Return a sum continued one term after the other, so that it does not depend on how rows come in blocks.
+    """Return a sum continued one term at a time, so that it does not depend on how rows are split into blocks.
 
     >>> summed(0.5, np.float32([1, 2]))
     3.5

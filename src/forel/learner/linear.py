@@ -203,13 +203,13 @@ class Linear:
     @reads
     def weights(self) -> NDArray[Any]:
         """The weights, a row for each feature and a column for each lane, exact zeros included."""
-        return self._lanes.read(0, self.features)
+        return self._lanes.weights(0, self.features)
 
     @property
     @reads
     def bias(self) -> NDArray[Any]:
         """The weight of the constant feature in each lane; 0 without one."""
-        constant: NDArray[Any] = self._lanes.read(self.features, 1)[0]
+        constant: NDArray[Any] = self._lanes.weights(self.features, 1)[0]
         return constant
 
     @reads
@@ -245,7 +245,7 @@ class Linear:
         >>> model.seen, model.weights_at(model.seen).ravel().round(3)
         (array([      7,      99, 1048576]), array([0.333, 0.5  , 0.333], dtype=float32))
         """
-        return self._lanes.gather(coordinates)
+        return self._lanes.weights_at(coordinates)
 
     @property
     @reads

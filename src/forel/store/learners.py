@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.lanes import SUMS, Lanes
+from forel.learner.layout import SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
@@ -18,13 +18,12 @@ from forel.store.header import header_int, settings_from_json, settings_to_json
 from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
 
-__all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "touched_slots", "unpack_learner"]
+__all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
 
 LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
 BLOCK = 1 << 22  # bytes of records that are scanned at a time
 MOST_REPLAYED = 10**9  # rounds; compiled code replays some 40 million in a second
 MOST_EMPTY = 1 << 20  # rows without features at the end of a stream, for a model without a bias
-PER_SLOT = ("reach", "last", "mark")  # arrays of the state that some algorithms keep beside the records
 
 
 def slot_dtype(slots: int) -> Any:
@@ -32,46 +31,10 @@ def slot_dtype(slots: int) -> Any:
     return np.uint32 if slots <= 1 << 32 else np.int64
 
 
-def touched_slots(lanes: Lanes) -> NDArray[np.int64]:
-    """Return the coordinates with any nonzero bit in their record or in the arrays beside it."""
-    slots = lanes.features + 1
-    tables = [_as_integers(array.reshape(slots, -1)) for array in (lanes.flat, *_per_slot(lanes).values())]
-    step = max(1, BLOCK // sum(table.itemsize * table.shape[1] for table in tables))
-    found = []
-    for start in range(0, slots, step):
-        parts = [table[start : start + step] for table in tables]
-        if not any(part.any() for part in parts):
-            continue
-        used = np.zeros(len(parts[0]), bool)
-        for part in parts:
-            for column in part.T:  # few columns, so this is many times as fast as any(axis=1)
-                used |= column != 0
-        found.append(np.flatnonzero(used) + start)
-    return np.concatenate(found) if found else np.empty(0, np.int64)
-
-
-def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
-    """View numbers as the widest integers that divide a row, which are zero only if every bit is."""
-    return table.view(np.uint64 if table.itemsize * table.shape[1] % 8 == 0 else np.uint32)
-
-
-def _per_slot(lanes: Lanes) -> dict[str, NDArray[Any]]:
-    """Return the arrays beside the records that are in use; the others have one element."""
-    slots = lanes.features + 1
-    return {name: getattr(lanes, name) for name in PER_SLOT if getattr(lanes, name).size >= slots > 1}
-
-
-def _tables(lanes: Lanes) -> dict[str, NDArray[Any]]:
-    """Return views of the records and the arrays beside them, with a row for each slot."""
-    slots = lanes.features + 1
-    arrays = {"state": lanes.state, **_per_slot(lanes)}
-    return {name: array.reshape(slots, *(array.shape[1:] or (array.size // slots,))) for name, array in arrays.items()}
-
-
 def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a learner."""
     lanes, slots = learner.linear._lanes, learner.features + 1
-    tables, touched = _tables(lanes), touched_slots(lanes)
+    tables, touched = lanes.tables, lanes.touched()
     row_bytes = sum(table.nbytes // slots for table in tables.values())
     sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
     arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals, **learner.pack()}
@@ -118,7 +81,7 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     lanes = learner.linear._lanes
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
     updated: list[NDArray[Any]] = []
-    for name, table in _tables(lanes).items():
+    for name, table in lanes.tables.items():
         for start, piece in file.pieces(name, table.dtype, (stored, *table.shape[1:])):
             _check_values(name, piece, rounds)
             if name == "last" and lanes.layout.catch_up == "replay":

@@ -17,7 +17,7 @@ from forel.learner.rows import rows_of
 from forel.losses.links import BY_NAME, link_by_name
 from forel.store.files import ModelFile
 from forel.store.header import header_int, settings_to_json, validated_settings
-from forel.store.learners import slot_dtype, slots_in_order, touched_slots
+from forel.store.learners import slot_dtype, slots_in_order
 from forel.store.versions import damaged
 from forel.validation import all_finite, refuse, whole
 
@@ -127,9 +127,9 @@ def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: Ar
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
         raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)
-    slots = touched_slots(model._lanes)
+    slots = model._lanes.touched()
     slots = slots[slots < model.features]
-    exact = model._lanes.gather(slots)[:, columns]
+    exact = model._lanes.weights_at(slots)[:, columns]
     with np.errstate(over="ignore"):
         weights = exact.astype(dtype)
         bias: NDArray[Any] = model.bias[columns].astype(np.float32)

@@ -17,6 +17,7 @@ from forel.doors.river.frames import columns_of, importances, targets
 from forel.doors.river.packing import pack
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
+from forel.learner.resizing import clear_lane, split_binary
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
@@ -251,24 +252,14 @@ class LinearClassifier(base.MiniBatchClassifier):
         width = learner.lanes.lanes
         if known == 2:
             learner.widen(WIDTHS[0], kind)
-            part, width = learner.lanes, WIDTHS[0]
-            # The losses are even, f(m, y) = f(−m, −y): the first class's model is the negative of the second's, and all
-            # parts of the state but n change sign.
-            part.state[:, :, 1] = part.state[:, :, 0]
-            part.state[:, 0, 0] = 0 - part.state[:, 0, 0]
-            part.state[:, 2:, 0] = 0 - part.state[:, 2:, 0]
-            part.sums[:, 1] = part.sums[:, 0]
-            if part.mark.size > 1:
-                part.mark.reshape(-1, width)[:, 1] = part.mark.reshape(-1, width)[:, 0]
+            split_binary(learner.lanes)
         elif known == width < WIDTHS[-1]:
             learner.widen(next(w for w in WIDTHS if w > known), kind)
         elif known == width * len(learner.parts):
             learner.extend()
         else:
-            # An unused lane has learned from all rows as negative examples.
-            part, lane = learner.parts[known // width], known % width
-            part.state[:, :, lane] = 0
-            part.sums[[0, 1, 2, 4, 5], lane] = 0  # all but the ticks, which count rounds
+            # A lane without a class has learned that every row is of the rest.
+            clear_lane(learner.parts[known // width], known % width)
 
 
 def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from forel.doors.river.buffers import RowBuffers, not_learned
 from forel.doors.river.frames import Columns
-from forel.doors.river.parts import add_part, resize
 from forel.doors.river.rows import Hashing, read_row
 from forel.doors.river.slots import add_name, remove_names_after
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
 from forel.learner.lanes import Lanes, summed
+from forel.learner.resizing import add_part, resize
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.validation import Unsupported, refuse, whole
@@ -299,15 +299,15 @@ class DictLearner:
             if not part.rounds:
                 return {}
             if self.hashing is None:
-                return dict(zip(self.names, part.read(1, len(self.names))[:, lane].tolist(), strict=True))
-            held = part.read(0, part.features)[:, lane]
+                return dict(zip(self.names, part.weights(1, len(self.names))[:, lane].tolist(), strict=True))
+            held = part.weights(0, part.features)[:, lane]
             return {int(slot): float(held[slot]) for slot in np.flatnonzero(held)}
 
     def bias(self, lane: int = 0) -> float:
         """Return the weight of the constant feature; 0 without one."""
         with self.guard.reading():
             part, lane = self._place(lane)
-            return float(part.read(part.features, 1)[0, lane])
+            return float(part.weights(part.features, 1)[0, lane])
 
     def certificate(self, lane: int = 0) -> Certificate:
         """Return the certificate of a lane; its coordinates are the names in the order of weights, then the bias."""

@@ -8,8 +8,8 @@ import numpy as np
 from forel.data import Names
 from forel.data.features.hashing import hash_name
 from forel.doors.river.dict_learner import DictLearner
-from forel.doors.river.parts import join_parts
 from forel.learner.linear import Linear
+from forel.learner.resizing import join_parts
 from forel.store import Stored
 from forel.validation import refuse
 

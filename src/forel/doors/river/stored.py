@@ -7,11 +7,11 @@ from typing import Any
 from forel.doors.river.classifier import LOSSES as CLASSIFICATION
 from forel.doors.river.classifier import WIDTHS, LinearClassifier
 from forel.doors.river.packing import unpack_names, unpack_value
-from forel.doors.river.parts import split_parts
 from forel.doors.river.regressor import LOSSES as REGRESSION
 from forel.doors.river.regressor import LinearRegressor
 from forel.doors.river.rows import Hashing
 from forel.learner.linear import Linear
+from forel.learner.resizing import split_parts
 from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.validation import refuse

@@ -1,5 +1,7 @@
-"""Compiled kernels: small scalar functions, composed into one loop and compiled by numba.
+"""The compiled loops of the learner, as ordinary Python modules.
 
-``pieces`` and ``losses`` hold the functions, ``template`` the loop, ``compose`` puts them together and caches the
-compiled code on disk. Nothing here checks its arguments: ``forel.learner.linear`` does, before a kernel runs.
+``loops`` reads like the algorithm: gather the row's coordinates and weights, margin, loss and slope, steps, scatter.
+``single_lane`` and ``many_lanes`` do that for coordinates, by the functions of one coordinate in ``rates``, ``updates``
+and ``skipped_rounds``. What depends on settings is imported from ``reference``; ``kernel`` compiles these modules for a
+``KernelSpec``. ``intrinsics`` has what only compiled code can do.
 """

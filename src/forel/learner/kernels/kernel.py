@@ -7,7 +7,7 @@ import pathlib
 import secrets
 import sys
 from functools import cache, lru_cache, partial
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from forel.jit import CachedFunction, compiled_function, disabled, sources, uncompiled
@@ -34,11 +34,16 @@ class Kernel:
         for name in BLOCKS:
             setattr(self, name, CachedFunction(name, key, partial(self.__getattr__, name)))
 
+    @property
+    def module(self) -> ModuleType:
+        """All functions as compiled by numba."""
+        with LOCK:  # threads would compile them once each
+            return compiled_kernel(self._spec)
+
     def __getattr__(self, name: str) -> Any:
         if name not in (*BLOCKS, *ROWS):
             raise AttributeError(name)
-        with LOCK:  # threads would compile it once each
-            return getattr(compiled_kernel(self._spec), name)
+        return getattr(self.module, name)
 
 
 @lru_cache(maxsize=64)
@@ -61,7 +66,7 @@ def routine(module: str, name: str) -> CachedFunction:
 
 
 @lru_cache(maxsize=64)
-def uncompiled_kernel(spec: KernelSpec) -> Any:
+def uncompiled_kernel(spec: KernelSpec) -> ModuleType:
     """Return the same functions as plain Python, from the same source: slow, and the reference of tests.
 
     Sums are rounded to nearest, not stochastically.
@@ -72,14 +77,14 @@ def uncompiled_kernel(spec: KernelSpec) -> Any:
 
 
 @lru_cache(maxsize=64)
-def compiled_kernel(spec: KernelSpec) -> Any:
+def compiled_kernel(spec: KernelSpec) -> ModuleType:
     """Return the functions of a spec compiled by numba, with the code cache.
 
     A user's loss that cannot be imported by name is compiled in every process.
     """
     if disabled():
         plain = uncompiled_kernel(spec)
-        return SimpleNamespace(**{name: uncompiled(getattr(plain, name)) for name in (*BLOCKS, *ROWS)})
+        return _module({name: uncompiled(getattr(plain, name)) for name in (*BLOCKS, *ROWS)})
     import numba
 
     from forel.learner.kernels.intrinsics import available
@@ -92,7 +97,7 @@ def compiled_kernel(spec: KernelSpec) -> Any:
     return _functions(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
 
 
-def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> Any:
+def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
     """Execute the modules of a kernel, and return its functions."""
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.lanes == 1 else "many_lanes"
     if isinstance(loss, str) and loss != "softmax":
@@ -103,8 +108,14 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
         modules, reference, {**names, "loss": loss}, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name
     )  # fmt: skip
     found: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
-    found |= {each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}
-    return SimpleNamespace(**found)
+    return _module({**found, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})
+
+
+def _module(functions: dict[str, Any]) -> ModuleType:
+    """Return functions as a module: tools that measure the memory of a model do not descend into modules."""
+    module = ModuleType("forel_kernel")
+    module.__dict__.update(functions)
+    return module
 
 
 def _decorators(key: str | None) -> dict[str, Any]:

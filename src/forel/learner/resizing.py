@@ -1,0 +1,79 @@
+"""Lanes that grow: more features, more classes, and states split into parts of equal width and joined again."""
+
+from collections.abc import Sequence
+
+from forel.learner.lanes import Labels, Lanes
+
+__all__ = ["add_part", "clear_lane", "join_parts", "resize", "split_binary", "split_parts"]
+
+PER_LANE = ("state", "mark")  # tables with a column for each lane
+CLOCK = 3  # the sum that belongs to the rounds, not to what a lane has learned
+
+
+def resize(old: Lanes, features: int, lanes: int, labels: Labels) -> Lanes:
+    """Return a copy with room for more features or lanes; new ones have learned nothing."""
+    new, count, width = old.like(features, lanes, labels), old.features, old.lanes
+    for name, table in new.tables.items():
+        wide, before = (table[..., :width] if name in PER_LANE else table), old.tables[name]
+        wide[:count], wide[-1] = before[:-1], before[-1]  # the bias is last
+    new.sums[:, :width] = old.sums
+    new.rounds, new.weight = old.rounds, old.weight
+    return new
+
+
+def add_part(old: Lanes) -> Lanes:
+    """Return as many new lanes, with the scales of features, the rounds and the weight of the old ones."""
+    new = old.like()
+    for name, table in new.tables.items():
+        if name not in PER_LANE:
+            table[:] = old.tables[name]
+    new.rounds, new.weight = old.rounds, old.weight
+    return new
+
+
+def join_parts(parts: Sequence[Lanes]) -> Lanes:
+    """Return all lanes in one state; the only part itself if there is one."""
+    first, width = parts[0], parts[0].lanes
+    if len(parts) == 1:
+        return first
+    joined = resize(first, first.features, width * len(parts), first.labels)
+    for k, part in enumerate(parts):
+        lanes = slice(k * width, (k + 1) * width)
+        for name in PER_LANE:
+            if name in part.tables:
+                joined.tables[name][..., lanes] = part.tables[name]
+        joined.sums[:, lanes] = part.sums
+    return joined
+
+
+def split_parts(lanes: Lanes, width: int) -> tuple[Lanes, ...]:
+    """Return parts of at most ``width`` lanes, the inverse of :func:`join_parts`."""
+    if lanes.lanes <= width:
+        return (lanes,)
+    parts = []
+    for start in range(0, lanes.lanes, width):
+        part = lanes.like(lanes=width)
+        part.take(lanes, slice(start, start + width))
+        parts.append(part)
+    return tuple(parts)
+
+
+def split_binary(lanes: Lanes) -> None:
+    """Make lanes 0 and 1 the models of two classes, from the model of the second class in lane 0.
+
+    For even losses, f(m, y) = f(−m, −y), the model of the first class is the same with the sign of all parts of a
+    record but n changed.
+    """
+    state = lanes.state
+    state[:, :, 1] = state[:, :, 0]
+    state[:, 0, 0] = 0 - state[:, 0, 0]
+    state[:, 2:, 0] = 0 - state[:, 2:, 0]
+    lanes.sums[:, 1] = lanes.sums[:, 0]
+    if "mark" in lanes.tables:
+        lanes.tables["mark"][:, 1] = lanes.tables["mark"][:, 0]
+
+
+def clear_lane(lanes: Lanes, lane: int) -> None:
+    """Let a lane forget what it learned; the penalty clock, which depends on rounds alone, continues."""
+    lanes.state[:, :, lane] = 0
+    lanes.sums[[row for row in range(len(lanes.sums)) if row != CLOCK], lane] = 0

@@ -100,7 +100,7 @@ def test_void_bounds_are_left_out():
 def test_rows_without_importance_give_no_nan(weights):
     rows = [{"x": 1.0, "y": k % 2, "w": float(w)} for k, w in enumerate(weights)]
     history = History()
-    train(rows, label="y", importance="w", bits=4, block_bytes=1, progress=history)
+    train(rows, SETTINGS, label="y", importance="w", bits=4, block_bytes=1, progress=history)
     history.close()
     for curve in history.curves["loss"].values():
         assert np.isfinite(curve.values).all()

@@ -144,17 +144,17 @@ def test_the_negative_label_is_part_of_a_checkpoint(tmp_path):
         train(source, SETTINGS, resume=True, **options)
 
 
-def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path):
+def test_runs_with_user_defined_losses_and_starts_resume(folder, tmp_path, interpreted):
     def steep(margin, label):
         d = margin - label
         return 2 * d * d, 4 * d
 
     path, first = tmp_path / "m.checkpoint", tmp_path / "first"
-    options = {"bits": 10, "block_bytes": 4000, "checkpoint": path, "checkpoint_every": 1}
+    options = {"bits": 10, "block_bytes": 400, "checkpoint": path, "checkpoint_every": 1}
     for settings in (Settings(steep, alpha=0.01), SETTINGS):
-        expected = train(folder / "a.vw", settings, **options).model.state.tobytes()
-        stopped(5, folder / "a.vw", settings, **options)
-        again = train(folder / "a.vw", settings, resume=True, **options)
+        expected = train(folder / "c.svm", settings, **options).model.state.tobytes()
+        stopped(5, folder / "c.svm", settings, **options)
+        again = train(folder / "c.svm", settings, resume=True, **options)
         assert again.model.state.tobytes() == expected
     again.save(first)
     expected = train(folder / "c.svm", start=load(first), **options).model.state.tobytes()
@@ -208,13 +208,13 @@ def test_a_checkpoint_loads_as_a_model_and_truncated_ones_are_refused(folder, tm
         assert path.read_bytes() == whole[:size]
 
 
-def test_metrics_of_resumed_runs_are_the_same(folder, tmp_path):
+def test_metrics_of_resumed_runs_are_the_same(folder, tmp_path, interpreted):
     path = tmp_path / "m.checkpoint"
     for loss in ("squared", "hinge"):
-        options = {**OPTIONS, "certified": False, "checkpoint": path, "checkpoint_every": 1}
-        whole = train(folder / "a.vw", Settings(loss), **options)
-        stopped(37, folder / "a.vw", Settings(loss), **options)
-        again = train(folder / "a.vw", Settings(loss), resume=True, **options)
+        options = {"bits": 12, "passes": 2, "holdout": 7, "block_bytes": 200, "checkpoint": path, "checkpoint_every": 1}
+        whole = train(folder / "c.svm", Settings(loss), **options)
+        stopped(37, folder / "c.svm", Settings(loss), **options)
+        again = train(folder / "c.svm", Settings(loss), resume=True, **options)
         assert (again.passes, again.holdout) == (whole.passes, whole.holdout)
 
 
@@ -305,7 +305,7 @@ def test_a_run_killed_twenty_times_gives_the_same_bytes(tmp_path):
 @pytest.mark.slow
 def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_path):
     model = tmp_path / "m.forel"
-    save(model, train(folder / "c.svm", bits=4).model)
+    save(model, train(folder / "c.svm", SETTINGS, bits=4).model)
     before = model.read_bytes()
 
     def small():

@@ -101,7 +101,7 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     assert sum(map(named.is_shared, named)) == named.collisions
     assert "no fixed model" in shown["certificate"]
     small = tmp_path / "small.forel"
-    command("train", folder / "a.vw", "-f", small, "-b", 18, "--serving", "--quiet")
+    command("train", folder / "a.vw", "-f", small, "-b", 18, "--alpha", 0.3, "--serving", "--quiet")
     assert small.stat().st_size < path.stat().st_size
     assert command("evaluate", folder / "a.vw", "--model", small).returncode == 0
 
@@ -180,7 +180,7 @@ def test_held_out_rows_do_not_change_the_model(folder):
         ("squared", "-1 7 0", [-1, 7, 0]),
     ],
 )
-def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept):
+def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, interpreted):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
     trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
     twin = Linear(1 << 8, Settings(loss))
@@ -198,7 +198,7 @@ def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept):
         ("poisson", "1 -2", "expected a number of at least 0"),
     ],
 )
-def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, said):
+def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, said, interpreted):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x\n" for y in labels.split()))
     with pytest.raises(Malformed, match=said):
         train(tmp_path / "a.vw", Settings(loss), bits=8)
@@ -209,7 +209,7 @@ def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, said):
 @pytest.mark.parametrize("block_bytes", [1, 30, 1 << 20])
 def test_errors_of_labels_name_the_line(tmp_path, block_bytes):
     (tmp_path / "a.vw").write_text("\n1 |a x\n\n0 |a x:y\n0 |a x\n7 |a x\n\n|a x\n1 |a x\n")
-    done = train(tmp_path / "a.vw", bits=8, on_error="skip", block_bytes=block_bytes)
+    done = train(tmp_path / "a.vw", SETTINGS, bits=8, on_error="skip", block_bytes=block_bytes)
     assert done.model.rounds == 3
     assert sorted(message.split(":")[0].rpartition("line ")[2] for message in done.problems.messages) == [
         "4, column 8", "6", "8",
@@ -255,7 +255,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
         assert "Traceback" not in done.stderr
     assert not path.exists()
     for arguments in (
-        ("train", bad, "-b", 8),
+        ("train", bad, "-b", 8, "--alpha", 0.3),
         ("predict", bad, "--model", begun),
         ("evaluate", bad, "--model", begun),
         ("train", "-t", "-d", bad, "-i", begun),
@@ -268,7 +268,8 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_ends_a_run_that_waits_for_its_input(folder, tmp_path):
-    line = [sys.executable, "-m", "forel", "train", "-", "--format", "vw", "-f", str(tmp_path / "m.forel")]
+    line = [sys.executable, "-m", "forel", "train", "-", "--format", "vw", "--alpha", "0.3"]
+    line += ["-f", str(tmp_path / "m.forel")]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdin.write((folder / "a.vw").read_bytes())
         process.stdin.flush()

@@ -44,7 +44,7 @@ Categories = Annotated[
     typer.Option(help="A column whose numbers are categories; repeatable.", rich_help_panel=READING),
 ]
 Keep = Annotated[
-    list[str] | None, typer.Option(help="A column to use, and no others; repeatable.", rich_help_panel=READING)
+    list[str] | None, typer.Option(help="A column to use; others are left out; repeatable.", rich_help_panel=READING)
 ]
 Log = Annotated[
     list[str] | None,

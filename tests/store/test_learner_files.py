@@ -126,7 +126,7 @@ def test_user_defined_losses_are_never_imported_by_name(tmp_path):
 def test_nonfinite_state_does_not_replace_a_file(tmp_path):
     save(tmp_path / "m", Linear(2, Settings()))
     before = (tmp_path / "m").read_bytes()
-    for place, value in (("flat", np.nan), ("totals", np.inf)):
+    for place, value in (("records", np.nan), ("totals", np.inf)):
         model = Linear(2, Settings())
         getattr(model._lanes, place)[1] = value
         with pytest.raises(ValueError, match="not finite, expected numbers; nothing was written"):

@@ -109,7 +109,7 @@ def weight_at(w, q, i, k):
     return x
 
 
-@inline
+@inline_ir
 def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
     at, place, old = q * WIDTH, i * CELL, s
@@ -138,7 +138,7 @@ def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
         w.row[k] += x * v
 
 
-@inline
+@inline_ir
 def gather_row(w, t, indices, values, lo, hi, bias, penalty):
     """Compute the weights of the row's coordinates, and add the margins to the row.
 
@@ -157,7 +157,7 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
         read_coordinate(w, t, bias_coordinate(w.state), hi - lo, UNIT, UNIT, UNIT, UNIT, penalty, zero)
 
 
-@inline
+@inline_ir
 def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
     at, place, row, state = q * WIDTH, i * CELL, w.row, w.state
@@ -193,13 +193,13 @@ def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n
         w.last_round[q] = t + 1
 
 
-@inline
+@inline_ir
 def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, whose value and scale are 1."""
     step_lanes(w, t, q, i, v, v, v, v, v, penalty, noise_z, noise_n)
 
 
-@inline
+@inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
     zero = UNIT - UNIT

@@ -100,7 +100,7 @@ class Lanes:
         """What the kernel is compiled for."""
         s, loss = self.settings, self.settings.loss_function
         per_class = self.labels != "shared" or loss.joint
-        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1)
+        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint)
 
     @property
     def kernel(self) -> Any:

@@ -100,7 +100,7 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
 def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
     """Execute the modules of a kernel, and return its functions."""
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.lanes == 1 else "many_lanes"
-    if isinstance(loss, str) and loss != "softmax":
+    if isinstance(loss, str) and not spec.joint:
         losses = specialise([f"{HERE}.losses"], reference, names, name=name)
         loss = getattr(losses[f"{HERE}.losses"], loss)
     modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]

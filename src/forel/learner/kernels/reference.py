@@ -65,7 +65,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "PER_CLASS": spec.labels != "shared",
         "SIGNED": spec.labels == "signs",
         "USER_LOSS": not isinstance(spec.loss, str),
-        "JOINT": spec.loss == "softmax",
+        "JOINT": spec.joint,
         # Rates
         "SUMS_SQUARES": rate in ("adagrad", "scale_free"),
         "SCALE_FREE": rate == "scale_free",

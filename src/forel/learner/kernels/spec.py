@@ -18,12 +18,13 @@ class KernelSpec:
 
     Parameters
     ----------
-    loss : name of a function in :mod:`forel.learner.kernels.losses`, "softmax", or a user's function of margin and
-        label, which returns value and slope
+    loss : name of a function in :mod:`forel.learner.kernels.losses`, or a user's function of margin and label, which
+        returns value and slope
     layout : of the state
     bias : whether rows have a constant feature, which is not penalised
     labels : "shared" by all lanes; or one lane a class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
     settings : lanes of the same class, one for each setting; those of one class are adjacent
+    joint : whether all classes have one loss, that of softmax
 
     >>> KernelSpec.reference().layout.dtype
     dtype('float64')
@@ -34,6 +35,7 @@ class KernelSpec:
     bias: bool = False
     labels: Literal["shared", "classes", "signs"] = "shared"
     settings: int = 1
+    joint: bool = False
 
     @classmethod
     def reference(cls) -> "KernelSpec":

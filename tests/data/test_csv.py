@@ -23,7 +23,7 @@ from forel.data.problems import Problems
 from twins import NUMBER, Wrong, examples, put, same
 
 BITS = 9
-NOTHING = {"", "NA", "N/A", "NULL", "null", "None", "nan", "NaN"}
+NOTHING = {"", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?"}
 
 
 def number(cell):

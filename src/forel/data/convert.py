@@ -8,14 +8,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forel.data.options import ReadOptions
+from forel.data.options import TEXT, ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import csv_batches
 from forel.data.parsers.csv_rows import CsvFormat
+from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.parsers.tables import arrow_batches, number_rows, parquet_batches
 from forel.data.problems import Problems
 from forel.data.reader import read
-from forel.data.sources.detect import SUFFIXES, detect_format
+from forel.data.sources.detect import SUFFIXES
 from forel.data.sources.streams import expand_paths, open_stream
 from forel.data.writers import WRITERS
 from forel.validation import refuse
@@ -94,7 +95,7 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
     problems = Problems(options.on_error)
     rows = 0
     with _replacing(name) as part, ExitStack() as held, open_stream(files[0]) as stream:
-        form = detect_format(files[0], stream.peek(1 << 12)) if options.format == "auto" else options.format
+        form = format_of(files[0], options, stream.peek(1 << 12))
         if form not in TABLES:
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
         writer, schema = None, None
@@ -120,8 +121,9 @@ def _batches(stream: Any, form: str, options: ReadOptions, problems: Problems, f
         yield from (batch for batch, _ in number_rows(opener(stream), f"{form} file", problems, file))
         return
     known = dict.fromkeys(options.categories, "category")
-    separator = "," if form == "csv" else "\t"
-    rows = CsvFormat(separator, Columns(known=known), options.bits, 1 << 20, line_limit=options.longest_line(form))
+    columns = Columns(replace(ReadOptions(), **{name: getattr(options, name) for name in TEXT}), known)
+    separator = separator_of(form, options, stream.peek(1 << 12))
+    rows = CsvFormat(separator, columns, options.bits, 1 << 20, line_limit=options.longest_line(form))
     yield from (batch for batch, _ in csv_batches(stream, rows, problems, file))
 
 

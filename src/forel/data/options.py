@@ -55,6 +55,11 @@ class ReadOptions:
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
+    separator : the byte between cells of CSV; None recognises a comma, tab, semicolon or pipe in the first lines
+    header : whether the first row of delimited text has the names of columns; if not, they are c1, c2, ...
+    missing : marks of missing values in all columns of delimited text, in addition to empty cells; numeric columns
+        also have ``NA``, ``N/A``, ``NULL``, ``null``, ``None``, ``nan``, ``NaN`` and ``?``
+    decimal : the decimal mark of numbers in delimited text, "." or ","
     interactions : crosses, as :func:`forel.data.features.crosses.parse_crosses` takes them: ``"ab"`` for pairs of
         features of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
     zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
@@ -90,6 +95,10 @@ class ReadOptions:
     categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
+    header: bool = _option(True, bool, Use.MEANING, Use.STORED, Use.COLUMNS)
+    missing: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    decimal: str = _option(".", str, Use.MEANING, Use.STORED, Use.COLUMNS)
     interactions: tuple[Any, ...] = _option((), list, Use.MEANING, Use.STORED)
     zero_based: bool | Literal["auto"] = _option("auto", (bool, str), Use.MEANING, Use.STORED)
     # Added after a cache is read, so that models with and without it share the cache.
@@ -106,12 +115,13 @@ class ReadOptions:
     line_limit: int | None = _option(None, int)
 
     def __post_init__(self) -> None:
-        for name in ("keep", "ignore", "categories", "log", "bucket", "interactions"):
+        for name in ("keep", "ignore", "categories", "log", "bucket", "missing", "interactions"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")
+        self._check_text()
         twice = repeated((*self.categories, *self.log, *self.buckets))
         if twice is not None:
             raise refuse("categories, log, bucket", twice, "one of these for a column")
@@ -129,6 +139,16 @@ class ReadOptions:
             raise refuse("line_limit", self.line_limit, "1 to 2**30")
         if self.zero_based not in (True, False, "auto"):
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
+
+    def _check_text(self) -> None:
+        """Refuse marks of delimited text that cannot be told apart."""
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\n\r'):
+            raise refuse("separator", separator, "one ASCII character, such as ';', '|' or a tab")
+        if self.decimal not in (".", ","):
+            raise refuse("decimal", self.decimal, "'.' or ','")
+        if not all(isinstance(mark, str) and mark.strip() for mark in self.missing):
+            raise refuse("missing", self.missing, "words; empty cells are missing in any case")
 
     @cached_property
     def buckets(self) -> dict[str, int]:
@@ -191,7 +211,9 @@ class ReadOptions:
     @property
     def meaning(self) -> dict[str, Any]:
         """The options that decide what examples mean, as JSON."""
-        return {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
+        values = {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
+        # Without the defaults of delimited text, files of versions that did not have these options stay valid.
+        return {k: v for k, v in values.items() if k not in TEXT or getattr(self, k) != getattr(USUAL, k)}
 
     @property
     def resume_key(self) -> dict[str, Any]:
@@ -203,6 +225,8 @@ def _with(use: Use) -> tuple[str, ...]:
     return tuple(one.name for one in fields(ReadOptions) if use in one.metadata["uses"])
 
 
+USUAL = ReadOptions()
+TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
@@ -217,6 +241,10 @@ class ReadKeywords(TypedDict, total=False):
     categories: Iterable[str] | None
     log: Iterable[str] | None
     bucket: Iterable[str] | None
+    separator: str | None
+    header: bool | None
+    missing: Iterable[str] | None
+    decimal: str | None
     interactions: Iterable[Any] | None
     zero_based: bool | Literal["auto"] | None
     constant: bool | None

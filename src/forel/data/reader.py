@@ -16,12 +16,12 @@ from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
+from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.parsers.dicts import dict_blocks, json_dicts
 from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
-from forel.data.sources.detect import detect_format
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache, open_cache
 from forel.data.sources.streams import READ_ERRORS, chunks, open_stream, skip
@@ -130,14 +130,15 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position) -> 
 def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     try:
-        form = options.format if options.format != "auto" else detect_format(file, stream.peek(1 << 12))
+        beginning = stream.peek(1 << 12) if options.format in ("auto", "csv") else b""
+        form = format_of(file, options, beginning)
     except READ_ERRORS as wrong:
         problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
         yield completed_task(None, problems)
         return
     if form in ("csv", "tsv"):
         rows = CsvFormat(
-            "," if form == "csv" else "\t",
+            separator_of(form, options, beginning),
             columns,
             options.bits,
             options.block_bytes,

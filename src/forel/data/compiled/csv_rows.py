@@ -16,10 +16,11 @@ from forel.data.compiled.layout import ABSENT, OPEN, QUOTED, THERE, UNSURE
 from forel.data.compiled.numbers import NUMBER, exactly, number
 from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
 
-__all__ = ["ends", "hash_cells", "read_cells", "split", "unescape"]
+__all__ = ["clear_marks", "convert_decimals", "ends", "hash_cells", "read_cells", "split", "unescape"]
 
 ONE = np.uint64(1)
 FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
+COMMA, POINT, ZERO, NINE, PLUS, MINUS, LITTLE_E, BIG_E = (np.uint8(ord(c)) for c in ",.09+-eE")
 FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
 REACH = np.uint64(QUOTED)
 LONGEST = np.uint64(5)  # bytes of the longest special word; the caller handles others
@@ -30,7 +31,7 @@ def as_words(*words):
     return np.array([int.from_bytes(word, "little") for word in words], np.uint64)
 
 
-NOTHING = as_words(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN")
+NOTHING = as_words(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN", b"?")
 YES, NO = as_words(b"true", b"True", b"TRUE"), as_words(b"false", b"False", b"FALSE")
 
 
@@ -214,6 +215,56 @@ def unescape(text, starts, stops):
 
 
 @fast
+def blank(c):
+    """Tell whether a byte is whitespace around a number."""
+    return c == SPACE or (c >= TAB and c <= RETURN)
+
+
+@fast
+def trimmed(text, start, stop):
+    """Return the span of a cell without whitespace around it."""
+    while start < stop and blank(text[start]):
+        start += 1
+    while start < stop and blank(text[stop - 1]):
+        stop -= 1
+    return start, stop
+
+
+@fast
+def clear_marks(text, starts, stops, marks, ends):
+    """Make cells empty that have one of the marks, whose bytes are in ``marks`` up to each of ``ends``."""
+    for r in range(starts.shape[0]):
+        for k in range(starts.shape[1]):
+            start, stop = trimmed(text, np.int64(starts[r, k]), np.int64(stops[r, k]))
+            begin = np.int64(0)
+            for end in ends:
+                if stop - start == end - begin:
+                    same = True
+                    for j in range(stop - start):
+                        same = same and text[start + j] == marks[begin + j]
+                    if same:
+                        stops[r, k] = starts[r, k]
+                begin = end
+
+
+@fast
+def convert_decimals(text, starts, stops):
+    """Replace the comma by a point in cells of digits, signs, an exponent and one comma."""
+    for r in range(starts.shape[0]):
+        for k in range(starts.shape[1]):
+            start, stop = trimmed(text, np.int64(starts[r, k]), np.int64(stops[r, k]))
+            place, commas, numeric = np.int64(0), 0, True
+            for j in range(start, stop):
+                c = text[j]
+                if c == COMMA:
+                    place, commas = np.int64(j), commas + 1
+                elif not (ZERO <= c <= NINE or c in (PLUS, MINUS, LITTLE_E, BIG_E)):
+                    numeric = False
+            if numeric and commas == 1 and stop - start > 1:
+                text[place] = POINT
+
+
+@fast
 def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there):
     """Fill columns of cells with the slots of strings; empty ones are absent."""
     base = address(text)
@@ -223,12 +274,6 @@ def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there)
             i, stop = base + np.uint64(starts[r, column]), base + np.uint64(stops[r, column])
             slots[r, place] = np.int32(hash_padded(i, stop, hashes[k]) & mask)
             there[r, place] = i < stop
-
-
-@fast
-def blank(c):
-    """Tell whether a byte is whitespace around a number."""
-    return c == SPACE or (c >= TAB and c <= RETURN)
 
 
 @fast

@@ -42,7 +42,7 @@ def parse_csv(
     ``kinds_found`` receives the kinds of features.
     """
     try:
-        table = read_table(stream, form, names, file)
+        table, stream = read_table(stream, form, names, file)
     except Malformed as wrong:
         problems.record(wrong)
         yield completed_task(None, problems)
@@ -71,7 +71,7 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
     import pyarrow as pa
 
     try:
-        table = read_table(stream, form, None, file)
+        table, stream = read_table(stream, form, None, file)
     except Malformed as wrong:
         problems.record(wrong)
         return

@@ -1,19 +1,77 @@
-"""The header of CSV and TSV: names of columns."""
+"""The header of CSV and TSV: names of columns, or their numbers where there is no header."""
 
 import csv
 from collections.abc import Iterator
 from typing import Any
 
 from forel.data.options import repeated
+from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, excerpt
 from forel.data.sources.streams import LONGEST, READ_ERRORS, too_long
 from forel.validation import refuse
 
-__all__ = ["read_header"]
+__all__ = ["number_columns", "read_header"]
+
+BOM = b"\xef\xbb\xbf"
 
 
 def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
     """Read the names of columns and nothing after them; refuse a header of more than ``limit`` bytes."""
+    names, _ = _first_row(stream, separator, file, limit)
+    twice = repeated(names)
+    if twice is not None:
+        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+    return names
+
+
+def number_columns(
+    stream: Any, separator: str, file: str, limit: int = LONGEST, columns: Columns | None = None
+) -> tuple[list[str], Any]:
+    r"""Return the names c1, c2, ... of the columns of a stream without a header, and the stream of all its rows.
+
+    Where labels are optional and one column less is there than options name, the label is not there.
+
+    >>> import io
+    >>> names, rows = number_columns(io.BytesIO(b"1,2\n3,4\n"), ",", "")
+    >>> names, rows.read()
+    (['c1', 'c2'], b'1,2\n3,4\n')
+    """
+    cells, held = _first_row(stream, separator, file, limit)
+    names = [f"c{k + 1}" for k in range(len(cells))]
+    if columns is not None and columns.options.unlabelled and columns.label is not None:
+        numbers = [_number(name) for name in (columns.label, *columns.known)]
+        if 0 < _number(columns.label) <= max(numbers) == len(cells) + 1:
+            names = [name for name in (*names, f"c{len(cells) + 1}") if name != columns.label]
+    return names, _Joined(b"".join(held).removeprefix(BOM), stream)
+
+
+def _number(name: str) -> int:
+    """Return the number in the name of a column without a header; 0 for other names."""
+    return int(name[1:]) if name[:1] == "c" and name[1:].isdecimal() else 0
+
+
+class _Joined:
+    """A stream that begins with some bytes, which have been read already."""
+
+    def __init__(self, first: bytes, rest: Any) -> None:
+        self._first, self._rest = memoryview(first), rest
+
+    def readinto(self, view: Any) -> int:
+        """Fill a view, and return the number of bytes."""
+        if not self._first:
+            return int(self._rest.readinto(view))
+        n = min(len(view), len(self._first))
+        view[:n] = self._first[:n]
+        self._first = self._first[n:]
+        return n
+
+    def read(self) -> bytes:
+        """Return all bytes that are left."""
+        return bytes(self._first) + bytes(self._rest.read())
+
+
+def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list[str], list[bytes]]:
+    """Return the cells of the first row, and its lines."""
     held: list[bytes] = []
 
     def lines() -> Iterator[str]:
@@ -33,7 +91,4 @@ def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) ->
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
         raise Malformed(file, 1, None, "no header", "the names of the columns")
-    twice = repeated(names)
-    if twice is not None:
-        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
-    return names
+    return names, held

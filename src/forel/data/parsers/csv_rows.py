@@ -16,7 +16,7 @@ from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.csv_header import read_header
+from forel.data.parsers.csv_header import number_columns, read_header
 from forel.data.parsers.decimals import nearest_float32
 from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
 from forel.data.scanners import scanner
@@ -44,10 +44,23 @@ class CsvFormat:
         """The code of the separator."""
         return ord(self.separator)
 
+    @cached_property
+    def marks(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]] | None:
+        """The bytes of all marks of missing values, and the end of each; None without marks."""
+        words = [mark.strip().encode() for mark in self.columns.options.missing]
+        return (np.frombuffer(b"".join(words), np.uint8), np.cumsum([len(w) for w in words])) if words else None
+
+    def normalise(self, rows: "CsvRows") -> None:
+        """Make missing cells empty, and use the decimal point."""
+        if self.marks is not None:
+            scanner("csv_rows", "clear_marks")(rows.text, rows.starts, rows.stops, *self.marks)
+        if self.columns.options.decimal == ",":
+            scanner("csv_rows", "convert_decimals")(rows.text, rows.starts, rows.stops)
+
 
 @dataclass(frozen=True, eq=False)
 class CsvTable:
-    """The header of a file, and how its rows are read."""
+    """The header of a file, how its rows are read, and the line of the first row."""
 
     form: CsvFormat
     header: list[str]
@@ -55,6 +68,7 @@ class CsvTable:
     names: Names | None
     file: str
     buffers: Buffers
+    line: int = 2
 
     @cached_property
     def used(self) -> dict[str, int]:
@@ -115,10 +129,15 @@ class CsvChunk:
     first_words: dict[str, int]
 
 
-def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> CsvTable:
-    """Read the header of a stream."""
-    columns = read_header(stream, form.separator, file, form.line_limit)
-    return CsvTable(form, columns, form.columns.features(columns), names, file, Buffers())
+def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> tuple[CsvTable, Any]:
+    """Return the columns of a stream, and the stream of its rows."""
+    options = form.columns.options
+    if options.header:
+        columns, rows = read_header(stream, form.separator, file, form.line_limit), stream
+    else:
+        columns, rows = number_columns(stream, form.separator, file, form.line_limit, form.columns)
+    line = 2 if options.header else 1
+    return CsvTable(form, columns, form.columns.features(columns), names, file, Buffers(), line), rows
 
 
 def csv_chunks(
@@ -134,7 +153,7 @@ def csv_chunks(
     size = form.block_bytes if form.transform is None else min(form.block_bytes, CHUNK)
     if len(table.header) > WIDE:  # to amortise the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
-    line = 2
+    line = table.line
     cut = _whole_rows(form.separator_byte, len(table.header))
     for number, chunk in enumerate(chunks(stream, size, problems, table.file, line, cut, form.line_limit), 1):
         rows, first_words = None, dict[str, int]()
@@ -180,6 +199,7 @@ def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
     rows = CsvRows(text, starts[:n], stops[:n], lines[:n], malformed[:bad])
     if escaped:
         scanner("csv_rows", "unescape")(text, rows.starts, rows.stops)
+    table.form.normalise(rows)
     return rows
 
 

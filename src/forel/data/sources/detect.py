@@ -52,7 +52,7 @@ def detect_format(name: str, beginning: bytes) -> str:
         return "jsonl"
     if SVMLIGHT.fullmatch(first):
         return "svmlight"
-    for mark, found in ((b"|", "vw"), (b"\t", "tsv"), (b",", "csv")):
+    for mark, found in ((b"|", "vw"), (b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
         if mark in first:
             return found
     raise refuse("format", f"{name} with an unknown suffix and beginning", f"one of {', '.join(FORMATS)}")

@@ -3,6 +3,7 @@
 import glob
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ class Chunk:
 
 
 def expand_paths(source: str | os.PathLike[str]) -> list[str]:
-    """Return the files that match a path or glob pattern, sorted; "-" is standard input.
+    """Return the files that match a path or glob pattern, in natural order; "-" is standard input.
 
     >>> expand_paths("-")
     ['-']
@@ -52,10 +53,20 @@ def expand_paths(source: str | os.PathLike[str]) -> list[str]:
         raise refuse("source", path, "a file; for all files of a folder add /*")
     if os.path.exists(path):  # a pipe or a device
         return [path]
-    found = sorted(p for p in glob.glob(path, recursive=True) if os.path.isfile(p))
+    found = sorted((p for p in glob.glob(path, recursive=True) if os.path.isfile(p)), key=natural_key)
     if not found:
         raise FileNotFoundError(f"source: got {path!r}, expected a file that is there, or a pattern of such")
     return found
+
+
+def natural_key(path: str) -> tuple[Any, ...]:
+    """Return a key for sorting that compares runs of digits as numbers.
+
+    >>> sorted(["part-10.csv", "part-2.csv"], key=natural_key)
+    ['part-2.csv', 'part-10.csv']
+    """
+    parts = re.split(r"([0-9]+)", path)
+    return (*(int(part) if k % 2 else part for k, part in enumerate(parts)), path)
 
 
 @contextmanager

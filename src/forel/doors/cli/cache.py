@@ -11,8 +11,10 @@ from forel.doors.cli.options import (
     AsJson,
     Bucket,
     Categories,
+    Decimal,
     Files,
     Form,
+    Header,
     Ignore,
     Importance,
     Interactions,
@@ -20,7 +22,9 @@ from forel.doors.cli.options import (
     Label,
     LineLimit,
     Log,
+    Missing,
     OnError,
+    Separator,
     Threads,
     reading_options,
     source_of,
@@ -43,6 +47,10 @@ def cache(
     categories: Categories = None,
     log: Log = None,
     bucket: Bucket = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
     interactions: Interactions = None,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
@@ -61,6 +69,7 @@ def cache(
     reading = reading_options(
         format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
         log=log, bucket=bucket, interactions=interactions, on_error=on_error, line_limit=line_limit,
+        separator=separator, header=header, missing=missing, decimal=decimal,
     )  # fmt: skip
     with errors_as_messages():
         from rich.console import Console

@@ -9,14 +9,18 @@ from forel.doors.cli.options import (
     READING,
     Categories,
     Data,
+    Decimal,
     Files,
     Form,
+    Header,
     Ignore,
     Importance,
     Keep,
     Label,
     LineLimit,
+    Missing,
     OnError,
+    Separator,
     reading_options,
     source_of,
 )
@@ -51,6 +55,10 @@ def convert(
     keep: Keep = None,
     ignore: Ignore = None,
     categories: Categories = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     data: Data = None,
@@ -70,7 +78,7 @@ def convert(
     source = source_of(files, data)
     reading = reading_options(
         format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
-        on_error=on_error, line_limit=line_limit,
+        on_error=on_error, line_limit=line_limit, separator=separator, header=header, missing=missing, decimal=decimal,
     )  # fmt: skip
     with errors_as_messages():
         if serving or float16:

@@ -9,11 +9,15 @@ from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     AsJson,
     Data,
+    Decimal,
     Files,
     Form,
+    Header,
     Label,
     LineLimit,
+    Missing,
     OnError,
+    Separator,
     Threads,
     reading_options,
     source_of,
@@ -26,6 +30,10 @@ def evaluate(
     data: Data = None,
     form: Form = "auto",
     label: Label = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     threads: Threads = None,
@@ -44,7 +52,10 @@ def evaluate(
         from forel.training.scoring import evaluate
 
         stored = load(model)
-        reading = reading_options(format=form, label=label, on_error=on_error, line_limit=line_limit)
+        reading = reading_options(
+            format=form, label=label, on_error=on_error, line_limit=line_limit, separator=separator, header=header,
+            missing=missing, decimal=decimal,
+        )  # fmt: skip
         found = evaluate(stored, source_of(files, data), threads=threads, **reading)
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))

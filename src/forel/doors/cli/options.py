@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import csv
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ VW_NAMES = {
     "noconstant": "no-bias",
     "quadratic": "interactions",
 }
+
+LISTS = {"keep", "ignore", "categories", "log", "bucket", "missing", "interactions"}
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 
 Files = Annotated[
     list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)
@@ -38,24 +42,56 @@ Importance = Annotated[
     str | None,
     typer.Option(help="The column of example weights.", rich_help_panel=READING, show_default=False),
 ]
-Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.", rich_help_panel=READING)]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns to leave out, separated by commas; repeatable.", rich_help_panel=READING),
+]
 Categories = Annotated[
     list[str] | None,
-    typer.Option(help="A column whose numbers are categories; repeatable.", rich_help_panel=READING),
+    typer.Option(help="Columns whose numbers are categories; repeatable.", rich_help_panel=READING),
 ]
 Keep = Annotated[
-    list[str] | None, typer.Option(help="A column to use; others are left out; repeatable.", rich_help_panel=READING)
+    list[str] | None, typer.Option(help="Columns to use; others are left out; repeatable.", rich_help_panel=READING)
 ]
 Log = Annotated[
     list[str] | None,
-    typer.Option(help="A column to replace by its logarithm; repeatable.", rich_help_panel=READING),
+    typer.Option(help="Columns to replace by their logarithms; repeatable.", rich_help_panel=READING),
 ]
 Bucket = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column to group into categories, one per doubling of its numbers; price:4 for four; repeatable.",
+        help="Columns to group into categories, one per doubling of their numbers; price:4 for four; repeatable.",
         rich_help_panel=READING,
     ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="What separates cells: comma, semicolon, tab, pipe or any character; recognised by default.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first row names the columns; if not, they are c1, c2, ...",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Marks of missing values in all columns, such as unknown,-999; repeatable. "
+        "NA, NaN, null, ? and the like are missing in numeric columns.",
+        rich_help_panel=READING,
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="The decimal mark of numbers: . or ,", rich_help_panel=READING, show_default=False),
 ]
 Interactions = Annotated[
     list[str] | None,
@@ -93,5 +129,23 @@ def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
 
 
 def reading_options(**given: Any) -> dict[str, Any]:
-    """Return the options of reading that were given, by the names of ``forel.data.ReadOptions``."""
-    return {name: value for name, value in given.items() if value is not None and value != []}
+    """Return the options of reading that were given, by the names of ``forel.data.ReadOptions``.
+
+    >>> reading_options(ignore=["id,day", '"a, b"'], separator="tab")
+    {'ignore': ['id', 'day', 'a, b'], 'separator': '\\t'}
+    """
+    found = {name: value for name, value in given.items() if value is not None and value != []}
+    for name in LISTS & found.keys():
+        found[name] = [one for value in found[name] for one in split_list(value)]
+    if "separator" in found:
+        found["separator"] = SEPARATORS.get(found["separator"], found["separator"])
+    return found
+
+
+def split_list(value: str) -> list[str]:
+    """Split a list at its commas; an item with a comma is quoted.
+
+    >>> split_list('id,"city, country"')
+    ['id', 'city, country']
+    """
+    return [one for one in next(csv.reader([value], skipinitialspace=True), []) if one]

@@ -12,11 +12,15 @@ from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import (
     VW,
     Data,
+    Decimal,
     Files,
     Form,
+    Header,
     Label,
     LineLimit,
+    Missing,
     OnError,
+    Separator,
     Threads,
     reading_options,
     source_of,
@@ -37,6 +41,10 @@ def predict(
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     form: Form = "auto",
     label: Label = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     threads: Threads = None,
@@ -57,7 +65,10 @@ def predict(
         check_files({"--output": output}, [*source, model])
         stored = load(model)
         apply_link = link_named(link, stored.settings)
-        reading = reading_options(format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit)
+        reading = reading_options(
+            format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit, separator=separator,
+            header=header, missing=missing, decimal=decimal,
+        )  # fmt: skip
         with writing(output) as write:
             problems = Problems()
             for block, margins in predict_blocks(stored, source, threads, problems, **reading):

@@ -20,7 +20,7 @@ SETTINGS = (
 )  # fmt: skip
 READING = (
     "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "names",
-    "on_error", "line_limit",
+    "on_error", "line_limit", "separator", "header", "missing", "decimal",
 )  # fmt: skip
 
 
@@ -64,7 +64,9 @@ def _evaluate_only(options: TrainOptions, source: list[str]) -> None:
     from forel.doors.cli.evaluate import evaluate
     from forel.doors.cli.predict import predict
 
-    names = ("form", "label", "on_error", "line_limit", "threads")
+    names = (
+        "form", "label", "on_error", "line_limit", "threads", "separator", "header", "missing", "decimal",
+    )  # fmt: skip
     shared: dict[str, Any] = {name: getattr(options, name) for name in names}
     if options.predictions is not None:
         predict(source, options.start, options.predictions, options.link, **shared)

@@ -12,8 +12,10 @@ from forel.doors.cli.options import (
     Bucket,
     Categories,
     Data,
+    Decimal,
     Files,
     Form,
+    Header,
     Ignore,
     Importance,
     Interactions,
@@ -21,7 +23,9 @@ from forel.doors.cli.options import (
     Label,
     LineLimit,
     Log,
+    Missing,
     OnError,
+    Separator,
     Threads,
 )
 
@@ -216,6 +220,10 @@ class TrainOptions:
     categories: Categories = None
     log: Log = None
     bucket: Bucket = None
+    separator: Separator = None
+    header: Header = None
+    missing: Missing = None
+    decimal: Decimal = None
     interactions: Interactions = None
     on_error: OnError = "raise"
     line_limit: LineLimit = None

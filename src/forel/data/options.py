@@ -213,7 +213,8 @@ class ReadOptions:
         """The options that decide what examples mean, as JSON."""
         values = {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
         # Without the defaults of delimited text, files of versions that did not have these options stay valid.
-        return {k: v for k, v in values.items() if k not in TEXT or getattr(self, k) != getattr(USUAL, k)}
+        usual = ReadOptions()
+        return {k: v for k, v in values.items() if k not in TEXT or getattr(self, k) != getattr(usual, k)}
 
     @property
     def resume_key(self) -> dict[str, Any]:
@@ -225,7 +226,6 @@ def _with(use: Use) -> tuple[str, ...]:
     return tuple(one.name for one in fields(ReadOptions) if use in one.metadata["uses"])
 
 
-USUAL = ReadOptions()
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 

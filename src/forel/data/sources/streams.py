@@ -66,7 +66,7 @@ def natural_key(path: str) -> tuple[Any, ...]:
     ['part-2.csv', 'part-10.csv']
     """
     parts = re.split(r"([0-9]+)", path)
-    return (*(int(part) if k % 2 else part for k, part in enumerate(parts)), path)
+    return tuple(int(part) if k % 2 else part for k, part in enumerate(parts)), path
 
 
 @contextmanager

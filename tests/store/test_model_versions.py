@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from forel.doors.sklearn import estimator_of
+from forel.learner.layout import SUMS
 from forel.learner.linear import Linear, Settings
 from forel.store import ModelFileError, files, load, save, serving_model, versions
 from forel.training.scoring import predict_blocks
@@ -59,6 +60,32 @@ def test_training_resumes_from_a_stored_checkpoint(folder, tmp_path):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_stored_estimator_knows_its_classes(folder):
     assert estimator_of(load(folder / "estimator.forel")).classes_.tolist() == ["eggs", "ham", "spam"]
+
+
+def arrays_of(path):
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["forel"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return {k: v for k, v in header.items() if k not in ("check", "checks", "written_by")}, arrays
+
+
+def test_the_same_rows_give_the_files_of_before(tmp_path):
+    make.write_all(tmp_path)
+    for path in (make.HERE / f"v{versions.VERSION}").glob("*.forel"):
+        if path.stem in ("trained", "checkpoint"):
+            continue  # which have times
+        (header, arrays), (before, stored) = arrays_of(tmp_path / path.name), arrays_of(path)
+        assert header == before
+        assert {name: (a.dtype, a.shape) for name, a in arrays.items()} == {
+            name: (a.dtype, a.shape) for name, a in stored.items()
+        }
+        if "totals" in arrays:  # the sample of ΣΣ g_{1:t}² was drawn from other coordinates when the files were written
+            for each in (arrays, stored):
+                each["totals"] = np.delete(each["totals"].reshape(SUMS, -1), 4, axis=0)
+        for name, array in arrays.items():
+            # Exponentials of processors differ in the last place.
+            np.testing.assert_allclose(array.astype(float), stored[name].astype(float), rtol=1e-5, atol=1e-6)
+            assert np.array_equal(array == 0, stored[name] == 0)
 
 
 def test_stored_files_are_small():

@@ -1,25 +1,14 @@
-"""The compiled scanners by name, for callers that should not have to import numba."""
+"""The compiled scanners by name, for callers that need not import numba."""
 
-import importlib
-import pathlib
-from functools import cache
-
-from forel.jit import CachedFunction, sources
+from forel.jit import CachedFunction, compiled_function
 
 __all__ = ["scanner"]
 
 
-@cache
 def scanner(module: str, name: str) -> CachedFunction:
-    """Return a function of ``forel.data.compiled``; its module is imported where no machine code was kept.
+    """Return a function of a module of ``forel.data.compiled``.
 
     >>> scanner("merge", "merge_rows").name
     'merge.merge_rows'
     """
-    home = f"forel.data.compiled.{module}"
-    return CachedFunction(f"{module}.{name}", _sources(), lambda: getattr(importlib.import_module(home), name))
-
-
-@cache
-def _sources() -> str:
-    return sources(pathlib.Path(__file__).parent / "compiled")
+    return compiled_function(f"forel.data.compiled.{module}", name)

@@ -123,13 +123,12 @@ def bindings(spec: KernelSpec) -> dict[str, Any]:
 
 @cache
 def _reference() -> dict[str, Any]:
-    losses = importlib.import_module("forel.learner.kernels.losses")  # which imports decorators from here
-    return {**bindings(KernelSpec.reference()), "loss": losses.logistic}
+    return bindings(KernelSpec.reference())
 
 
 def __getattr__(name: str) -> Any:
-    if name == "inline":
-        return undecorated
-    if name in _reference():
-        return _reference()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "loss":
+        return importlib.import_module("forel.learner.kernels.losses").logistic  # which imports decorators from here
+    if name.startswith("_") or name not in _reference():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _reference()[name]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
 from forel.data.features.crosses import parse_crosses
+from forel.data.features.label_words import LabelWords
 from forel.data.features.names import Names
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.columns import Columns
@@ -77,8 +78,20 @@ def records(text, separator):
         rest = rest[used:]
 
 
-def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BITS):
-    """Return the examples of a text, None where labels are words; their lines, and the lines that are malformed."""
+def word_label(cell, words):
+    """Return the label that a word stands for, None for nothing."""
+    word = cell.strip()
+    if word in (words.negative, words.positive):
+        return float(word == words.positive)
+    if word in NOTHING:
+        return None
+    if None in (words.negative, words.positive):
+        return float(words.positive is None)
+    raise Wrong(word)
+
+
+def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BITS, words=None):
+    """Return the examples of a text, None for unknown words as labels; their lines, and the malformed lines."""
     decoded = text.decode("utf-8", "backslashreplace")
     ended = decoded if decoded.endswith("\n") else decoded + "\n"
     names, *rows = records(ended, separator)
@@ -102,12 +115,12 @@ def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BIT
                         kinds[name] = "number"
                     except Wrong:
                         kinds[name] = "category"
-                if kinds.get(name) == "category":
+                if kinds.get(name) == "category" and (name != label or words is None):
                     if cell:
                         put(features, slot(cell, name, bits), np.float32(1))
                     continue
                 try:
-                    value = number(cell)
+                    value = word_label(cell, words) if name == label and words is not None else number(cell)
                     if name == label:
                         y = y if value is None else narrow(value)
                     elif name == importance:
@@ -123,8 +136,8 @@ def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BIT
             continue
         found.append((y, w, b"", features))
         lines.append(line)
-    words = "category" in (kinds.get(label), kinds.get(importance))
-    return None if words else found, lines, bad
+    unknown = kinds.get(importance) == "category" or (kinds.get(label) == "category" and words is None)
+    return None if unknown else found, lines, bad
 
 
 def check(text, block_bytes, form="csv"):
@@ -133,11 +146,15 @@ def check(text, block_bytes, form="csv"):
         io.BytesIO(text), form, bits=BITS, label="y", importance="w", ignore=["i"], on_error="skip",
         block_bytes=block_bytes,
     )  # fmt: skip
-    if wanted is None:
-        with pytest.raises(ValueError, match="expected a column of numbers"):
-            list(reader)
+    try:
+        blocks = list(reader)
+    except ValueError as error:
+        assert wanted is None
+        assert re.search("expected (a column of numbers|two words or numbers)", str(error))
         return
-    blocks = list(reader)
+    words = LabelWords.of_kind(reader.kinds.known.get("y"))
+    if words is not None:
+        wanted, lines, bad = twin(text, "," if form == "csv" else "\t", words=words)
     same(examples(blocks), wanted)
     assert [line for block in blocks for line in block.lines] == lines
     assert [int(re.search(r", line (\d+)", message)[1]) for message in reader.problems.messages] == bad[:5]
@@ -218,9 +235,9 @@ def test_what_is_ignored_may_be_anything():
         list(read(io.BytesIO(text), "csv"))
 
 
-def test_words_are_no_labels():
-    with pytest.raises(ValueError, match="label: got 'column y of words', expected a column of numbers"):
-        list(read(io.BytesIO(b"y,a\nyes,1\n"), "csv", label="y"))
+def test_words_are_no_importances():
+    with pytest.raises(ValueError, match="importance: got 'column y of words', expected a column of numbers"):
+        list(read(io.BytesIO(b"y,a\nyes,1\n"), "csv", importance="y"))
 
 
 DECIMALS = st.from_regex(r"[-+]?[0-9]{1,25}(\.[0-9]{0,20})?([eE][-+]?[0-9]{1,2})?", fullmatch=True) | st.floats(

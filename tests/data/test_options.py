@@ -12,8 +12,9 @@ from forel.doors.cli.app import app
 
 NAMES = [one.name for one in fields(ReadOptions)]
 CHANGED = ReadOptions(
-    format="csv", bits=10, label="y", importance="w", keep=["a", "b"], ignore=["c"], categories=["a"], log=["b"],
-    bucket=["d", "e:4"], interactions=["ab", ("a", "b")], zero_based=False, constant=True, kinds={"a": "category"},
+    format="csv", bits=10, label="y", importance="w", positive="yes", keep=["a", "b"], ignore=["c"],
+    categories=["a"], log=["b"], bucket=["d", "e:4"], interactions=["ab", ("a", "b")],
+    zero_based=False, constant=True, kinds={"a": "category"},
     separator=";", header=False, missing=["-"], decimal=",",
     unlabelled=True, unweighted=True, strict=False, tags=True, names=True, on_error="skip", block_bytes=500,
     line_limit=1000,
@@ -41,13 +42,14 @@ def test_json_gives_options_back(name):
 
 def test_what_models_keep_has_its_present_form():
     assert STORED == (
-        "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "separator", "header",
-        "missing", "decimal", "interactions", "zero_based", "constant", "kinds",
+        "bits", "label", "importance", "positive", "keep", "ignore", "categories", "log", "bucket", "separator",
+        "header", "missing", "decimal", "interactions", "zero_based", "constant", "kinds",
     )  # fmt: skip
     assert ReadOptions().stored == {"bits": 22}
     assert CHANGED.stored == {
-        "bits": 10, "label": "y", "importance": "w", "keep": ["a", "b"], "ignore": ["c"], "categories": ["a"],
-        "log": ["b"], "bucket": ["d", "e:4"], "interactions": ["ab", ["a", "b"]], "zero_based": False,
+        "bits": 10, "label": "y", "importance": "w", "positive": "yes", "keep": ["a", "b"], "ignore": ["c"],
+        "categories": ["a"], "log": ["b"], "bucket": ["d", "e:4"], "interactions": ["ab", ["a", "b"]],
+        "zero_based": False,
         "separator": ";", "header": False, "missing": ["-"], "decimal": ",",
         "constant": True, "kinds": {"a": "category"},
     }  # fmt: skip

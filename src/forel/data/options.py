@@ -50,6 +50,8 @@ class ReadOptions:
         bytes; a cache of parsed rows is detected in the same way as an Arrow file
     bits : names are hashed to 2**bits slots; svmlight ids below that are used unchanged
     label, importance : columns or keys of labels and example weights
+    positive : the label of the positive class, a word or a number; every other label is negative. By default,
+        labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last in order, is positive
     keep, ignore : columns or keys to use as features, or to leave out
     categories : columns or keys whose numbers are codes: each number is a category, like a string
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
@@ -90,6 +92,7 @@ class ReadOptions:
     bits: int = _option(22, int, Use.MEANING, Use.STORED)
     label: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     importance: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
+    positive: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     keep: tuple[str, ...] | None = _option(None, list, Use.MEANING, Use.STORED, Use.COLUMNS)
     ignore: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -212,9 +215,9 @@ class ReadOptions:
     def meaning(self) -> dict[str, Any]:
         """The options that decide what examples mean, as JSON."""
         values = {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
-        # Without the defaults of delimited text, files of versions that did not have these options stay valid.
+        # Without the defaults of added options, caches and checkpoints of earlier versions stay valid.
         usual = ReadOptions()
-        return {k: v for k, v in values.items() if k not in TEXT or getattr(self, k) != getattr(usual, k)}
+        return {k: v for k, v in values.items() if k not in ADDED or getattr(self, k) != getattr(usual, k)}
 
     @property
     def resume_key(self) -> dict[str, Any]:
@@ -227,6 +230,7 @@ def _with(use: Use) -> tuple[str, ...]:
 
 
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
+ADDED = (*TEXT, "positive")  # options that earlier versions did not have
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
@@ -236,6 +240,7 @@ class ReadKeywords(TypedDict, total=False):
     bits: int | None
     label: str | None
     importance: str | None
+    positive: str | None
     keep: Iterable[str] | None
     ignore: Iterable[str] | None
     categories: Iterable[str] | None

@@ -18,6 +18,7 @@ from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.parsers.dicts import dict_blocks, json_dicts
+from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
 from forel.data.position import BEGINNING, Position
@@ -210,6 +211,7 @@ def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
+    items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found)
     blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.transform, kinds_found)
     yield from completed_tasks(blocks, problems, start)
 

@@ -88,12 +88,16 @@ class LabelEncoder:
             label = block.labels[row]
             missing = bool(np.isnan(label))
             got = "no label" if missing else f"the label {label:g}"
-            hint = "; where there are columns, label says which one holds them" if missing else ""
+            hint = "; label (--label) names the column of labels" if missing else self._hint
             if block.lines is None:
                 got += f" in example {row + 1} from there on"
             line = block.line if block.lines is None else int(block.lines[row])
             self.problems.record(Malformed(block.file, line, None, got, expected + hint))
         return valid
+
+    @property
+    def _hint(self) -> str:
+        return "" if self.kind == "number" else "; positive (--positive) names the label of the positive class"
 
     def _expected(self) -> str:
         if self.kind == "number":

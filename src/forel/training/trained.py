@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from forel.data import Names, Problems
+from forel.data.features.label_words import LabelWords
 from forel.learner.protocol import Learner
 from forel.store import Stored, save
 from forel.store.atomic import Path
@@ -52,6 +53,13 @@ class Trained:
     def stored(self) -> Stored:
         """The model as :func:`forel.load` would return it."""
         return Stored(self.model, self.extra, self.names)
+
+    @property
+    def label_words(self) -> LabelWords | None:
+        """The words of the labels, of which one is positive; None if labels are numbers."""
+        positive = self.reading.get("positive")
+        kind = self.reading.get("kinds", {}).get(self.reading.get("label"))
+        return LabelWords.of_kind(kind) if positive is None else LabelWords(None, positive)
 
     @property
     def extra(self) -> dict[str, Any]:

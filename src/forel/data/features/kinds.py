@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from forel.data.features.label_words import LabelWords
 from forel.validation import refuse
 
 __all__ = ["Kinds", "add_kind", "validate_kinds"]
@@ -16,7 +17,7 @@ def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
     if not isinstance(kinds, Mapping | None):
         raise refuse("kinds", kinds, "number, category or either by the names of columns")
     valid = dict(kinds or {})
-    wrong = next((name for name, kind in valid.items() if kind not in KINDS), None)
+    wrong = next((name for name, kind in valid.items() if kind not in KINDS and not LabelWords.of_kind(kind)), None)
     if wrong is not None:
         raise ValueError(f"kinds: got {valid[wrong]!r} for {wrong!r}, expected number, category or either")
     return valid

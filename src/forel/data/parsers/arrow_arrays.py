@@ -4,12 +4,16 @@
 all its functions: together more than half a second, most of the time of reading a small table.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["float_array", "plain", "string_array", "valid"]
+from forel.data.parsers.cells import Spans
+from forel.validation import refuse
+
+__all__ = ["float_array", "is_number", "is_string", "plain", "string_array", "string_spans", "valid"]
 
 PLAIN = {f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 PLAIN |= {"float": "f4", "double": "f8"}
@@ -48,3 +52,46 @@ def valid(array: Any) -> NDArray[np.bool_]:
     if bits is None:
         return np.full(len(array), array.null_count == 0)
     return np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[array.offset :][: len(array)].astype(bool)
+
+
+@lru_cache(1 << 12)
+def is_number(kind: Any) -> bool:
+    """Return whether a type is one of numbers."""
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
+
+
+@lru_cache(1 << 12)
+def is_string(kind: Any) -> bool:
+    """Return whether a type is one of strings."""
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    )
+
+
+def string_spans(array: Any, name: str) -> Spans:
+    """Return strings as spans of their bytes."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    kind = array.type
+    view = types.is_string_view(kind) or types.is_binary_view(kind)
+    if not (is_string(kind) or view):
+        raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
+    if view:
+        array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
+    _, offsets, data = array.buffers()
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
+    # Read-only, as all Arrow buffers are, so that scanners are compiled for one type.
+    text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
+    return Spans(text, ends[:-1], ends[1:])

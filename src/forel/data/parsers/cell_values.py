@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "category_of", "is_missing", "parse_number"]
+from forel.data.features.label_words import MISSING
 
-# Missing values of numeric columns; a category is missing only if the cell is empty.
-MISSING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?")
+__all__ = ["category_of", "is_missing", "parse_number"]
+
 TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 WHOLE = 1e15  # integers below it are category_of without an exponent
 

@@ -201,21 +201,31 @@ def _filled(
 
 
 def labels_and_importance(
-    held: Mapping[str, Any], columns: Columns, row_problems: RowProblems
+    held: Mapping[str, Any], columns: Columns, row_problems: RowProblems, expected: str = "a number"
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:  # fmt: skip
     """Return the labels and importances of some rows; defaults if their columns are missing."""
     rows = row_problems.lines.size
     labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
     if columns.label is not None and columns.label in held:
-        labels = _labels(held[columns.label], columns.label, np.nan, row_problems)
+        if columns.options.unlabelled:
+            labels = _readable(held[columns.label])
+        else:
+            labels = _labels(held[columns.label], columns.label, np.nan, row_problems, expected)
     if columns.importance is not None and columns.importance in held:
         importance = _importance(held[columns.importance], columns.importance, row_problems)
     return labels, importance
 
 
-def _labels(numbers: NumberColumn, name: str, missing: float, row_problems: RowProblems) -> NDArray[np.float32]:
+def _readable(numbers: NumberColumn) -> NDArray[np.float32]:
+    """Return the labels of some rows, NaN where there is none or it is invalid."""
+    return np.where(numbers.present & np.isfinite(numbers.values), numbers.values, np.float32(np.nan))
+
+
+def _labels(
+    numbers: NumberColumn, name: str, missing: float, row_problems: RowProblems, expected: str = "a number"
+) -> NDArray[np.float32]:
     """Return the labels or importances of some rows."""
-    numbers.record_non_numbers(name, "a number", row_problems)
+    numbers.record_non_numbers(name, expected, row_problems)
     bad = numbers.infinite()
     row_problems.record(name, bad, [str(v) for v in numbers.wide[bad]], "a number within the range of float32")
     return np.where(numbers.present, numbers.values, np.float32(missing))

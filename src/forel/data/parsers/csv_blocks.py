@@ -24,6 +24,7 @@ from forel.data.parsers.csv_rows import (
     read_table,
     split_rows,
 )
+from forel.data.parsers.label_cells import given_words, word_labels
 from forel.data.position import Position
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
@@ -81,7 +82,7 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
         row_problems = RowProblems(rows.lines + chunk.line, gathered, file)
         arrays = []
         for k, name in enumerate(table.header):
-            if chunk.kinds.get(name) == "category":
+            if chunk.kinds.get(name, "number") not in ("number", "either"):
                 words = rows.words(k)
                 arrays.append(string_array(words.text, words.starts, words.stops))
                 continue
@@ -112,12 +113,15 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     numbers = {
         name: cell_numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
         for name, k in table.used.items()
-        if kinds.get(name, "number") != "category"
+        if kinds.get(name, "number") in ("number", "either")
     }
-    for what, name in (("label", columns.label), ("importance", columns.importance)):
-        if kinds.get(str(name)) == "category":
-            raise refuse(what, f"column {name} of words", "a column of numbers")
-    labels, importance = labels_and_importance(numbers, columns, row_problems)
+    if kinds.get(str(columns.importance)) == "category":
+        raise refuse("importance", f"column {columns.importance} of words", "a column of numbers")
+    words, expected = given_words(columns, kinds), "a number"
+    if columns.label in table.used and words is not None:
+        numbers[columns.label] = word_labels(rows.words(table.used[columns.label]), words)
+        expected = words.expected
+    labels, importance = labels_and_importance(numbers, columns, row_problems, expected)
     cells, mask = Cells.empty(labels.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
     _hash(table, rows, [name for name in table.features if name not in numbers], cells, mask)
     made = []

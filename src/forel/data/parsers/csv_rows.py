@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import CHUNK, Transform
+from forel.data.features.label_words import LabelWords, choose_words
 from forel.data.features.names import Names
 from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.cells import Spans
@@ -18,6 +19,7 @@ from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_header import number_columns, read_header
 from forel.data.parsers.decimals import nearest_float32
+from forel.data.parsers.label_cells import words_of
 from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
 from forel.data.scanners import scanner
 from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, whole_lines
@@ -162,7 +164,8 @@ def csv_chunks(
             decided, first_words = _decide(rows, table, kinds)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
             if kinds_found is not None:
-                kinds_found.update((name, decided[name]) for name in table.places.keys() & decided.keys())
+                stored = {name for name, kind in decided.items() if name in table.places or LabelWords.of_kind(kind)}
+                kinds_found.update((name, decided[name]) for name in sorted(stored))
         yield CsvChunk(number, line, chunk, rows, kinds, first_words)
         line += chunk.lines
 
@@ -225,7 +228,14 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
                 decided[name] = "number"
             except ValueError:
                 decided[name], first_words[name] = "category", row
+        if name == table.form.columns.label and decided.get(name) == "category" and _reads_words(table.form.columns):
+            decided[name] = choose_words(words_of(words)).kind
     return decided, first_words
+
+
+def _reads_words(columns: Columns) -> bool:
+    """Return whether the words of the labels have to be known."""
+    return not columns.options.unlabelled and columns.options.positive is None
 
 
 def _filled(words: Spans) -> Iterator[int]:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -14,11 +13,12 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.features.crosses import Transform
 from forel.data.features.kinds import add_kind
+from forel.data.features.label_words import choose_words
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.parsers.arrow_arrays import plain, valid
+from forel.data.parsers.arrow_arrays import is_number, is_string, plain, string_spans, valid
 from forel.data.parsers.cell_values import parse_number
-from forel.data.parsers.cells import RowProblems, Spans, block_from_columns
+from forel.data.parsers.cells import RowProblems, block_from_columns
 from forel.data.parsers.column_values import (
     DictionaryCache,
     DictionaryColumn,
@@ -29,6 +29,7 @@ from forel.data.parsers.column_values import (
     labels_and_importance,
 )
 from forel.data.parsers.columns import Columns
+from forel.data.parsers.label_cells import given_words, no_labels, word_labels, words_of
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
@@ -120,7 +121,7 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
     schema = pq.ParquetFile(source).schema_arrow
     used = {columns.label, columns.importance, *feature_names(schema, columns)}
     wanted = [name for name in schema.names if name in used]
-    names = [name for name in wanted if _is_string(schema.field(name).type)]
+    names = [name for name in wanted if is_string(schema.field(name).type)]
     # Every batch repeats its dictionaries, so batches are large.
     size = min(1 << 16, max(1 << 12, CELLS // max(1, len(wanted))))
 
@@ -207,9 +208,12 @@ def table_blocks(
                 kind = "number" if isinstance(column, NumberColumn) else "category"
                 add_kind(found, columns.known, feature, kind)
         dictionaries = DictionaryColumns.of([held[name] for name in features], batch.num_rows, buffers)
-        for what, name in (("label", columns.label), ("importance", columns.importance)):
-            if name is not None and name in batch.schema.names:
-                held[name] = _target(batch.column(name), what, name)
+        if columns.label is not None and columns.label in batch.schema.names:
+            held[columns.label] = _label(batch.column(columns.label), columns.label, columns, found)
+        if columns.importance is not None and columns.importance in batch.schema.names:
+            held[columns.importance] = _importance(batch.column(columns.importance), columns.importance)
+        words = given_words(columns, {**columns.known, **found})
+        expected = "a number" if words is None else words.expected
         size = max(1, block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             rows = slice(start, start + size)
@@ -217,16 +221,16 @@ def table_blocks(
             part = {name: column.slice_rows(rows) for name, column in held.items()}
             cells = Cells.empty(lines[rows].size, len(features), buffers)
             dictionaries.fill(cells, start)
-            block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells)
+            block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
             if len(block):
                 yield block
 
 
 def _block(
     part: dict[str, Any], features: list[str], columns: Columns, bits: int, mask: np.uint64, row_problems: RowProblems,
-    names: Names | None, transform: Transform | None, cells: Cells,
+    names: Names | None, transform: Transform | None, cells: Cells, expected: str,
 ) -> Block:  # fmt: skip
-    labels, importance = labels_and_importance(part, columns, row_problems)
+    labels, importance = labels_and_importance(part, columns, row_problems, expected)
     made = [
         fill_numbers(part[name], name, k, columns, cells, mask, row_problems)
         if isinstance(part[name], NumberColumn)
@@ -236,9 +240,30 @@ def _block(
     return block_from_columns(cells, made, labels, importance, row_problems, bits, names, transform)
 
 
-def _target(array: Any, what: str, name: str) -> NumberColumn:
-    if not _is_number(array.type):
-        raise refuse(what, f"column {name} of type {array.type}", "a column of numbers")
+def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
+    """Return the labels of a table; its first batch decides which of two words is positive."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    words = given_words(columns, {**columns.known, **found})
+    if is_number(array.type) and words is None:
+        return _numbers(array)
+    if is_number(array.type):
+        array = array.cast(pa.string())
+    elif types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    cells, there = string_spans(array, name), valid(array)
+    if words is None and columns.options.unlabelled:
+        return no_labels(len(array))
+    if words is None:
+        words = choose_words(words_of(cells, there))
+        found[name] = words.kind
+    return word_labels(cells, words, there)
+
+
+def _importance(array: Any, name: str) -> NumberColumn:
+    if not is_number(array.type):
+        raise refuse("importance", f"column {name} of type {array.type}", "a column of numbers")
     return _numbers(array)
 
 
@@ -248,7 +273,7 @@ def _feature(
     """Return the values of a column by its kind."""
     import pyarrow as pa
 
-    number, kind = _is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
+    number, kind = is_number(array.type), columns.kinds.get(name) or columns.known.get(name)
     if not number and columns.kinds.get(name) == "number" and columns.strict:
         raise refuse("log" if name in columns.log else "bucket", f"column {name} of type {array.type}", "numbers")
     if number and kind != "category":
@@ -264,7 +289,7 @@ def _parsed(array: Any, name: str) -> NumberColumn:
 
     if types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    words, there = _words(array, name), valid(array)
+    words, there = string_spans(array, name), valid(array)
     wide, non_numbers = np.zeros(len(array)), np.zeros(len(array), bool)
     for row in np.flatnonzero(there).tolist():
         try:
@@ -276,28 +301,6 @@ def _parsed(array: Any, name: str) -> NumberColumn:
         return NumberColumn(
             wide.astype(np.float32), there, wide, StringColumn(words, non_numbers) if non_numbers.any() else None
         )
-
-
-@lru_cache(1 << 12)
-def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )
-
-
-@lru_cache(1 << 12)
-def _is_string(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
-    )
 
 
 def _numbers(array: Any) -> NumberColumn:
@@ -313,30 +316,11 @@ def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | Di
     from pyarrow import types
 
     if not types.is_dictionary(array.type):
-        return StringColumn(_words(array, name), valid(array))
+        return StringColumn(string_spans(array, name), valid(array))
     dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
     if codes is None or not len(dictionary) or dictionary.null_count:
         array = array.cast(array.type.value_type)
-        return StringColumn(_words(array, name), valid(array))
+        return StringColumn(string_spans(array, name), valid(array))
     # Codes of null rows are undefined.
-    words, slots = known.of(name.encode(), dictionary, lambda: _words(dictionary, name))
+    words, slots = known.of(name.encode(), dictionary, lambda: string_spans(dictionary, name))
     return DictionaryColumn(words, slots, codes if there.all() else np.where(there, codes, 0), there)
-
-
-def _words(array: Any, name: str) -> Spans:
-    """Return strings as spans of their bytes."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    kind = array.type
-    view = types.is_string_view(kind) or types.is_binary_view(kind)
-    if not (_is_string(kind) or view):
-        raise refuse(f"column {name}", f"type {kind}", f"numbers, booleans or strings; ignore=[{name!r}] leaves it out")
-    if view:
-        array = array.cast(pa.large_string() if types.is_string_view(kind) else pa.large_binary())
-    _, offsets, data = array.buffers()
-    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
-    ends = np.frombuffer(offsets or b"\0" * 8, np.int64 if wide else np.int32)[array.offset :][: len(array) + 1]
-    # Read-only, as all Arrow buffers are, so that scanners are compiled for one type.
-    text = np.frombuffer(data if data is not None and data.size else b"\0", np.uint8)
-    return Spans(text, ends[:-1], ends[1:])

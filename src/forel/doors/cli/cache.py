@@ -24,6 +24,7 @@ from forel.doors.cli.options import (
     Log,
     Missing,
     OnError,
+    Positive,
     Separator,
     Threads,
     reading_options,
@@ -41,6 +42,7 @@ def cache(
     ] = 22,
     form: Form = "auto",
     label: Label = None,
+    positive: Positive = None,
     importance: Importance = None,
     keep: Keep = None,
     ignore: Ignore = None,
@@ -67,7 +69,8 @@ def cache(
     """
     source = source_of(files, None)
     reading = reading_options(
-        format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
+        format=form, bits=bits, label=label, positive=positive, importance=importance, keep=keep, ignore=ignore,
+        categories=categories,
         log=log, bucket=bucket, interactions=interactions, on_error=on_error, line_limit=line_limit,
         separator=separator, header=header, missing=missing, decimal=decimal,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from forel.doors.cli.options import (
     LineLimit,
     Missing,
     OnError,
+    Positive,
     Separator,
     reading_options,
     source_of,
@@ -51,6 +52,7 @@ def convert(
     ] = None,
     form: Form = "auto",
     label: Label = None,
+    positive: Positive = None,
     importance: Importance = None,
     keep: Keep = None,
     ignore: Ignore = None,
@@ -77,7 +79,8 @@ def convert(
     """
     source = source_of(files, data)
     reading = reading_options(
-        format=form, bits=bits, label=label, importance=importance, keep=keep, ignore=ignore, categories=categories,
+        format=form, bits=bits, label=label, positive=positive, importance=importance, keep=keep, ignore=ignore,
+        categories=categories,
         on_error=on_error, line_limit=line_limit, separator=separator, header=header, missing=missing, decimal=decimal,
     )  # fmt: skip
     with errors_as_messages():

@@ -17,6 +17,7 @@ from forel.doors.cli.options import (
     LineLimit,
     Missing,
     OnError,
+    Positive,
     Separator,
     Threads,
     reading_options,
@@ -30,6 +31,7 @@ def evaluate(
     data: Data = None,
     form: Form = "auto",
     label: Label = None,
+    positive: Positive = None,
     separator: Separator = None,
     header: Header = None,
     missing: Missing = None,
@@ -53,8 +55,8 @@ def evaluate(
 
         stored = load(model)
         reading = reading_options(
-            format=form, label=label, on_error=on_error, line_limit=line_limit, separator=separator, header=header,
-            missing=missing, decimal=decimal,
+            format=form, label=label, positive=positive, on_error=on_error, line_limit=line_limit, separator=separator,
+            header=header, missing=missing, decimal=decimal,
         )  # fmt: skip
         found = evaluate(stored, source_of(files, data), threads=threads, **reading)
         if as_json:

@@ -121,5 +121,10 @@ def _short(value: Any) -> str:
 
 
 def _counted(kinds: dict[str, str]) -> str:
-    """Return the number of columns of each kind."""
-    return " and ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds.values()).items()))
+    """Return the number of columns of each kind, and which label is positive."""
+    from forel.data.features.label_words import LabelWords
+
+    words = [found for kind in kinds.values() if (found := LabelWords.of_kind(kind)) is not None]
+    counts = Counter(kind for kind in kinds.values() if LabelWords.of_kind(kind) is None)
+    shown = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    return "; ".join(filter(None, [shown, *(one.summary() for one in words)]))

@@ -38,6 +38,14 @@ Form = Annotated[
     ),
 ]
 Label = Annotated[str | None, typer.Option(help="The column of labels.", rich_help_panel=READING, show_default=False)]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        help="The label of the positive class, such as yes; every other label is negative.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
 Importance = Annotated[
     str | None,
     typer.Option(help="The column of example weights.", rich_help_panel=READING, show_default=False),

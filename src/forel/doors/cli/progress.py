@@ -124,6 +124,7 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
             "passes": [report.loss for report in trained.passes],
             "certificate": said,
             **({} if mixed is None else mixed),
+            **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             "malformed": trained.problems.count,
             "model": path,
         }
@@ -139,6 +140,8 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
     if mixed is not None:
         console.print(mixture_table(mixed))
         console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
+    if trained.label_words is not None:
+        console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
     if said is not None:
         console.print(f"Certificate: {said}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, Console(stderr=True))

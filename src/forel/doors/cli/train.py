@@ -19,7 +19,7 @@ SETTINGS = (
     "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2", "penalty_weight", "radius", "seed",
 )  # fmt: skip
 READING = (
-    "bits", "label", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "names",
+    "bits", "label", "positive", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "names",
     "on_error", "line_limit", "separator", "header", "missing", "decimal",
 )  # fmt: skip
 

@@ -25,6 +25,7 @@ from forel.doors.cli.options import (
     Log,
     Missing,
     OnError,
+    Positive,
     Separator,
     Threads,
 )
@@ -214,6 +215,7 @@ class TrainOptions:
     ] = False
     form: Form = "auto"
     label: Label = None
+    positive: Positive = None
     importance: Importance = None
     keep: Keep = None
     ignore: Ignore = None

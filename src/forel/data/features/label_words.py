@@ -1,0 +1,105 @@
+"""Labels that are words: which of two words is the positive class."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from forel.validation import refuse
+
+__all__ = ["MISSING", "LabelWords", "choose_words"]
+
+PREFIX = "labels "  # of the kind of a column of labels, before its words in JSON
+# Missing values of numeric columns and labels; a category is missing only if the cell is empty.
+MISSING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?")
+POSITIVE = {"yes", "y", "true", "t", "on", "spam", "positive", "pos", "success", "click", "clicked", "fraud", "churn"}
+NEGATIVE = {"no", "n", "false", "f", "off", "ham", "negative", "neg", "failure", "none", "normal"}
+
+
+@dataclass(frozen=True)
+class LabelWords:
+    """The words of the negative and the positive class; None for any other word.
+
+    >>> words = LabelWords("ham", "spam")
+    >>> words.encode(" spam"), words.encode("ham"), words.encode("NA"), words.summary()
+    (1.0, 0.0, None, "'spam' is positive, 'ham' is negative")
+    """
+
+    negative: str | None
+    positive: str | None
+
+    def encode(self, word: str) -> float | None:
+        """Return 1 or 0 for a word, None if it is missing; raise ValueError for a word of neither class."""
+        cell = word.strip()
+        if self.positive is not None and _same(cell, self.positive):
+            return 1.0
+        if self.negative is not None and _same(cell, self.negative):
+            return 0.0
+        if cell in MISSING:
+            return None
+        if self.positive is None or self.negative is None:
+            return float(self.positive is None)
+        raise ValueError(cell)
+
+    @property
+    def expected(self) -> str:
+        """The valid words, for errors."""
+        return f"{self.negative!r} or {self.positive!r}; positive (--positive) names one class against all others"
+
+    def summary(self) -> str:
+        """Return which word is positive."""
+        positive, negative = ("any other" if word is None else repr(word) for word in (self.positive, self.negative))
+        return f"{positive} is positive, {negative} is negative"
+
+    @property
+    def kind(self) -> str:
+        """The kind of a column with these labels, as models store it."""
+        return PREFIX + json.dumps([self.negative, self.positive])
+
+    @classmethod
+    def of_kind(cls, kind: str | None) -> "LabelWords | None":
+        """Return the words of a kind; None for other kinds.
+
+        >>> LabelWords.of_kind(LabelWords("no", "yes").kind)
+        LabelWords(negative='no', positive='yes')
+        """
+        if kind is None or not kind.startswith(PREFIX):
+            return None
+        words = json.loads(kind.removeprefix(PREFIX))
+        if not isinstance(words, list) or len(words) != 2 or not all(isinstance(w, str | None) for w in words):
+            raise refuse("kinds", kind, "the words of two classes")
+        return cls(*words)
+
+
+def choose_words(words: Iterable[str]) -> LabelWords:
+    """Return which of the words of the first rows is positive: ``yes`` rather than ``no``, or the last in order.
+
+    >>> choose_words(["yes", "no"]), choose_words(["<=50K", ">50K"])
+    (LabelWords(negative='no', positive='yes'), LabelWords(negative='<=50K', positive='>50K'))
+    >>> choose_words(["no"]).encode("yes")
+    1.0
+    """
+    found = sorted({word.strip() for word in words} - {*MISSING}, key=lambda word: (_sign(word), word))
+    if len(found) == 1 and _sign(found[0]):
+        return LabelWords(None, found[0]) if _sign(found[0]) > 0 else LabelWords(found[0], None)
+    if len(found) != 2:
+        shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
+        expected = "two words or numbers; positive (--positive) names one class against all others"
+        raise ValueError(f"label: got {shown or 'no word'} in the first rows, expected {expected}")
+    return LabelWords(*found)
+
+
+def _sign(word: str) -> int:
+    """Return 1 for a word that is positive by itself, −1 for a negative one, 0 for others."""
+    lower = word.lower().rstrip(".")
+    if lower in POSITIVE or lower.startswith(">"):
+        return 1
+    return -1 if lower in NEGATIVE or lower.startswith(("<", "not ", "not_", "no ", "no_", "non-", "non_")) else 0
+
+
+def _same(cell: str, word: str) -> bool:
+    if cell == word.strip():
+        return True
+    try:
+        return float(cell) == float(word)
+    except ValueError:
+        return False

@@ -1,0 +1,97 @@
+"""Columns of labels that are words, as numbers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.features.label_words import LabelWords, choose_words
+from forel.data.parsers.cells import Spans
+from forel.data.parsers.column_values import NumberColumn, StringColumn
+from forel.data.parsers.columns import Columns
+
+__all__ = ["dicts_with_numbers", "given_words", "no_labels", "word_labels", "words_of"]
+
+FIRST = 1 << 10  # dicts that decide which words there are
+
+
+def given_words(columns: Columns, kinds: Mapping[str, str]) -> LabelWords | None:
+    """Return the words of the column of labels that are known: those of an option, or of earlier rows."""
+    if columns.label is None:
+        return None
+    if columns.options.positive is not None:
+        return LabelWords(None, columns.options.positive)
+    return LabelWords.of_kind(kinds.get(columns.label))
+
+
+def words_of(cells: Spans, present: NDArray[np.bool_] | None = None) -> list[str]:
+    """Return the distinct words of a column."""
+    rows = np.arange(cells.starts.size) if present is None else np.flatnonzero(present)
+    _, first = np.unique(cells.hashes(b"", rows), return_index=True)
+    return [_decoded(cells[rows[k]]) for k in first.tolist()]
+
+
+def word_labels(cells: Spans, words: LabelWords, present: NDArray[np.bool_] | None = None) -> NumberColumn:
+    """Return a column of words as the numbers 0 and 1; words of neither class are ``non_numbers``."""
+    n = cells.starts.size
+    _, first, which = np.unique(cells.hashes(b"", np.arange(n)), return_index=True, return_inverse=True)
+    values, there, wrong = np.zeros(first.size), np.ones(first.size, bool), np.zeros(first.size, bool)
+    for k, row in enumerate(first.tolist()):
+        try:
+            value = words.encode(_decoded(cells[row]))
+            values[k], there[k] = value or 0.0, value is not None
+        except ValueError:
+            there[k], wrong[k] = False, True
+    mask = np.ones(n, bool) if present is None else present
+    wide, found, non_numbers = values[which], there[which] & mask, wrong[which] & mask
+    return NumberColumn(
+        wide.astype(np.float32), found, wide, StringColumn(cells, non_numbers) if non_numbers.any() else None
+    )
+
+
+def no_labels(rows: int) -> NumberColumn:
+    """Return a column without labels."""
+    return NumberColumn(np.zeros(rows, np.float32), np.zeros(rows, bool), np.zeros(rows))
+
+
+def dicts_with_numbers(
+    items: Iterable[tuple[int, Any]], columns: Columns, found: dict[str, str]
+) -> Iterator[tuple[int, Any]]:
+    """Yield numbered dicts with numbers in place of labels that are words; the first dicts decide which is positive.
+
+    ``found`` receives the words. Labels that are numbers, and words of neither class, stay as they are.
+    """
+    label, optional = columns.label, columns.options.unlabelled
+    words, rest = given_words(columns, columns.known), iter(items)
+    for line, item in rest:
+        value = item.get(label) if isinstance(item, Mapping) and label is not None else None
+        if isinstance(value, str) and words is None and not optional:
+            held = [(line, item), *islice(rest, FIRST - 1)]
+            labels = (one.get(label) for _, one in held if isinstance(one, Mapping))
+            words = choose_words(word for word in labels if isinstance(word, str))
+            rest = chain(held, rest)
+            found[str(label)] = words.kind
+            yield from ((number, _encoded(one, str(label), words, optional)) for number, one in rest)
+            return
+        yield line, item if value is None else _encoded(item, str(label), words, optional)
+
+
+def _encoded(item: Any, label: str, words: LabelWords | None, optional: bool) -> Any:
+    """Return a dict with a number as its label, None where it has none or an optional one cannot be read."""
+    if not isinstance(item, Mapping):
+        return item
+    value = item.get(label)
+    if not isinstance(value, str) and (words is None or words.negative is not None or value is None):
+        return item
+    if words is None:
+        return {**item, label: None} if optional else item
+    try:
+        return {**item, label: words.encode(value if isinstance(value, str) else f"{value:g}")}
+    except ValueError:
+        return {**item, label: None} if optional else item
+
+
+def _decoded(word: bytes) -> str:
+    return word.decode("utf-8", "backslashreplace")

@@ -1,0 +1,147 @@
+"""Labels that are words: which one is positive, at every door, kept with the model."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import forel
+from forel.data import ReadOptions, read
+from forel.data.features.kinds import validate_kinds
+from forel.data.features.label_words import LabelWords, choose_words
+from forel.data.pipeline import ordered_blocks
+
+SETTINGS = forel.Settings(alpha=1.0)
+PAIRS = [
+    ("no", "yes"), ("false", "true"), ("ham", "spam"), ("<=50K", ">50K"), ("N", "Y"), ("No.", "Yes."), ("bad", "good"),
+    ("not paid", "any"), ("negative", "positive"),
+]  # fmt: skip
+
+
+def table(words, header="x,y"):
+    return f"{header}\n".encode() + "".join(f"{k % 3},{word}\n" for k, word in enumerate(words)).encode()
+
+
+def labels(text, **options):
+    reader = read(io.BytesIO(text), "csv", **{"bits": 8, "label": "y", **options})
+    return [label for block in ordered_blocks(reader, 0) for label in block.labels.tolist()]
+
+
+@pytest.mark.parametrize(("negative", "positive"), PAIRS)
+def test_one_of_two_words_is_positive_whatever_the_order(negative, positive):
+    for words in ([negative, positive, positive], [positive, negative, positive]):
+        expected = [float(word == positive) for word in words]
+        assert labels(table(words)) == expected
+        assert labels(table([f" {word} " for word in words])) == expected
+        assert choose_words(words) == LabelWords(negative, positive)
+
+
+@given(st.text("abAB<>", min_size=1, max_size=3), st.text("abAB<>", min_size=1, max_size=3))
+def test_words_are_ordered_in_one_way(a, b):
+    if a != b:
+        found = choose_words([a, b])
+        assert found == choose_words([b, a, b])
+        assert {found.negative, found.positive} == {a, b}
+        assert LabelWords.of_kind(found.kind) == found
+        assert validate_kinds({"y": found.kind})
+
+
+def test_the_positive_word_is_an_option():
+    words = ["a", "b", "c", "a"]
+    assert labels(table(words), positive="a") == [1, 0, 0, 1]
+    assert labels(table(["1", "2", "2.0"]), positive="2") == [0, 1, 1]
+    assert labels(table(["no", "yes"]), positive="no") == [1, 0]
+
+
+def test_other_words_are_errors_that_name_the_option():
+    with pytest.raises(ValueError, match=r"'a', 'b', 'c' in the first rows, expected two words.*--positive"):
+        labels(table(["a", "b", "c"]))
+    with pytest.raises(ValueError, match="label: got 'a' in the first rows, expected two words"):
+        labels(table(["a", "a"]))
+    late = table(["no", "yes"] * 500 + ["maybe"])
+    with pytest.raises(ValueError, match="line 1002, column 'y': got 'maybe', expected 'no' or 'yes'"):
+        labels(late, block_bytes=1000)
+    assert labels(late, block_bytes=1000, on_error="skip") == [0, 1] * 500
+
+
+def test_missing_labels_stay_missing():
+    assert np.isnan(labels(table(["no", "NA", "yes"]))).tolist() == [False, True, False]
+
+
+def test_the_first_rows_may_have_one_word_that_is_known():
+    text = table(["no"] * 900 + ["yes"] * 100)
+    assert sum(labels(text, block_bytes=500)) == 100
+    assert sum(labels(table(["yes"] * 900 + ["no"] * 100), block_bytes=500)) == 900
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_tables_have_the_same_labels(dictionary):
+    import pyarrow as pa
+
+    words = ["ham", None, "spam", " ham"]
+    column = pa.array(words).dictionary_encode() if dictionary else pa.array(words)
+    held = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "y": column})
+    reader = read(held, bits=8, label="y")
+    (block,) = reader
+    np.testing.assert_array_equal(block.labels, np.float32([0, np.nan, 1, 0]))
+    assert LabelWords.of_kind(reader.kinds.known["y"]) == LabelWords("ham", "spam")
+    (block,) = read(pa.table({"x": [1.0, 2.0], "y": [1, 2]}), bits=8, label="y", positive="2")
+    assert block.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("as_lines", [False, True])
+def test_dicts_have_the_same_labels(as_lines):
+    rows = [{"x": 1.0, "y": "spam"}, {"x": 2.0}, {"x": 3.0, "y": "ham"}]
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    reader = read(io.BytesIO(text), "jsonl", bits=8, label="y") if as_lines else read(rows, bits=8, label="y")
+    (block,) = reader
+    np.testing.assert_array_equal(block.labels, np.float32([1, np.nan, 0]))
+    assert LabelWords.of_kind(reader.kinds.known["y"]) == LabelWords("ham", "spam")
+    with pytest.raises(ValueError, match="two words"):
+        list(read([{"y": "a"}, {"y": "b"}, {"y": "c"}], bits=8, label="y"))
+
+
+def test_a_model_keeps_its_words_at_every_door(tmp_path, interpreted):
+    rows = [{"word": w, "y": y} for w, y in (("win", "spam"), ("hello", "ham"), ("cash", "spam"))] * 20
+    text = b"word,y\n" + "".join(f"{row['word']},{row['y']}\n" for row in rows).encode()
+    trained = forel.train(io.BytesIO(text), SETTINGS, format="csv", label="y", bits=8)
+    assert trained.label_words == LabelWords("ham", "spam")
+    numbers = [{**row, "y": float(row["y"] == "spam")} for row in rows]
+    same = forel.train(numbers, SETTINGS, label="y", bits=8)
+    np.testing.assert_array_equal(same.model.weights, trained.model.weights)
+    trained.save(tmp_path / "m.forel")
+    stored = forel.load(tmp_path / "m.forel")
+    for source in (rows, [row for row in rows if row["y"] == "spam"]):
+        found = forel.evaluate(stored, source).report
+        assert found.mean_label == pytest.approx(np.mean([row["y"] == "spam" for row in source]))
+    more = forel.train(rows, start=stored)
+    assert more.label_words == trained.label_words
+
+
+def test_predictions_ignore_labels_that_cannot_be_read(tmp_path, interpreted):
+    rows = [{"x": float(k % 2), "y": k % 2} for k in range(40)]
+    trained = forel.train(rows, SETTINGS, label="y", bits=8)
+    import pyarrow as pa
+
+    expected = forel.predict(trained, [{"x": 1.0}, {"x": 0.0}])
+    odd = [{"x": 1.0, "y": "?"}, {"x": 0.0, "y": "what"}]
+    sources = {
+        "dicts": odd,
+        "csv": io.BytesIO(b"x,y\n1,?\n0,what\n"),
+        "mixed": io.BytesIO(b"x,y\n1,1\n0,what\n"),
+        "table": pa.table({"x": [1.0, 0.0], "y": ["a", "b"]}),
+    }
+    for source in sources.values():
+        np.testing.assert_array_equal(forel.predict(trained, source), expected)
+    with pytest.raises(ValueError, match="column 'y': got 'what', expected a number"):
+        forel.evaluate(trained, io.BytesIO(b"x,y\n1,1\n0,what\n"), format="csv")
+
+
+def test_kinds_of_labels_are_validated():
+    with pytest.raises(ValueError, match="kinds"):
+        ReadOptions(kinds={"y": "labels [1, 2]"})
+    with pytest.raises(ValueError, match="kinds"):
+        ReadOptions(kinds={"y": "label"})

@@ -51,7 +51,7 @@ class ReadOptions:
     bits : names are hashed to 2**bits slots; svmlight ids below that are used unchanged
     label, importance : columns or keys of labels and example weights
     positive : the label of the positive class, a word or a number; every other label is negative. By default,
-        labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last in order, is positive
+        labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last, is positive
     keep, ignore : columns or keys to use as features, or to leave out
     categories : columns or keys whose numbers are codes: each number is a category, like a string
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)

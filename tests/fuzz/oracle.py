@@ -11,18 +11,22 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-NUMBER = r"-?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
+NUMBER = r"-?[0-9](?:[0-9.,]*[0-9])?(?:[eE][+-]?[0-9]+)?"
+NORM = rf"(?P<scaled>scaled )?norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)?"
+NEEDED = (
+    rf"(?:\. An average loss below (?P<goal>{NUMBER}) would need a (?P<kind>scaled )?norm of at least "
+    rf"(?P<needed>{NUMBER}); the learned model has (?P<learned>{NUMBER}))?"
+)
 CERTIFICATE = re.compile(
-    rf"no fixed model of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? could have had an average loss "
-    rf"below (?P<floor>{NUMBER}) on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
+    rf"no fixed model of {NORM} could have had an average loss below (?P<floor>{NUMBER}) on these "
+    rf"(?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER}){NEEDED}"
 )
 NOTHING = re.compile(
-    rf"no average loss is ruled out for fixed models of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? "
-    rf"on these (?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER})"
+    rf"no average loss is ruled out for fixed models of {NORM} on these (?P<rows>[0-9,]+) rows; this one had "
+    rf"(?P<own>{NUMBER}){NEEDED}"
 )
 VOID = re.compile(
-    rf"nothing is proved of the losses of fixed models of norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)? "
-    rf"on these (?P<rows>[0-9,]+) rows, because .+"
+    rf"nothing is proved of the losses of fixed models of {NORM} on these (?P<rows>[0-9,]+) rows, because .+"
 )
 MIXTURE = re.compile(
     rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) settings"
@@ -119,27 +123,52 @@ def least_average(loss, features, labels, importance, norm):
         return min(average(loss, features @ one, labels, importance) for one in tried)
 
 
-def certificate_violation(words, loss, features, labels, importance, own):
-    """The reason why a certificate's sentence is false for these rows, None if it is true.
+def certificate_violation(words, loss, features, labels, importance, own, scales=None, learned=None):
+    """The reason why a certificate's sentences are false for these rows, None if they are true.
 
-    ``own`` is the learner's average loss; with a bias, the last column of the features is constant.
+    ``own`` is the learner's average loss; with a bias, the last column of the features is constant. ``scales`` are the
+    largest absolute values of the columns, in all rows that the model learned from, if norms are to be scaled by them,
+    and ``learned`` is the learned model.
     """
     if VOID.fullmatch(words):
         return None
     found = CERTIFICATE.fullmatch(words) or NOTHING.fullmatch(words)
     if found is None:
         return "it is not one of the sentences"
+    if bool(found["scaled"]) != (scales is not None) or (found["goal"] and found["kind"] != found["scaled"]):
+        return "it is about another norm"
+    units = np.ones(features.shape[1]) if scales is None else scales
+    # A weight times its scale is a weight of the feature divided by its scale.
+    rows = np.divide(features, units, out=np.zeros_like(features), where=units > 0)
     if "floor" not in found.groupdict():
         if loss == "poisson":
             return "a loss that can be negative has a floor, whatever its sign"
-    elif least_average(loss, features, labels, importance, number(found["norm"])) < number(found["floor"]):
-        return (
-            f"a model of that norm has {least_average(loss, features, labels, importance, number(found['norm'])):.9g}"
-        )
+    else:
+        least = least_average(loss, rows, labels, importance, number(found["norm"]))
+        if least < number(found["floor"]):
+            return f"a model of that norm has {least:.9g}"
     if number(found["rows"]) != len(labels):
         return f"there were {len(labels)} rows"
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
         return f"the learner had {own:.9g}"
+    if learned is not None:
+        norm = float(np.linalg.norm(learned * units))
+        if not norm * (1 - 1e-5) <= number(found["norm"]) <= norm * 1.0011 + 1e-300:
+            return f"the learned model has the norm {norm:.9g}"
+    return needed_violation(found, loss, rows, labels, importance, own)
+
+
+def needed_violation(found, loss, rows, labels, importance, own):
+    """The reason why the sentence about the norm that a smaller loss needs is false, None if it is true."""
+    if found["goal"] is None:
+        return None
+    least, goal = least_average(loss, rows, labels, importance, number(found["needed"])), number(found["goal"])
+    if least < goal:
+        return f"a model of the needed norm has {least:.9g}"
+    if found["learned"] != found["norm"]:
+        return "the learned model has two norms"
+    if not 0.89 * abs(own) - 1e-4 <= goal + (own < 0) * 2 * abs(own) <= 0.91 * abs(own) + 1e-4:
+        return "the smaller loss is not a tenth below the learner's"
     return None
 
 

@@ -118,6 +118,11 @@ def with_constant(X, settings):
     return np.column_stack([X, np.ones(len(X))]) if settings.bias else X
 
 
+def scales_of(X, settings):
+    """The largest absolute value of each column, where norms are scaled by them."""
+    return np.abs(with_constant(X, settings)).max(axis=0) if settings.rate == "scale_free" else None
+
+
 def coded(loss, y):
     return 2 * y - 1 if oracle.LOSSES[loss].sign else y
 
@@ -153,7 +158,8 @@ def trained_violations(rng, loss, kind):
         own = oracle.average(loss, m, b, c)
         if abs(trained.report.loss - own) > 1e-6 * (1 + abs(own)):
             violations.append(f"the report has {trained.report.loss}, the rows {own}")
-        why = oracle.certificate_violation(trained.certificate, loss, with_constant(a, settings), b, c, own)
+        scales = scales_of(np.concatenate([part[0] for part in made]), settings)
+        why = oracle.certificate_violation(trained.certificate, loss, with_constant(a, settings), b, c, own, scales)
         violations += [f"{trained.certificate}: {why}"] if why else []
     if settings.lanes > 1 and passes == 1:
         a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
@@ -174,7 +180,9 @@ def learner_violations(rng, loss, kind):
     margins = np.concatenate(parts)[:, 0].astype(float)
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
     words = model.summary()
-    why = oracle.certificate_violation(words, loss, features, labels, weight, own)
+    learned = np.append(model.weights[:, 0], model.bias[0])[: features.shape[1]].astype(float)
+    scales = scales_of(X, settings)
+    why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
     violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
         words = str(model.guarantee())
@@ -187,6 +195,10 @@ def learner_violations(rng, loss, kind):
     floor, least = proof.loss_floor(l2=radius), oracle.least_average(loss, features, labels, weight, radius)
     if floor > least:
         violations.append(f"loss_floor(l2={radius}) is {floor}, and a model has {least}")
+    needed = min(proof.needed_norm(0.8 * own), 1e9)
+    least = oracle.least_average(loss, features, labels, weight, needed)
+    if needed and least < 0.8 * own * (1 - 1e-9):
+        violations.append(f"needed_norm({0.8 * own}) is {needed}, and such a model has {least}")
     comparator = rng.normal(size=features.shape[1]) * radius
     with np.errstate(over="ignore"):
         regret = (own - oracle.average(loss, features @ comparator, labels, weight)) * weight.sum()

@@ -7,10 +7,11 @@ import pytest
 
 import forel
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
-from forel.learner.certificate import LossFloor
+from forel.learner.dual import DualPoint
 from forel.learner.gradients import GradientLearner
 from forel.learner.kernels import mixing
 from forel.learner.linear import Linear, Settings
+from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
 from forel.losses import Choice
 from forel.training.metrics import Metrics
@@ -30,6 +31,7 @@ def test_random_and_adversarial_streams_refute_no_sentence():
         (r"below 0\.\d", "below 0.9"),  # a floor that is too high
         (r"below 0\.(\d+)", r"below 0.\g<1>9"),  # rounded up instead of down
         ("had 0", "had 1"),
+        ("of norm", "of scaled norm"),
         ("these ", "these 1"),
     ],
 )
@@ -103,7 +105,7 @@ def test_averages_are_per_unit_of_importance(interpreted):
     X, y = rng.normal(size=(300, 3)), (rng.random(300) < 0.4).astype(float)
     rows = [{"a": a, "b": b, "c": c, "y": label, "w": 10.0} for (a, b, c), label in zip(X, y, strict=True)]
     trained = forel.train(rows, label="y", importance="w", bits=8, certified=True)
-    own = float(re.search(r"this one had ([0-9.]+)", trained.certificate)[1])
+    own = float(re.search(r"this one had ([0-9]+\.[0-9]+)", trained.certificate)[1])
     assert own == pytest.approx(trained.report.loss, abs=6e-5)
     assert "per unit of importance" in str(trained.model.guarantee())
     assert trained.model.guarantee().other / 3000 == pytest.approx(trained.model.averages.min())
@@ -129,7 +131,9 @@ def test_these_rows_are_the_rows_of_this_run_and_of_the_first_pass(interpreted):
     X = np.array([[row["a"], row["b"], 1.0] for row in second])
     y = np.array([row["y"] for row in second])
     words, own = trained.certificate, trained.report.loss
-    assert oracle.certificate_violation(words, "logistic", X, y, np.ones(150), own) is None
+    # Scales are those of all rows that the model has learned from.
+    scales = np.abs([[row["a"], row["b"], 1.0] for row in first + second]).max(axis=0)
+    assert oracle.certificate_violation(words, "logistic", X, y, np.ones(150), own, scales) is None
 
 
 @pytest.mark.parametrize("settings", [Settings(alpha=0.5), None], ids=["one", "mixture"])
@@ -171,9 +175,9 @@ def test_a_mixture_of_regressions_says_what_its_own_predictions_lost(loss, inter
     alone = Linear(3, model.settings)
     margins, each = Mixture(3, model.settings).progress(X, y)[:, 0], alone.progress(X, y).astype(float)
     own = oracle.average(loss, margins, y, np.ones(200))
-    assert oracle.certificate_violation(
-        model.summary(), loss, np.column_stack([X, np.ones(200)]), y, np.ones(200), own
-    ) is None  # fmt: skip
+    rows = np.column_stack([X, np.ones(200)])
+    scales = np.abs(rows.astype(np.float32)).max(axis=0).astype(float)
+    assert oracle.certificate_violation(model.summary(), loss, rows, y, np.ones(200), own, scales) is None
     words = str(model.guarantee())
     assert "predictions clipped to the labels seen before" in words
     names = list(model.settings.names)
@@ -230,13 +234,18 @@ def test_floors_are_rounded_down_and_norms_up():
     rng = np.random.default_rng(7)
     for _ in range(300):
         rows = int(rng.integers(1, 10**6))
-        floor = LossFloor(rows, float(rows), rows * 0.7, rows * rng.random(), rng.exponential() * rows)
-        norm = rng.exponential() * 10.0 ** rng.integers(-4, 2)
-        found = oracle.CERTIFICATE.fullmatch(floor.summary(norm)) or oracle.NOTHING.fullmatch(floor.summary(norm))
+        norm, point = (
+            rng.exponential() * 10.0 ** rng.integers(-4, 2),
+            DualPoint(rows * rng.random(), rows * rng.exponential()),
+        )
+        floor = LossFloor(rows, float(rows), rows * 0.7, norm, (point,))
+        found = oracle.CERTIFICATE.fullmatch(floor.summary()) or oracle.NOTHING.fullmatch(floor.summary())
         shown = oracle.number(found["norm"])
         assert norm <= shown <= norm * 1.00101
         if "floor" in found.groupdict():
             assert oracle.number(found["floor"]) <= floor.at(shown)
+        if found["goal"]:
+            assert oracle.number(found["needed"]) <= floor.needed_norm(oracle.number(found["goal"]))
 
 
 def test_the_printed_area_is_the_exact_one_to_two_units_of_its_last_digit():

@@ -8,25 +8,24 @@ $S - h_{0:T}(x_{T+1})$, which needs no more sums. The theorems that follow from 
 by $\frac12\|g_t\|_\star^2$, which is the same without a penalty or a box and never smaller. For Mirror Descent it
 is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
 
-Loss floors need only convexity: for any slopes $a_t$ at margins $m_t$ and rows $f_t$ of importance $v_t$,
-$\sum_t v_t \ell_t(f_t \cdot x) \ge \sum_t v_t(\ell_t(m_t) - a_t m_t) + x \cdot \sum_t v_t a_t f_t$.
+Loss floors need only convexity; they are those of :mod:`forel.learner.dual`.
 """
 
-import decimal
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forel.learner.dual import DualPoint
+from forel.learner.loss_floor import LossFloor
 from forel.theory.norms import L1, L2, LINF
-from forel.validation import Unsupported, Vector, non_negative, vector
+from forel.validation import Unsupported, Vector, non_negative, number, vector
 
-__all__ = ["Certificate", "LossFloor", "Snapshot"]
+__all__ = ["Certificate", "Snapshot", "in_scales"]
 
 DUALS = {"l2": L2, "l1": LINF, "box": L1}
-LARGE = 1e9  # from here on, numbers are printed with an exponent
-HUGE = 1e280  # from here on, sums of losses may have overflowed
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +44,9 @@ class Certificate:
     least : a lower bound on the loss of any row
     bias : whether the last coordinate is a bias
     floor_void : why there is no lower bound on losses, if so
+    curvature : as in :class:`forel.learner.dual.DualPoint`
+    scales, scaled_rounding : the largest absolute value of each coordinate, 1 for the bias, and a bound on the rounding
+        error of g_{1:T} divided by it; None where scales are not kept
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
@@ -76,6 +78,9 @@ class Certificate:
     least: float = 0.0
     bias: bool = False
     floor_void: str = ""
+    curvature: float = 0.0
+    scales: Vector | None = None
+    scaled_rounding: float = 0.0
 
     def regret(self, model: ArrayLike) -> float:
         r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which bounds the regret of the losses."""
@@ -95,41 +100,97 @@ class Certificate:
         penalty = float(self.l1 @ np.abs(x)) + 0.5 * float((self.l2 * x) @ x)
         return regularizer + penalty
 
-    def worst(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
-        """Return the largest regret against any model in a ball: ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1 or |x_i| ≤ box, exactly one."""
-        name, size = _ball(l2=l2, l1=l1, box=box)
-        return self.loss - self.lower + size * DUALS[name](self.gradients)
+    def worst(
+        self,
+        *,
+        l2: float | None = None,
+        l1: float | None = None,
+        box: float | None = None,
+        scaled: float | None = None,
+    ) -> float:
+        """Return the largest regret against any model in a ball, of which exactly one is given.
 
-    def loss_floor(self, *, l2: float | None = None, l1: float | None = None, box: float | None = None) -> float:
+        The balls are ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1, |x_i| ≤ box, and ‖s x‖₂ ≤ scaled with s_i the largest absolute value of
+        feature i and 1 for the bias.
+        """
+        name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
+        return self.loss - self.lower + size * self._dual_norm(name)[0]
+
+    def loss_floor(
+        self,
+        *,
+        l2: float | None = None,
+        l1: float | None = None,
+        box: float | None = None,
+        scaled: float | None = None,
+    ) -> float:
         """Return a lower bound on the average loss of every fixed model in a ball, on the rows so far.
 
-        The bound on rounding errors is subtracted.
+        Balls are those of :meth:`worst`. The bound on rounding errors is subtracted.
         """
-        if self.floor_void:
-            raise Unsupported(f"no loss floor: {self.floor_void}")
-        name, size = _ball(l2=l2, l1=l1, box=box)
-        rounding = self.rounding * (math.sqrt(self.gradients.size) if name == "box" else 1.0)
-        total = self.lower - self.slack - size * (DUALS[name](self.gradients) + rounding)
-        return total / (self.weight or 1.0)
+        name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
+        return self._point(name).floor(size) / (self.weight or 1.0)
+
+    def needed_norm(self, loss: float, norm: Literal["l2", "l1", "box", "scaled"] = "l2") -> float:
+        """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``loss``.
+
+        >>> import numpy as np
+        >>> from forel.learner.linear import Linear, Settings
+        >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
+        >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
+        >>> proof = model.certificate()
+        >>> needed = proof.needed_norm(0.2)
+        >>> proof.loss_floor(l2=needed - 0.001) > 0.2 > proof.loss_floor(l2=needed + 0.001)
+        True
+        """
+        return self._point(norm).needed_norm(number("loss", loss) * (self.weight or 1.0))
 
     def summary(self, model: ArrayLike) -> str:
         """Return the loss floor of all models of at most a model's norm, such as the learned one's, in a sentence.
+
+        The norm is the scaled one if scales are kept, and the Euclidean one otherwise.
 
         >>> import numpy as np
         >>> from forel.learner.linear import Linear, Settings
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)
         >>> model.certificate().summary(model.weights)
-        'no fixed model of norm at most 1.643 could have had an average loss below 0.1949 on these 100 rows; ...'
+        'no fixed model of norm at most 1.643 could have had an average loss below ... on these 100 rows; ...'
         """
-        lower, gradients = self.lower - self.slack, L2(self.gradients)
+        x, scaled = self._model(model), self.scales is not None
         floor = LossFloor(
-            self.rounds, self.weight, self.loss, lower, gradients, self.rounding, self.least, self.bias, self.floor_void
-        )
-        return floor.summary(L2(np.asarray(model, dtype=np.float64).ravel()))
+            self.rounds, self.weight, self.loss, L2(x if self.scales is None else x * self.scales),
+            () if self.floor_void else (self._point("scaled" if scaled else "l2"),),
+            self.least, self.bias, scaled, self.floor_void,
+        )  # fmt: skip
+        return floor.summary()
+
+    def _point(self, norm: str) -> DualPoint:
+        if self.floor_void:
+            raise Unsupported(f"no loss floor: {self.floor_void}")
+        return DualPoint(self.lower - self.slack, sum(self._dual_norm(norm)), self.curvature)
+
+    def _dual_norm(self, norm: str) -> tuple[float, float]:
+        """Return the dual norm of g_{1:T}, and a bound on its rounding error."""
+        if norm != "scaled":
+            return DUALS[norm](self.gradients), self.rounding * (
+                math.sqrt(self.gradients.size) if norm == "box" else 1.0
+            )
+        if self.scales is None:
+            raise Unsupported("scaled: got a certificate without scales, expected one of rate='scale_free'")
+        return L2(in_scales(self.gradients, self.scales)), self.scaled_rounding
 
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
+
+
+def in_scales(gradients: Vector, scales: Vector) -> Vector:
+    """Return gradients divided by scales; a feature without a scale was in no row, and has no gradient.
+
+    >>> in_scales(np.array([3.0, 0.0]), np.array([2.0, 0.0]))
+    array([1.5, 0. ])
+    """
+    return np.divide(gradients, scales, out=np.zeros_like(gradients), where=scales > 0)
 
 
 def _ball(**radii: float | None) -> tuple[str, float]:
@@ -160,84 +221,3 @@ class Snapshot:
     gradients: NDArray[np.float64] | None = None
     mixture_loss: float = 0.0
     mixture_rows: int = 0
-
-
-@dataclass(frozen=True)
-class LossFloor:
-    r"""A lower bound on the average loss of fixed models of norm R, $(E - R\|g_{1:T}\|)/\sum_t v_t$.
-
-    Parameters
-    ----------
-    rows, weight : the number of rows, and the sum of their importances
-    loss : the total loss of the learner
-    lower : a lower bound on $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$
-    gradient_norm, rounding : the norm of g_{1:T}, and a bound on its rounding error
-    least : a lower bound on the loss of any row
-    bias : whether the norm includes a bias
-    void : why there is no lower bound, if so
-
-    >>> print(LossFloor(10, 10.0, 5.0, 4.0, 1.0).summary(1.99999))
-    no fixed model of norm at most 2 could have had an average loss below 0.2000 on these 10 rows; this one had 0.5000
-    """
-
-    rows: int
-    weight: float
-    loss: float
-    lower: float
-    gradient_norm: float
-    rounding: float = 0.0
-    least: float = 0.0
-    bias: bool = False
-    void: str = ""
-
-    def at(self, norm: float) -> float:
-        """Return the floor for models of at most this norm."""
-        return (self.lower - norm * (self.gradient_norm + self.rounding)) / (self.weight or 1.0)
-
-    def summary(self, norm: float) -> str:
-        """Return the floor for models of at most this norm in a sentence, which is true of the numbers as printed."""
-        shown = _upward(norm)
-        models = f"fixed models of norm at most {shown}{', bias included,' if self.bias else ''}"
-        own, rows = self.loss / (self.weight or 1.0), f"these {self.rows:,} rows"
-        mine = f"{own:.4f}" if abs(own) < LARGE else f"{own:.3E}"
-        floor = self.at(float(shown))
-        void = self.void or ("" if max(abs(floor), abs(own)) < HUGE else "sums left the range of double precision")
-        if void:
-            return f"nothing is proved of the losses of {models} on {rows}, because {void}"
-        if not floor > self.least:
-            return f"no average loss is ruled out for {models} on {rows}; this one had {mine}"
-        low = _downward(floor)
-        models = models.replace("models", "model")
-        return f"no {models} could have had an average loss below {low} on {rows}; this one had {mine}"
-
-
-def _upward(value: float) -> str:
-    """Return a number with four digits that is not smaller.
-
-    >>> _upward(18.3512), _upward(2.0), _upward(123456.7), _upward(0.0), _upward(1.23456e30)
-    ('18.36', '2', '123500', '0', '1.235E+30')
-    """
-    text = _directed(value, 3 - _exponent(value), decimal.ROUND_CEILING)
-    return text if "." not in text or "E" in text else text.rstrip("0").rstrip(".")
-
-
-def _downward(value: float) -> str:
-    """Return a number with four decimals, and at least four digits, that is not larger.
-
-    >>> _downward(0.35489), _downward(-0.00001), _downward(7631.94999), _downward(0.000123456), _downward(0.0)
-    ('0.3548', '-0.00001001', '7631.9499', '0.0001234', '0.0000')
-    """
-    return _directed(value, max(4, 3 - _exponent(value)), decimal.ROUND_FLOOR)
-
-
-def _exponent(value: float) -> int:
-    return math.floor(math.log10(abs(value))) if value else 0
-
-
-def _directed(value: float, places: int, rounding: str) -> str:
-    """Return a number rounded in one direction to ``places`` decimals; a large one to four digits with an exponent."""
-    with decimal.localcontext(prec=1100):  # enough for every double
-        if abs(value) >= LARGE:
-            short = decimal.Context(prec=4, rounding=rounding).create_decimal(decimal.Decimal(value))
-            return f"{short:.3E}"
-        return f"{decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-places), rounding=rounding):f}"

@@ -3,16 +3,19 @@
 ``lanes`` says which of a state's models are meant: one, or those of a joint loss together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.certificate import Certificate, LossFloor, Snapshot
+from forel.learner.certificate import Certificate, Snapshot, in_scales
+from forel.learner.dual import DualPoint
 from forel.learner.lanes import BLOCK, Lanes
+from forel.learner.loss_floor import LossFloor
+from forel.losses.margin import DualShape
 
-__all__ = ["certificate", "clipping", "snapshot", "summary"]
+__all__ = ["certificate", "clipping", "loss_floor", "snapshot"]
 
 
 def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
@@ -30,6 +33,8 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         # Models are 0 in the other coordinates, but the learner was not.
         others = np.setdiff1d(state.seen, among, assume_unique=True)
         spent += sum(paid for _, _, paid in _parts(state, lanes, others))
+    slack = _slack(state, lanes, float(totals[0]), float(totals[1]), state.weight)
+    scaled = settings.rate == "scale_free"
     return Certificate(
         rounds=state.rounds,
         weight=state.weight,
@@ -47,10 +52,13 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         result="Theorem 12" if primal else "Lemma 5",
         void=_void(state, lanes),
         rounding=_rounding(state, lanes),
-        slack=_slack(state, lanes, float(totals[0]), float(totals[1]), state.weight),
+        slack=slack,
         least=settings.least,
         bias=settings.bias,
         floor_void=clipping(state, lanes),
+        curvature=_curvature(state, float(totals[0]) - slack),
+        scales=np.tile(state.scales[some].astype(np.float64), len(range(state.lanes)[lanes])) if scaled else None,
+        scaled_rounding=_scaled_rounding(state, lanes) if scaled else 0.0,
     )
 
 
@@ -63,19 +71,46 @@ def snapshot(state: Lanes) -> Snapshot:
     return Snapshot(state.rounds, state.weight, state.sums.copy(), slots, gradients)
 
 
-def summary(state: Lanes, lanes: slice, since: Snapshot | None = None, total_loss: float | None = None) -> str:
-    """Return the loss floor on all rows, or those since a snapshot, of models of at most the learned norm.
+def loss_floor(
+    state: Lanes,
+    lanes: slice,
+    candidates: Sequence[slice],
+    since: Snapshot | None = None,
+    total_loss: float | None = None,
+) -> LossFloor:
+    """Return lower bounds on the losses of fixed models, on all rows or on those since a snapshot.
 
-    ``total_loss`` is the loss on these rows, where it is not that of the lanes.
+    Parameters
+    ----------
+    state : the lanes
+    lanes : those of the learned model, whose norm is compared
+    candidates : lanes that learn from the same labels; each one's slopes are a point of the dual problem
+    since : the snapshot
+    total_loss : the loss on these rows, where it is not that of the lanes
     """
     before = Snapshot() if since is None else since
-    loss, played = _sums(state, lanes, since)
-    gradients, norm = _norms(state, lanes, before)
-    rows, weight = state.rounds - before.rounds, state.weight - before.weight
-    lower = loss - played - _slack(state, lanes, loss, played, weight)
-    rounding, least, bias = _rounding(state, lanes), state.settings.least, state.settings.bias
-    own = loss if total_loss is None else total_loss
-    return LossFloor(rows, weight, own, lower, gradients, rounding, least, bias, clipping(state, lanes)).summary(norm)
+    weight, scaled = state.weight - before.weight, state.settings.rate == "scale_free"
+    squares, norm = _norms(state, lanes, before, scaled)
+    points = []
+    for one in candidates:
+        if clipping(state, one):
+            continue
+        loss, played = _sums(state, one, since)
+        slack = _slack(state, one, loss, played, weight)
+        rounding = _scaled_rounding(state, one) if scaled else _rounding(state, one)
+        gradients = float(np.sqrt(squares[one].sum())) + rounding
+        points.append(DualPoint(loss - played - slack, gradients, _curvature(state, loss - slack)))
+    return LossFloor(
+        rows=state.rounds - before.rounds,
+        weight=weight,
+        loss=_sums(state, lanes, since)[0] if total_loss is None else total_loss,
+        norm=norm,
+        points=tuple(points),
+        least=state.settings.least,
+        bias=state.settings.bias,
+        scaled=scaled,
+        void="" if points else clipping(state, lanes),
+    )
 
 
 def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
@@ -83,6 +118,11 @@ def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, fl
     sums = state.sums if since is None or since.sums is None else state.sums - since.sums
     loss, played = sums[:2, lanes].sum(axis=1).tolist()
     return loss, played
+
+
+def _curvature(state: Lanes, loss: float) -> float:
+    """Return the curvature of E(θ), given a lower bound on the loss of the lanes."""
+    return max(loss, 0.0) if state.settings.loss_function.dual_shape is DualShape.QUADRATIC else 0.0
 
 
 def _rounding(state: Lanes, lanes: slice) -> float:
@@ -95,6 +135,12 @@ def _rounding(state: Lanes, lanes: slice) -> float:
     return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(squares))
 
 
+def _scaled_rounding(state: Lanes, lanes: slice) -> float:
+    """Return how far the norm of g_{1:T} divided by scales may be from that of exact sums."""
+    seen = state.scales[state.seen].astype(np.float64)
+    return _rounding(state, lanes) / float(seen.min(initial=1.0)) if seen.size else 0.0
+
+
 def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float) -> float:
     """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
 
@@ -105,18 +151,27 @@ def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float
     return 8 * float(np.finfo(state.dtype).eps) * (abs(loss) + abs(played) + weight) + added
 
 
-def _norms(state: Lanes, lanes: slice, since: Snapshot) -> tuple[float, float]:
-    """Return ‖g_{1:T}‖₂ since a snapshot and ‖x‖₂ of some lanes together, without a table of either."""
-    part, gradients, weights = state.layout.gradient_part, 0.0, 0.0
-    for start, x in state.blocks(0, state.features + int(state.settings.bias)):
-        g = state.state[start : start + len(x), part, lanes] * state.units(slice(start, start + len(x)))[:, None]
+def _norms(state: Lanes, lanes: slice, since: Snapshot, scaled: bool) -> tuple[NDArray[np.float64], float]:
+    """Return ‖g_{1:T}‖² since a snapshot for each lane, and ‖x‖ of some lanes together, without a table of either.
+
+    With ``scaled``, gradients are divided by the scales of coordinates, and weights are multiplied by them.
+    """
+    part, gradients, weights, used = state.layout.gradient_part, np.zeros(state.lanes), 0.0, state.seen
+    if since.slots is not None:
+        used = np.union1d(used, since.slots)
+    for start in range(0, used.size, BLOCK):
+        some = used[start : start + BLOCK]
+        g, x = state.state[some, part] * state.units(some)[:, None], state.weights_at(some)[:, lanes].astype(np.float64)
         if since.slots is not None and since.gradients is not None:
-            low, high = np.searchsorted(since.slots, (start, start + len(x)))
-            g[since.slots[low:high] - start] -= since.gradients[low:high, lanes]
+            low, high = np.searchsorted(since.slots, (some[0], some[-1] + 1))
+            g[np.searchsorted(some, since.slots[low:high])] -= since.gradients[low:high]
+        if scaled:
+            scales = state.scales[some].astype(np.float64)[:, None]
+            g, x = in_scales(g, np.broadcast_to(scales, g.shape)), x * scales
         # Not vdot, which would start threads on arrays this long.
-        gradients += float(np.sum(np.square(g)))
-        weights += float(np.sum(np.square(x[:, lanes], dtype=np.float64)))
-    return float(np.sqrt(gradients)), float(np.sqrt(weights))
+        gradients += np.sum(np.square(g), axis=0)
+        weights += float(np.sum(np.square(x)))
+    return gradients, float(np.sqrt(weights))
 
 
 def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:

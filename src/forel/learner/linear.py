@@ -13,6 +13,7 @@ from forel.learner import certify
 from forel.learner.certificate import Certificate, Snapshot
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes, summed
+from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of
@@ -291,7 +292,18 @@ class Linear:
         >>> model.summary() == model.certificate().summary(model.weights)
         True
         """
-        return certify.summary(self._lanes, self.certified_lanes(lane), since, loss)
+        return self.loss_floor(lane, since, loss).summary()
+
+    @reads
+    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
+        """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
+
+        The slopes of every setting give a bound, of which the largest counts.
+        """
+        lanes, count = self.certified_lanes(lane), self.settings.lanes
+        first = 0 if self.joint else lane // count * count
+        candidates = [self.certified_lanes(first + setting) for setting in range(count)]
+        return certify.loss_floor(self._lanes, lanes, candidates, since, loss)
 
     def certified_lanes(self, lane: int) -> slice:
         """Return the lanes of one model that a certificate covers: one, or all classes of a joint loss."""

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.learner import certify
 from forel.learner.certificate import Certificate, Snapshot
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import summed
 from forel.learner.ledger import LARGEST, Ledger
 from forel.learner.linear import Linear
+from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
 from forel.learner.protocol import SettingSummary
 from forel.learner.settings import Settings
@@ -314,8 +314,16 @@ class Mixture:
 
         It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, if that is known.
         """
-        lanes = self.linear.certified_lanes(self._best_lane(lane))
-        return certify.summary(self.linear._lanes, lanes, since, self._loss_since(since) if loss is None else loss)
+        return self.loss_floor(lane, since, loss).summary()
+
+    @reads
+    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
+        """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
+
+        The slopes of every setting give a bound, of which the largest counts.
+        """
+        own = self._loss_since(since) if loss is None else loss
+        return self.linear.loss_floor(self._best_lane(lane), since, own)
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.learner.certificate import Certificate, Snapshot
 from forel.learner.linear import Linear
+from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Learner(Protocol):
 
     def summary(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> str:
         """Return the certificate against all models of at most the learned one's norm, in a sentence."""
+        ...
+
+    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
+        """Return lower bounds on the loss of fixed models by their norm."""
         ...
 
     def guarantee(self) -> "Guarantee | None":

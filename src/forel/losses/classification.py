@@ -13,6 +13,7 @@ from forel.losses.links import Probability, Sign
 from forel.losses.margin import (
     Array,
     Constants,
+    DualShape,
     Mixing,
     conjugate_within,
     inverse_square,
@@ -50,6 +51,7 @@ class Logistic:
     link: ClassVar[Probability] = Probability()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.BAYES
+    dual_shape: ClassVar[DualShape] = DualShape.ENTROPY
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -98,6 +100,7 @@ class Hinge:
     link: ClassVar[Sign] = Sign()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -142,6 +145,7 @@ class SquaredHinge:
     link: ClassVar[Sign] = Sign()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:

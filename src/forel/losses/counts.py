@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from forel.cvx import cvxpy
 from forel.losses.labels import Interval
 from forel.losses.links import Exponential
-from forel.losses.margin import Array, Constants, Mixing, conjugate_within, reach, share, xlogx
+from forel.losses.margin import Array, Constants, DualShape, Mixing, conjugate_within, reach, share, xlogx
 from forel.validation import number, refuse
 
 __all__ = ["Poisson"]
@@ -43,6 +43,7 @@ class Poisson:
     least: ClassVar[float] = -math.inf
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from forel.losses.labels import Interval, Labels
 from forel.losses.links import Clipping, Identity
-from forel.losses.margin import Array, Constants, Mixing, no_parameter
+from forel.losses.margin import Array, Constants, DualShape, Mixing, no_parameter
 from forel.validation import Unsupported
 
 __all__ = ["Custom", "Function"]
@@ -41,6 +41,7 @@ class Custom:
     link: ClassVar[Identity] = Identity(Clipping())
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
     parameter = staticmethod(no_parameter)
 
     @property

@@ -17,7 +17,7 @@ from forel.losses.labels import Labels
 from forel.losses.links import Link
 from forel.validation import refuse
 
-__all__ = ["Array", "Constants", "MarginLoss", "Mixing"]
+__all__ = ["Array", "Constants", "DualShape", "MarginLoss", "Mixing"]
 
 Array = NDArray[np.float64]
 ROUNDING = 4 * float(np.finfo(np.float64).eps)  # by which a slope plus a label may leave a domain
@@ -56,6 +56,20 @@ class Mixing(Enum):
     BAYES = "log K"
     EXP_CONCAVE = "log K times the squared range of labels"
     CONVEX = "twice the mixability gap"
+
+
+class DualShape(Enum):
+    """How −ℓ*(θs), with s the slope at a margin of loss ℓ, depends on θ in [0, 1]; certificates shrink slopes by θ.
+
+    UNKNOWN : certificates use θ = 1 alone, which needs no conjugate
+    QUADRATIC : −ℓ*(θs) = −θℓ*(s) + θ(1 − θ)ℓ
+    ENTROPY : labels are 0 and 1, or classes, and −ℓ*(θs) is at least the entropy of a probability θ|s|, where for
+        several classes s is the slope of the right one
+    """
+
+    UNKNOWN = "unknown"
+    QUADRATIC = "quadratic"
+    ENTROPY = "entropy"
 
 
 class MarginLoss(Protocol):
@@ -113,6 +127,11 @@ class MarginLoss(Protocol):
     @property
     def mixing(self) -> Mixing:
         """How a mixture weights experts by this loss."""
+        ...
+
+    @property
+    def dual_shape(self) -> DualShape:
+        """How the dual value of a slope changes if the slope is multiplied by a number below 1."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from forel.cvx import cvxpy
 from forel.losses.labels import Interval
 from forel.losses.links import Identity
-from forel.losses.margin import Array, Constants, Mixing, conjugate_within, no_parameter, product, residual
+from forel.losses.margin import Array, Constants, DualShape, Mixing, conjugate_within, no_parameter, product, residual
 from forel.validation import number
 
 __all__ = ["Absolute", "Quantile"]
@@ -35,6 +35,7 @@ class Absolute:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -83,6 +84,7 @@ class Quantile:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
 
     def __post_init__(self) -> None:
         low, high = math.ulp(0.0), math.nextafter(1.0, 0.0)

@@ -13,6 +13,7 @@ from forel.losses.links import Identity
 from forel.losses.margin import (
     Array,
     Constants,
+    DualShape,
     Mixing,
     conjugate_within,
     inverse_square,
@@ -45,6 +46,7 @@ class Squared:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.EXP_CONCAVE
+    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -91,6 +93,7 @@ class SquaredError:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -140,6 +143,7 @@ class EpsilonInsensitive:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
@@ -195,6 +199,7 @@ class Huber:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
+    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", positive("delta", self.delta))

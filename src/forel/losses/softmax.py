@@ -14,6 +14,7 @@ from forel.losses.margin import (
     ROUNDING,
     Array,
     Constants,
+    DualShape,
     Mixing,
     conjugate_within,
     no_parameter,
@@ -53,6 +54,7 @@ class Softmax:
     link: ClassVar[Shares] = Shares()
     joint: ClassVar[bool] = True
     mixing: ClassVar[Mixing] = Mixing.BAYES
+    dual_shape: ClassVar[DualShape] = DualShape.ENTROPY
     parameter = staticmethod(no_parameter)
 
     def __post_init__(self) -> None:

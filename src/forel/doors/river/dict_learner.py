@@ -320,7 +320,8 @@ class DictLearner:
                 return proof
             bias = [part.features] if part.settings.bias else []
             chosen = [*range(1, len(self.names) + 1), *bias]
-        arrays: Any = {name: getattr(proof, name)[chosen] for name in ("gradients", "strength", "linear", "l1", "l2")}
+        names = ("gradients", "strength", "linear", "l1", "l2", *(("scales",) if proof.scales is not None else ()))
+        arrays: Any = {name: getattr(proof, name)[chosen] for name in names}
         return replace(proof, **arrays)
 
     def _place(self, lane: int) -> tuple[Lanes, int]:

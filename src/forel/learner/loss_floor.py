@@ -1,0 +1,128 @@
+"""Lower bounds on the average loss of fixed models by their norm, in sentences that are true as printed."""
+
+import decimal
+import math
+from dataclasses import dataclass
+
+from forel.learner.dual import DualPoint
+
+__all__ = ["LossFloor"]
+
+LARGE = 1e9  # from here on, numbers are printed with an exponent
+SMALL = 1e-9  # and below this, too
+HUGE = 1e280  # from here on, sums of losses may have overflowed
+NEGLIGIBLE = 1e-6  # part of the learner's loss below which a floor is not worth printing
+GOAL = 0.9  # part of the learner's loss for which the needed norm is printed
+
+
+@dataclass(frozen=True, eq=False)
+class LossFloor:
+    """Lower bounds on the average loss of fixed models by their norm, the largest over some points of the dual problem.
+
+    Parameters
+    ----------
+    rows, weight : the number of rows, and the sum of their importances
+    loss : the total loss of the learner
+    norm : the norm of the learned model
+    points : the points of the dual problem
+    least : a lower bound on the loss of any row
+    bias : whether the norm includes a bias
+    scaled : whether each weight is multiplied by the largest absolute value of its feature in the norm
+    void : why there is no lower bound, if so
+
+    >>> print(LossFloor(8, 8.0, 4.0, 1.99999, (DualPoint(3.75, 0.0625),)).summary())
+    no fixed model of norm at most 2 could have had an average loss below 0.4531 on these 8 rows; this one had 0.5000.
+    An average loss below 0.4500 would need a norm of at least 2.399; the learned model has 2
+    """
+
+    rows: int
+    weight: float
+    loss: float
+    norm: float
+    points: tuple[DualPoint, ...]
+    least: float = 0.0
+    bias: bool = False
+    scaled: bool = False
+    void: str = ""
+
+    @property
+    def average(self) -> float:
+        """The average loss of the learner."""
+        return self.loss / (self.weight or 1.0)
+
+    def at(self, norm: float) -> float:
+        """Return a lower bound on the average loss of every fixed model of at most this norm."""
+        return max(point.floor(norm) for point in self.points) / (self.weight or 1.0)
+
+    def needed_norm(self, average: float) -> float:
+        """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``average``."""
+        total = average * (self.weight or 1.0)
+        return max(point.needed_norm(total) for point in self.points)
+
+    def summary(self) -> str:
+        """Return the floor of models of at most the learned norm, and the norm needed for a tenth less loss."""
+        shown = _upward(self.norm)
+        name = "scaled norm" if self.scaled else "norm"
+        models = f"fixed models of {name} at most {shown}{', bias included,' if self.bias else ''}"
+        own, rows = self.average, f"these {self.rows:,} rows"
+        if void := self.void or self._overflow(float(shown)):
+            return f"nothing is proved of the losses of {models} on {rows}, because {void}"
+        mine = f"{own:.4f}" if abs(own) < LARGE else f"{own:.3E}"
+        floor = self.at(float(shown))
+        if floor > self.least + NEGLIGIBLE * abs(own):
+            models = models.replace("models", "model")
+            first = f"no {models} could have had an average loss below {_downward(floor)} on {rows}"
+        else:
+            first = f"no average loss is ruled out for {models} on {rows}"
+        return f"{first}; this one had {mine}{self._inverse(name, shown)}"
+
+    def _overflow(self, norm: float) -> str:
+        finite = max(abs(self.at(norm)), abs(self.average)) < HUGE
+        return "" if finite else "sums left the range of double precision"
+
+    def _inverse(self, name: str, shown: str) -> str:
+        """Return the norm that a smaller loss would need, as a further sentence; nothing if none is needed."""
+        goal = _downward(self.average - (1 - GOAL) * abs(self.average))
+        if not float(goal) > self.least:
+            return ""
+        needed = self.needed_norm(float(goal))
+        if not SMALL < needed / (self.norm or 1.0) < math.inf:
+            return ""
+        least = _trimmed(_directed(needed, 3 - _exponent(needed), decimal.ROUND_FLOOR))
+        return f". An average loss below {goal} would need a {name} of at least {least}; the learned model has {shown}"
+
+
+def _upward(value: float) -> str:
+    """Return a number with four digits that is not smaller.
+
+    >>> _upward(18.3512), _upward(2.0), _upward(123456.7), _upward(0.0), _upward(1.23456e30)
+    ('18.36', '2', '123500', '0', '1.235E+30')
+    """
+    return _trimmed(_directed(value, 3 - _exponent(value), decimal.ROUND_CEILING))
+
+
+def _downward(value: float) -> str:
+    """Return a number with four decimals, and at least four digits, that is not larger.
+
+    >>> _downward(0.35489), _downward(-0.00001), _downward(7631.94999), _downward(0.000123456), _downward(0.0)
+    ('0.3548', '-0.00001001', '7631.9499', '0.0001234', '0.0000')
+    """
+    return _directed(value, max(4, 3 - _exponent(value)), decimal.ROUND_FLOOR)
+
+
+def _trimmed(text: str) -> str:
+    """Return a number without zeros at the end of its decimals."""
+    return text if "." not in text or "E" in text else text.rstrip("0").rstrip(".")
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value))) if value else 0
+
+
+def _directed(value: float, places: int, rounding: str) -> str:
+    """Return a number rounded in one direction to ``places`` decimals; a large one to four digits with an exponent."""
+    with decimal.localcontext(prec=1100):  # enough for every double
+        if value and not SMALL <= abs(value) < LARGE:
+            short = decimal.Context(prec=4, rounding=rounding).create_decimal(decimal.Decimal(value))
+            return f"{short:.3E}"
+        return f"{decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-places), rounding=rounding):f}"

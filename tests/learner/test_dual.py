@@ -1,0 +1,125 @@
+"""Points of the dual problem: bounds from running sums against conjugates of every row, and against a solver."""
+
+import re
+
+import numpy as np
+import pytest
+
+from forel.learner.dual import DualPoint
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
+from forel.losses.margin import DualShape
+from tests.fuzz import oracle
+
+ROWS, N = 80, 4
+
+
+def stream(loss, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, N)) * [1.0, 10.0, 0.1, 1.0]
+    signal = X @ [1.0, -0.1, 5.0, 0.0] + rng.normal(size=ROWS)
+    y = {"logistic": signal > 0, "poisson": rng.poisson(2, ROWS)}.get(loss, signal)
+    y = np.where(signal > 0, 1.0, -1.0) if oracle.LOSSES[loss].sign else np.asarray(y, float)
+    return X, y, rng.exponential(size=ROWS)
+
+
+def trained(loss, **options):
+    X, y, weight = stream(loss)
+    model = Linear(N, Settings(loss, alpha=0.3, **options), dtype=np.float64, certified=True)
+    return model, X, y, weight, model.progress(X, y, weight)[:, 0]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("loss", oracle.LOSSES)
+def test_the_energy_is_bounded_by_the_conjugates_of_all_rows(loss):
+    model, _, y, weight, margins = trained(loss)
+    function, point = model.settings.loss_function, model.loss_floor().points[0]
+    slopes = function.slope(margins, y)
+    exact = [-float(weight @ function.conjugate(theta * slopes, y)) for theta in (0.03, 0.4, 0.9, 1.0)]
+    found = point.energy(np.array([0.03, 0.4, 0.9, 1.0]))
+    assert found[-1] == pytest.approx(exact[-1], rel=1e-9)
+    if function.dual_shape is DualShape.QUADRATIC:
+        assert found == pytest.approx(exact, rel=1e-9)
+        assert point.shrinks
+
+
+@pytest.mark.parametrize("curvature", [0.0, 0.5, 7.0])
+def test_floors_and_needed_norms_are_those_of_a_fine_search(curvature):
+    rng = np.random.default_rng(1)
+    thetas = np.append(np.logspace(-8, -5, 1000), np.linspace(1e-5, 1, 200_001)) if curvature else np.ones(1)
+    for _ in range(20):
+        point = DualPoint(rng.normal(), rng.exponential(), curvature)
+        norm, loss = rng.exponential() * 5, rng.exponential()
+        energy = point.energy(thetas)
+        assert point.floor(norm) == pytest.approx(
+            np.max(energy - thetas * norm * point.gradient_norm), abs=1e-5
+        )  # fmt: skip
+        needed = np.max((energy - loss) / (thetas * point.gradient_norm))
+        assert point.needed_norm(loss) == pytest.approx(max(needed, 0.0), rel=1e-4, abs=1e-9)
+        if point.needed_norm(loss):
+            assert point.floor(point.needed_norm(loss)) == pytest.approx(loss, abs=1e-4)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
+def test_a_mixture_has_the_largest_floor_of_its_settings(loss):
+    X, y, weight = stream(loss)
+    settings = Settings(loss, alpha=(0.01, 0.3, 3.0), rate="scale_free")
+    model = Mixture(N, settings, dtype=np.float64, certified=True)
+    model.learn(X, y, weight)
+    floor = model.loss_floor()
+    alone = [model.only(k).loss_floor() for k in range(3)]
+    for norm in (0.1, 1.0, 10.0):
+        assert floor.at(norm) == pytest.approx(max(one.at(norm) for one in alone), rel=1e-9)
+        least = oracle.least_average(loss, np.column_stack([X, np.ones(ROWS)]) / _scales(X), y, weight, norm)
+        assert floor.at(norm) <= least + 1e-9
+    assert floor.loss == pytest.approx(model.loss)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_scaled_norm_does_not_depend_on_units():
+    X, y, weight = stream("logistic")
+    found = []
+    for unit in (1.0, 2.0**-12):
+        model = Linear(N, Settings(alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
+        model.learn(X * [1.0, unit, 1.0, 1.0], y, weight)
+        found.append(model.loss_floor())
+    assert found[0].scaled
+    assert found[0].norm == pytest.approx(found[1].norm, rel=1e-9)
+    assert found[0].at(1.0) == pytest.approx(found[1].at(1.0), rel=1e-6)
+    learned = np.append(model.weights, model.bias) * _scales(X * [1.0, unit, 1.0, 1.0])
+    assert found[1].norm == pytest.approx(np.linalg.norm(learned), rel=1e-9)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_the_certificate_has_the_same_scaled_floor():
+    X, y, weight = stream("squared")
+    model = Linear(N, Settings("squared", alpha=0.3, rate="scale_free"), dtype=np.float64, certified=True)
+    model.learn(X, y, weight)
+    proof, floor = model.certificate(), model.loss_floor()
+    assert proof.summary(np.append(model.weights, model.bias)) == model.summary()
+    for norm in (0.2, 2.0):
+        assert proof.loss_floor(scaled=norm) == pytest.approx(floor.at(norm), rel=1e-9)
+        assert proof.worst(scaled=norm) >= model.loss[0] - proof.weight * proof.loss_floor(scaled=norm) - 1e-6
+    assert proof.needed_norm(0.1, "scaled") == pytest.approx(floor.needed_norm(0.1), rel=1e-9)
+    plain = Linear(N, Settings("squared", alpha=0.3), dtype=np.float64, certified=True)
+    with pytest.raises(ValueError, match="scaled: got a certificate without scales, expected one of rate='scale_free'"):
+        plain.certificate().loss_floor(scaled=1.0)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("old", "new"), [(r"at least \d", "at least 99"), (r"below (\S+) would", "below 0.7 would")])
+def test_the_oracle_refutes_a_needed_norm_that_is_too_large(old, new):
+    rng = np.random.default_rng(2)
+    X, y = np.ones((400, 1)), (rng.random(400) < 0.1).astype(float)
+    model = Linear(1, Settings(alpha=0.01, bias=False), dtype=np.float64, certified=True)
+    own = oracle.average("logistic", model.progress(X, y)[:, 0], y, np.ones(400))
+    words = model.summary()
+    assert "would need a norm of at least" in words
+    assert oracle.certificate_violation(words, "logistic", X, y, np.ones(400), own) is None
+    false = re.sub(old, new, words)
+    assert oracle.certificate_violation(false, "logistic", X, y, np.ones(400), own) is not None
+
+
+def _scales(X):
+    return np.append(np.abs(X).max(axis=0), 1.0)

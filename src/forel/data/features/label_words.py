@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forel.validation import refuse
 
-__all__ = ["MISSING", "LabelWords", "choose_words"]
+__all__ = ["MISSING", "LabelWords", "choose_words", "word_sign"]
 
 PREFIX = "labels "  # of the kind of a column of labels, before its words in JSON
 # Missing values of numeric columns and labels; a category is missing only if the cell is empty.
@@ -78,9 +78,9 @@ def choose_words(words: Iterable[str]) -> LabelWords:
     >>> choose_words(["no"]).encode("yes")
     1.0
     """
-    found = sorted({word.strip() for word in words} - {*MISSING}, key=lambda word: (_sign(word), word))
-    if len(found) == 1 and _sign(found[0]):
-        return LabelWords(None, found[0]) if _sign(found[0]) > 0 else LabelWords(found[0], None)
+    found = sorted({word.strip() for word in words} - {*MISSING}, key=lambda word: (word_sign(word), word))
+    if len(found) == 1 and word_sign(found[0]):
+        return LabelWords(None, found[0]) if word_sign(found[0]) > 0 else LabelWords(found[0], None)
     if len(found) != 2:
         shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
         expected = "two words or numbers; positive (--positive) names one class against all others"
@@ -88,7 +88,7 @@ def choose_words(words: Iterable[str]) -> LabelWords:
     return LabelWords(*found)
 
 
-def _sign(word: str) -> int:
+def word_sign(word: str) -> int:
     """Return 1 for a word that is positive by itself, −1 for a negative one, 0 for others."""
     lower = word.lower().rstrip(".")
     if lower in POSITIVE or lower.startswith(">"):

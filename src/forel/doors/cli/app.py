@@ -15,6 +15,7 @@ from forel.doors.cli.evaluate import evaluate
 from forel.doors.cli.generate import generate
 from forel.doors.cli.inspect import inspect
 from forel.doors.cli.options import VW_NAMES
+from forel.doors.cli.peek import peek
 from forel.doors.cli.predict import predict
 from forel.doors.cli.train import train
 from forel.doors.cli.train_options import TrainOptions
@@ -46,6 +47,7 @@ def _options(
 
 
 app.command()(command_of(TrainOptions, train))
+app.command()(peek)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(inspect)

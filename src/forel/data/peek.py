@@ -1,0 +1,260 @@
+"""A summary of the first rows of a source: format, columns, kinds, missing values, and a guess of the label."""
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from forel.data.features.label_words import LabelWords, choose_words, word_sign
+from forel.data.options import ReadOptions
+from forel.data.parsers.cell_values import is_missing, parse_number
+from forel.data.parsers.csv_separator import format_of, separator_of
+from forel.data.parsers.tables import arrow_batches, parquet_batches
+from forel.data.sources.files import single_sources
+from forel.data.sources.streams import open_stream
+from forel.validation import refuse, whole
+
+__all__ = ["ColumnSummary", "Summary", "peek"]
+
+BYTES = 1 << 20  # of text that are read
+EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
+# Common names of labels, the most certain first.
+LABELS = (
+    "label", "target", "y", "class", "click", "clicked", "churn", "income", "outcome", "response", "is_spam", "spam",
+    "survived", "fraud", "converted", "conversion", "default", "rating", "cnt", "count", "price",
+)  # fmt: skip
+DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column in the first rows.
+
+    Parameters
+    ----------
+    name : of the column
+    kind : "number" or "category"
+    distinct, missing : numbers of distinct and of missing values
+    examples : the first distinct values
+    marks : marks of missing values in a column of categories, which options have to name
+    """
+
+    name: str
+    kind: str
+    distinct: int
+    missing: int
+    examples: tuple[str, ...]
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the first rows of a file show.
+
+    Parameters
+    ----------
+    file, format : the file, and its format
+    rows : number of rows that were read
+    options : how to read the file
+    columns : in the order of the file; empty for formats without columns
+    label : the column that most likely holds the labels; None if none does
+    words : the words of the labels; None if these are numbers
+    regression : whether the label has more than two values, all numbers
+    ignore : columns in which every row has another word, such as identifiers
+    given : the options that the caller gave
+    """
+
+    file: str
+    format: str
+    rows: int
+    options: ReadOptions
+    columns: tuple[ColumnSummary, ...] = ()
+    label: str | None = None
+    words: LabelWords | None = None
+    regression: bool = False
+    ignore: tuple[str, ...] = ()
+    given: ReadOptions = field(default_factory=ReadOptions, repr=False)
+
+    @property
+    def separator(self) -> str | None:
+        """The separator of delimited text."""
+        return self.options.separator
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of ``forel train`` for this file."""
+        found, options, given = [self.file], self.options, self.given
+        if given.format != "auto":
+            found += ["--format", given.format]
+        if given.separator is not None:
+            found += ["--separator", given.separator]
+        if self.label is not None:
+            found += ["--label", self.label]
+        if not options.header:
+            found.append("--no-header")
+        if options.decimal != ".":
+            found += ["--decimal", options.decimal]
+        features = [column for column in self.columns if column.name != self.label]
+        marks = dict.fromkeys((*given.missing, *(mark for column in features for mark in column.marks)))
+        if marks:
+            found += ["--missing", ",".join(marks)]
+        if self.ignore:
+            found += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in self.ignore)]
+        return [*found, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
+
+
+def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
+    r"""Return a summary of the first rows of a file.
+
+    Parameters
+    ----------
+    source : a path, a pattern, of which the first file is read, "-" or a binary file object
+    rows : number of rows to read
+    reading : options of :class:`forel.data.ReadOptions` that are known
+
+    >>> import io
+    >>> found = peek(io.BytesIO(b"39;State-gov;2,5;no\n50;?;13;yes\n38;Private;0,5;no\n"))
+    >>> found.format, found.separator, found.options.header, found.options.decimal, found.label
+    ('csv', ';', False, ',', 'c4')
+    >>> found.columns[1]
+    ColumnSummary(name='c2', kind='category', distinct=2, missing=1, examples=('State-gov', 'Private'), marks=('?',))
+    """
+    options, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
+    first, *_ = single_sources(source)
+    if not (isinstance(first, str) or hasattr(first, "read")):
+        raise refuse("source", type(source).__name__, "a path or a binary file object")
+    file = "-" if not isinstance(first, str) else first
+    with open_stream(first) as stream:
+        beginning = stream.peek(1 << 12)
+        form = format_of(file, options, beginning)
+        if form in ("csv", "tsv"):
+            text = _whole_lines(stream, most)
+            options = _text_options(form, options, text, beginning)
+            names, held = _delimited(text, options, most)
+            options = options if names is not None else replace(options, header=False)
+            held = held[:most] if names is None else held[1:]
+            columns = names or [f"c{k + 1}" for k in range(max(map(len, held), default=0))]
+            found: list[Row] = [dict(zip(columns, row, strict=False)) for row in held]
+        elif form in ("parquet", "arrow"):
+            batches = parquet_batches(stream) if form == "parquet" else arrow_batches(stream)
+            found = list(islice((row for batch in batches for row in batch.to_pylist()), most))
+            columns = list(found[0]) if found else []
+        elif form == "jsonl":
+            found = [row for line in _whole_lines(stream, most)[:most] if isinstance(row := _json(line), dict)]
+            columns = list(dict.fromkeys(name for row in found for name in row))
+        else:
+            return Summary(file, form, len(_whole_lines(stream, most)[:most]), options, given=options)
+    return replace(_summary(file, form, options, columns, found), given=ReadOptions().updated(reading))
+
+
+def _whole_lines(stream: Any, most: int) -> list[str]:
+    """Return the first whole lines of a stream."""
+    held = b""
+    while len(held) < BYTES and held.count(b"\n") <= most and (more := stream.read1(BYTES - len(held))):
+        held += more
+    text = held.decode("utf-8-sig", "backslashreplace")
+    lines = [line for line in text.splitlines(keepends=True) if line.strip()]
+    return lines[:-1] if len(held) >= BYTES and len(lines) > 1 else lines
+
+
+def _json(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _text_options(form: str, options: ReadOptions, lines: list[str], beginning: bytes) -> ReadOptions:
+    """Return the options with a separator, and with decimal commas if numbers have them."""
+    european = replace(options, decimal=",")
+    separator, other = (separator_of(form, one, beginning) for one in (options, european))
+    if other != ",":
+        rows = list(islice(csv.reader(lines, delimiter=other), 100))
+        cells = list(zip(*(row for row in rows if len(row) == len(rows[0])), strict=True)) if rows else []
+        if any(_has_decimal_commas(column[1:] or column) for column in cells):
+            return replace(european, separator=other)
+    return replace(options, separator=separator)
+
+
+def _has_decimal_commas(cells: Sequence[str]) -> bool:
+    found = [cell.strip() for cell in cells if not is_missing(cell.encode())]
+    numbers = all(DECIMAL_COMMA.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in found)
+    return numbers and any("," in cell for cell in found)
+
+
+def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[str] | None, list[list[str]]]:
+    """Return the header, None if the first row is not one, and all rows."""
+    rows = [row for row in islice(csv.reader(lines, delimiter=options.separator or ","), most + 1) if row]
+    if not rows:
+        raise refuse("source", "no rows", "at least one")
+    names = rows[0]
+    if not options.header:
+        return None, rows
+    odd = len(set(names)) < len(names) or not all(name.strip() for name in names)
+    again = any(name in {row[k] for row in rows[1:] if k < len(row)} for k, name in enumerate(names))
+    return None if odd or again or any(_is_number(name, options) for name in names) else names, rows
+
+
+def _is_number(cell: Any, options: ReadOptions) -> bool:
+    if not isinstance(cell, str):
+        return isinstance(cell, int | float)
+    try:
+        return parse_number(cell.replace(options.decimal, ".").encode()) is not None
+    except ValueError:
+        return False
+
+
+def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows: list[Row]) -> Summary:
+    columns = tuple(_column(name, [row.get(name) for row in rows], options) for name in names)
+    label = options.label if options.label is not None else _guess(columns)
+    labels = next((column for column in columns if column.name == label), None)
+    words = None
+    if labels is not None and labels.kind == "category" and labels.distinct == 2:
+        words = choose_words(str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None)
+    regression = labels is not None and labels.kind == "number" and labels.distinct > 2
+    ids = [
+        column.name
+        for column in columns
+        if column.kind == "category" and column.distinct == len(rows) >= 20 and column.name != label
+        and not any(" " in example for example in column.examples)
+    ]  # fmt: skip
+    ignore = tuple(ids) if len(ids) + (label is not None) < len(columns) else ()
+    return Summary(file, form, len(rows), options, columns, label, words, regression, ignore)
+
+
+def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary:
+    cells = ["" if value is None else value.strip() if isinstance(value, str) else value for value in values]
+    marked = [isinstance(cell, str) and (is_missing(cell.encode()) or cell in options.missing) for cell in cells]
+    present = [cell for cell, mark in zip(cells, marked, strict=True) if not mark]
+    number = bool(present) and all(_is_number(cell, options) for cell in _kind_cells(present))
+    distinct = Counter(map(str, present))
+    marks = {str(cell): None for cell, mark in zip(cells, marked, strict=True) if mark and cell != ""}
+    shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
+    kind = "number" if number else "category"
+    return ColumnSummary(name, kind, len(distinct), sum(marked), shown, () if number else tuple(marks))
+
+
+def _kind_cells(present: list[Any]) -> Iterator[Any]:
+    """Yield the values that decide the kind: the first of text, all others."""
+    yield from present[:1] if isinstance(present[0], str) else present
+
+
+def _guess(columns: Sequence[ColumnSummary]) -> str | None:
+    """Return the column of labels: by its name, or the last, first or only one with two values."""
+    named = [(LABELS.index(key), c) for c in columns if (key := c.name.lower().strip()) in LABELS]
+    two = [c for c in columns if c.distinct == 2]
+    usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"} or all(word_sign(word) for word in c.examples)]
+    choices: list[Callable[[], ColumnSummary | None]] = [
+        lambda: min(((k, c) for k, c in named if c.distinct == 2), key=lambda pair: pair[0], default=(0, None))[1],
+        lambda: min(((k, c) for k, c in named if c.kind == "number"), key=lambda pair: pair[0], default=(0, None))[1],
+        lambda: columns[-1] if columns and columns[-1] in usual else None,
+        lambda: columns[0] if columns and columns[0] in usual else None,
+        lambda: columns[-1] if columns and columns[-1] in two else None,
+        lambda: columns[0] if columns and columns[0] in two else None,
+        lambda: two[0] if len(two) == 1 else None,
+    ]
+    return next((found.name for choice in choices if (found := choice()) is not None), None)

@@ -1,0 +1,98 @@
+"""``forel peek``: what the first rows of a file show, and the command to train on it."""
+
+import json
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.errors import errors_as_messages
+from forel.doors.cli.options import (
+    AsJson,
+    Decimal,
+    Form,
+    Header,
+    Label,
+    Missing,
+    Separator,
+    reading_options,
+)
+
+NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
+
+
+def peek(
+    file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
+    rows: Annotated[int, typer.Option(help="Number of rows to read.")] = 1000,
+    form: Form = "auto",
+    label: Label = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the columns of a file, and the command to train on it.
+
+    Format, separator, header, kinds of columns, missing values and the label
+    are recognised from the first rows; options override this.
+
+    Example: forel peek bank.csv
+    """
+    with errors_as_messages():
+        from forel.data.peek import peek
+
+        found = peek(
+            file, rows, **reading_options(
+                format=form, label=label, separator=separator, header=header, missing=missing, decimal=decimal
+            )
+        )  # fmt: skip
+        command = shlex.join(["forel", "train", *found.arguments()])
+        if as_json:
+            print(json.dumps(_described(found, command)))
+            return
+        _print(found, command)
+
+
+def _described(found: Any, command: str) -> dict[str, Any]:
+    return {
+        "file": found.file,
+        "format": found.format,
+        "separator": found.separator,
+        "header": found.options.header,
+        "decimal": found.options.decimal,
+        "rows": found.rows,
+        "columns": [
+            {name: getattr(column, name) for name in ("name", "kind", "distinct", "missing", "examples")}
+            for column in found.columns
+        ],
+        "label": found.label,
+        "positive": None if found.words is None else found.words.positive,
+        "command": command,
+    }
+
+
+def _print(found: Any, command: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    facts = [found.format]
+    if found.format in ("csv", "tsv"):
+        facts.append(f"separator {NAMES.get(found.separator, found.separator)}")
+        facts.append("header" if found.options.header else "no header")
+        facts += ["decimal comma"] if found.options.decimal == "," else []
+    console.print(f"{found.file}: {', '.join(facts)}; first {found.rows:,} rows", markup=False, highlight=False)
+    if found.columns:
+        table = Table("column", "kind", "distinct", "missing", "examples")
+        for column in found.columns:
+            kind = "label" if column.name == found.label else column.kind
+            counts = f"{column.distinct:,}", f"{column.missing:,}"
+            table.add_row(escape(column.name), kind, *counts, escape(", ".join(column.examples)))
+        console.print(table)
+        if found.words is not None:
+            console.print(f"Labels: {found.words.summary()}.", markup=False, highlight=False)
+        elif found.label is None:
+            console.print("No column looks like a label; --label names it.", markup=False, highlight=False)
+    console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)

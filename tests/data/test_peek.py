@@ -1,0 +1,107 @@
+"""The summary of the first rows: format, separator, header, kinds, missing values, label and command."""
+
+import io
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from forel.data.features.label_words import LabelWords
+from forel.data.peek import peek
+from forel.doors.cli.app import app
+
+BANK = (
+    b'"age";"job";"default";"balance";"y"\n58;"admin";"no";21,5;"no"\n44;"tech";"yes";29;"no"\n33;"";"no";2,2;"yes"\n'
+)
+ADULT = b"39, State-gov, Male, <=50K\n50, ?, Male, >50K\n38, Private, Female, <=50K\n"
+SPAM = b"ham\tGo until there\nspam\tFree entry, now\nham\tSee you\n"
+CLICKS = b"0\t1\t\t68fd1e64\n1\t\t5\t68fd1e64\n0\t2\t7\t05db9164\n"
+
+
+def summary(text, **options):
+    return peek(io.BytesIO(text), **options)
+
+
+def test_semicolons_decimal_commas_and_a_header():
+    found = summary(BANK)
+    assert (found.format, found.separator, found.options.header, found.options.decimal) == ("csv", ";", True, ",")
+    assert [column.kind for column in found.columns] == ["number", "category", "category", "number", "category"]
+    assert [column.missing for column in found.columns] == [0, 1, 0, 0, 0]
+    assert found.columns[3].examples == ("21,5", "29", "2,2")
+    assert (found.label, found.words) == ("y", LabelWords("no", "yes"))
+    assert found.arguments() == ["-", "--label", "y", "--decimal", ",", "--model", "model.forel"]
+
+
+def test_no_header_and_marks_of_missing_values():
+    found = summary(ADULT)
+    assert (found.format, found.separator, found.options.header) == ("csv", ",", False)
+    assert (found.label, found.words) == ("c4", LabelWords("<=50K", ">50K"))
+    assert found.columns[1].marks == ("?",)
+    assert found.arguments()[1:] == ["--label", "c4", "--no-header", "--missing", "?", "--model", "model.forel"]
+
+
+def test_words_that_come_again_are_not_a_header():
+    found = summary(SPAM)
+    assert (found.format, found.options.header, found.label) == ("tsv", False, "c1")
+    assert found.words == LabelWords("ham", "spam")
+    found = summary(CLICKS)
+    assert (found.options.header, found.label, found.words) == (False, "c1", None)
+
+
+def test_numbers_are_labels_of_regression():
+    found = summary(b"day,temp,cnt\nmon,3,17\ntue,4,40\nwed,5,33\n")
+    assert (found.label, found.regression) == ("cnt", True)
+    assert found.arguments()[-4:] == ["--loss", "squared", "--model", "model.forel"]
+
+
+def test_identifiers_are_left_out():
+    rows = "".join(f"{k:04d}-XYZ,{k % 5},{'Yes' if k % 3 else 'No'}\n" for k in range(40))
+    found = summary(b"customerID,tenure,Churn\n" + rows.encode())
+    assert (found.label, found.ignore) == ("Churn", ("customerID",))
+    assert "--ignore" in found.arguments()
+
+
+def test_options_override_what_is_recognised():
+    found = summary(b"a~b\n1~-\n0~2\n", separator="~", label="b", missing=["-"])
+    assert [column.name for column in found.columns] == ["a", "b"]
+    assert found.columns[1].missing == 1
+    assert found.arguments()[1:5] == ["--separator", "~", "--label", "b"]
+    assert summary(ADULT, header=False, rows=2).rows == 2
+
+
+def test_tables_and_json_lines(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [{"x": 1.5, "city": "Rome", "click": 1}, {"x": None, "city": "Oslo", "click": 0}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("t.parquet", "t.jsonl"):
+        found = peek(tmp_path / name)
+        assert [(c.name, c.kind, c.missing) for c in found.columns] == [
+            ("x", "number", 1), ("city", "category", 0), ("click", "number", 0),
+        ]  # fmt: skip
+        assert (found.rows, found.label) == (2, "click")
+    assert summary(b"1 |a b\n0 |a c\n").columns == ()
+
+
+def test_the_command_line_prints_the_summary_and_the_command(tmp_path):
+    (tmp_path / "bank.csv").write_bytes(BANK)
+    run = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke
+    shown = run(app, ["peek", str(tmp_path / "bank.csv")])
+    assert shown.exit_code == 0
+    for text in ("separator semicolon, header, decimal comma", "balance", "'yes' is positive", "--label y --decimal ,"):
+        assert text in shown.stdout
+    found = json.loads(run(app, ["peek", str(tmp_path / "bank.csv"), "--json"]).stdout)
+    assert (found["label"], found["positive"], found["separator"]) == ("y", "yes", ";")
+    assert run(app, ["peek", str(tmp_path / "nosuch.csv")]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"a\n", b"a,b\n", b'"\n', b"1\n2\n", b"\xff,\xfe\n1,2\n", b"a,b\n1\n1,2,3\n"]
+)
+def test_odd_text_gives_a_summary_or_an_error_that_says_so(text):
+    try:
+        assert summary(text, format="csv").rows >= 0
+    except ValueError as error:
+        assert "source: got" in str(error), error  # noqa: PT017

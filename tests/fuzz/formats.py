@@ -1,7 +1,7 @@
 """Mutated text of every format through the compiled parsers and their slow twins: the same examples, the same problems.
 
-Twins and what is compared are those of ``tests/data/test_lines.py`` and ``test_csv.py``; JSON
-lines are compared with the dicts that Python's own parser makes of each line.
+Twins and what is compared are those of ``tests/data/test_lines.py``, ``test_csv.py`` and ``test_json_lines.py``; JSON
+lines are also compared with the dicts that Python's own parser makes of each line.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import pathlib
 import random
 import sys
 import time
+import zlib
 from collections import Counter
 
 from forel.data import read
@@ -22,7 +23,8 @@ TOKENS = {
     "vw": (*NUMBERS, b"|", b"|a", b"|a:2", b" ", b"  ", b"\t", b":", b":1.5", b"'tag", b"eight888", b"x" * 70),
     "svmlight": (*NUMBERS, b" ", b"#", b"qid:3 ", b"7:1", b"5:", b":2", b"200:1e-41", b"99999999999999999:1", b"\n1 "),
     "csv": (*NUMBERS, b",", b",,", b'"', b'""', b'"a,b"', b"\r\n", b"NA", b"true", b"x", b" ", b"Z\xc3\xbcrich"),
-    "jsonl": (*NUMBERS, *(bytes([c]) for c in b'{}[]":,'), b"null", b"NaN", b'"\\ud800"', b'"y": 1,', b"1" * 400),
+    "jsonl": (*NUMBERS, *(bytes([c]) for c in b'{}[]":,'), b"null", b"NaN", b'"\\ud800"', b'"y": 1,', b"1" * 400,
+              b"\\u00e9", b"\\\"", b"\\", b"true", b'"in": {"x": "s"}, ', b"-0", b"  ", b"\xc3\xa9"),
 }  # fmt: skip
 ANYWHERE = (b"\n", b"\r", b"\0", b"\xff")
 OBJECTS = b"".join(
@@ -37,7 +39,8 @@ def twins():
     folder = str(pathlib.Path(__file__).parents[1])
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    text, separated = (importlib.import_module(f"tests.data.{name}") for name in ("test_lines", "test_csv"))
+    modules = ("test_lines", "test_csv", "test_json_lines")
+    text, separated, objects = (importlib.import_module(f"tests.data.{name}") for name in modules)
     same = importlib.import_module("twins")
 
     def rows(form):
@@ -46,13 +49,18 @@ def twins():
     def lines(form):
         return lambda data, size: text.check(form, data, size)
 
+    def json_rows(data, size):
+        json_lines(data, size, same)
+        options = (*objects.OPTIONS, *objects.ODD_OPTIONS)
+        objects.check(data, size, **options[zlib.crc32(data) % len(options)])
+
     document, header = separated.DOCUMENT, len(separated.HEADER)
     return {
         "vw": (text.VALID["vw"], 0, lines("vw")),
         "svmlight": (text.VALID["svmlight"], 0, lines("svmlight")),
         "csv": (document, header, rows("csv")),
         "tsv": (document.replace(b",", b"\t"), header, rows("tsv")),
-        "jsonl": (OBJECTS, 0, lambda data, size: json_lines(data, size, same)),
+        "jsonl": (OBJECTS, 0, json_rows),
     }
 
 

@@ -18,6 +18,7 @@ from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.parsers.dicts import dict_blocks, json_dicts
+from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
@@ -158,9 +159,15 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         held = number_rows(arrow_batches(stream), "arrow file", problems, file)
         yield from _table_tasks(held, file, reader, problems, start, columns)
     elif form == "jsonl":
-        limit = options.longest_line(form)
-        dicts = json_dicts(chunks(stream, options.block_bytes, problems, file, limit=limit), problems, file)
-        yield from _dict_tasks(dicts, file, reader, problems, start)
+        size = options.block_bytes if options.transform is None else min(options.block_bytes, CHUNK)
+        skip(stream, start.bytes)
+        text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
+        worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
+        if worded or start.blocks:  # these positions are in blocks
+            yield from _dict_tasks(json_dicts(lines, problems, file), file, reader, problems, start)
+        else:
+            objects = JsonFormat(columns, options.bits, options.transform)
+            yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
     else:
         usual = ReadOptions()
         if any(getattr(options, name) != getattr(usual, name) for name in COLUMNS):
@@ -171,11 +178,11 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         if transform is not None and form == "svmlight":
             raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        lines = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform)
+        line_format = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform)
         size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
         found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
-        yield from parse_lines(found_lines, lines, problems, reader.names, file, start)
+        yield from parse_lines(found_lines, line_format, problems, reader.names, file, start)
 
 
 def _columns(reader: Reader, start: Position) -> Columns:

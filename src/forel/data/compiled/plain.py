@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-__all__ = ["address", "at_most", "bits_of", "byte", "equal", "first", "load", "lowest"]
+__all__ = ["address", "at_most", "bits_of", "byte", "equal", "first", "load", "lowest", "store"]
 
 WORD = 8
 
@@ -26,6 +26,11 @@ def load(place):
     '0x706050403020100'
     """
     return np.uint64(int.from_bytes(ctypes.string_at(int(place), WORD), "little"))
+
+
+def store(place, value):
+    """Write a byte to an address."""
+    ctypes.c_uint8.from_address(int(place)).value = int(value)
 
 
 def equal(place, wanted):

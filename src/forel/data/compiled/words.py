@@ -31,6 +31,7 @@ __all__ = [
     "lowest",
     "name_end",
     "power_of_ten",
+    "store",
     "value",
 ]
 
@@ -84,6 +85,18 @@ def load(typing_context, place):
         return builder.bswap(word) if SWAPPED else word
 
     return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def store(typing_context, place, value):
+    """Write a byte to an address."""
+
+    def codegen(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        builder.store(arguments[1], pointer)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint8), codegen
 
 
 @intrinsic

@@ -1,12 +1,13 @@
 """Kinds of columns, numbers or categories: found while a source is read, and stored with a model."""
 
 from collections.abc import Iterable, Mapping
+from threading import Lock
 from typing import Any
 
 from forel.data.features.label_words import LabelWords
 from forel.validation import refuse
 
-__all__ = ["Kinds", "add_kind", "validate_kinds"]
+__all__ = ["Kinds", "OrderedKinds", "add_kind", "validate_kinds"]
 
 KINDS = ("number", "category", "either")
 MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
@@ -86,3 +87,32 @@ def add_kind(found: dict[str, str], known: Mapping[str, str], name: str, kind: s
     if before == kind or before == "either" or (before is None and len(found) >= MOST):
         return
     found[name] = kind if before is None else "either"
+
+
+class OrderedKinds:
+    """Kinds that tasks find on any thread, added to those of a file in the order of the tasks.
+
+    Parameters
+    ----------
+    found, known : as :func:`add_kind` takes them
+
+    >>> found = {}
+    >>> kinds = OrderedKinds(found, {})
+    >>> kinds.add(1, [("city", "category")])
+    >>> kinds.add(0, [("age", "number")])
+    >>> found
+    {'age': 'number', 'city': 'category'}
+    """
+
+    def __init__(self, found: dict[str, str], known: Mapping[str, str]) -> None:
+        self._found, self._known, self._lock = found, known, Lock()
+        self._next, self._waiting = 0, dict[int, list[tuple[str, str]]]()
+
+    def add(self, task: int, kinds: list[tuple[str, str]]) -> None:
+        """Add the kinds of the values of one task, once those of all tasks before are there."""
+        with self._lock:
+            self._waiting[task] = kinds
+            while self._next in self._waiting:
+                for name, kind in self._waiting.pop(self._next):
+                    add_kind(self._found, self._known, name, kind)
+                self._next += 1

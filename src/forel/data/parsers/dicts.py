@@ -1,11 +1,13 @@
 """Dicts and JSON lines as blocks: numbers are values, strings are categories, and objects are namespaces."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.crosses import Entries, Transform, transformed_block
@@ -16,10 +18,11 @@ from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
-from forel.data.problems import Malformed, Problems, excerpt
+from forel.data.parsers.label_cells import encode_label
+from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
 from forel.data.sources.streams import Chunk
 
-__all__ = ["dict_blocks", "json_dicts"]
+__all__ = ["Row", "dict_blocks", "hashes_of", "json_dicts", "parse_objects", "parse_row"]
 
 NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
@@ -31,11 +34,23 @@ class _Wrong(Exception):
     """A malformed value: its key, the value, and what was expected."""
 
 
-class _Rows:
-    """The rows of the next block so far."""
+class Row(NamedTuple):
+    """One example: namespace, name, value and kind of each feature, label and importance."""
 
-    def __init__(self, columns: Columns, found: dict[str, str], transform: Transform | None = None) -> None:
-        self.columns, self.found, self.transform = columns, found, transform
+    names: list[tuple[bytes, bytes]]
+    values: list[float]
+    kinds: list[int]
+    label: float
+    importance: float
+
+
+class _Rows:
+    """The rows of the next block so far; ``record_kind`` receives keys and the kinds of their values."""
+
+    def __init__(
+        self, columns: Columns, record_kind: Callable[[str, str], None], transform: Transform | None = None
+    ) -> None:
+        self.columns, self.record_kind, self.transform = columns, record_kind, transform
         self.kinds: list[int] = []
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
@@ -94,18 +109,16 @@ class _Rows:
     def _record_kind(self, key: str, value: Any) -> None:
         """Record the kind of a key's value."""
         if isinstance(value, str):
-            add_kind(self.found, self.columns.known, key, "category")
+            self.record_kind(key, "category")
         elif isinstance(value, NUMERIC):
-            add_kind(self.found, self.columns.known, key, "number")
+            self.record_kind(key, "number")
 
     def _word(self, k: int) -> tuple[bytes, bytes]:
         return self.names[k]
 
     def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
-        seeds = {space: hash_name(space) if space else START for space in {space for space, _ in self.names}}
-        starts = np.array([seeds[space] for space, _ in self.names], np.uint64)
-        hashes = hash_names([name for _, name in self.names], starts)
+        hashes = hashes_of(self.names)
         floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
         values, labels, importance = floats
@@ -116,6 +129,13 @@ class _Rows:
         if names is not None:
             names.add(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
         return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
+
+
+def hashes_of(names: list[tuple[bytes, bytes]]) -> NDArray[np.uint64]:
+    """Return the hashes of names with their namespaces."""
+    seeds = {space: hash_name(space) if space else START for space in {space for space, _ in names}}
+    starts = np.array([seeds[space] for space, _ in names], np.uint64)
+    return hash_names([name for _, name in names], starts)
 
 
 def _transformed(key: str, value: Any, columns: Columns) -> Any:
@@ -154,18 +174,36 @@ def dict_blocks(
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
     found = {} if kinds_found is None else kinds_found
-    rows, most = _Rows(columns, found, transform), ENTRIES if transform is None else CROSSED
+    record_kind = partial(add_kind, found, columns.known)
+    rows, most = _Rows(columns, record_kind, transform), ENTRIES if transform is None else CROSSED
     for line, item in items:
-        try:
-            rows.add(item, line)
-        except _Wrong as wrong:
-            key, got, expected = wrong.args
-            problems.record(Malformed(file, line, key, got, expected))
+        _add(rows, item, line, problems, file)
         if len(rows.names) + len(rows.labels) >= most:
             yield rows.block(bits, names, problems, file)
-            rows = _Rows(columns, found, transform)
+            rows = _Rows(columns, record_kind, transform)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
+
+
+def _add(rows: _Rows, item: Any, line: int, problems: ProblemSink, file: str) -> None:
+    try:
+        rows.add(item, line)
+    except _Wrong as wrong:
+        key, got, expected = wrong.args
+        problems.record(Malformed(file, line, key, got, expected))
+
+
+def parse_row(
+    text: bytes, line: int, columns: Columns, transform: Transform | None, record_kind: Callable[[str, str], None],
+    problems: ProblemSink, file: str,
+) -> Row | None:  # fmt: skip
+    """Return the example of a line of JSON; None if the line is blank or malformed."""
+    rows = _Rows(columns, record_kind, transform)
+    label, optional = columns.label, columns.options.unlabelled
+    for item in parse_objects(text, line, problems, file):
+        numbered = item if label is None else encode_label(item, label, None, optional)
+        _add(rows, numbered, line, problems, file)
+    return Row(rows.names, rows.values, rows.kinds, rows.labels[0], rows.importance[0]) if rows.labels else None
 
 
 def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterator[tuple[int, Any]]:
@@ -174,14 +212,22 @@ def json_dicts(chunks: Iterable[Chunk], problems: Problems, file: str) -> Iterat
     for chunk in chunks:
         for text in chunk.text[chunk.start : chunk.length].tobytes().split(b"\n")[:-1]:
             line += 1
-            if not text.strip():
-                continue
-            try:
-                yield line, json.loads(text.decode("utf-8"))
-            except json.JSONDecodeError as wrong:
-                got = excerpt(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
-                problems.record(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
-            except UnicodeDecodeError as wrong:
-                problems.record(Malformed(file, line, wrong.start + 1, excerpt(text[wrong.start : wrong.end]), "UTF-8"))
-            except (ValueError, RecursionError) as wrong:
-                problems.record(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))
+            for item in parse_objects(text, line, problems, file):
+                yield line, item
+
+
+def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> Iterator[Any]:
+    """Yield what a line of JSON contains; nothing if the line is blank or malformed."""
+    if not text.strip():
+        return
+    try:
+        item = json.loads(text.decode("utf-8"))
+    except json.JSONDecodeError as wrong:
+        got = excerpt(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
+        problems.record(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))
+    except UnicodeDecodeError as wrong:
+        problems.record(Malformed(file, line, wrong.start + 1, excerpt(text[wrong.start : wrong.end]), "UTF-8"))
+    except (ValueError, RecursionError) as wrong:
+        problems.record(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))
+    else:
+        yield item

@@ -12,7 +12,7 @@ from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 
-__all__ = ["dicts_with_numbers", "given_words", "no_labels", "word_labels", "words_of"]
+__all__ = ["dicts_with_numbers", "encode_label", "given_words", "no_labels", "word_labels", "words_of"]
 
 FIRST = 1 << 10  # dicts that decide which words there are
 
@@ -73,12 +73,12 @@ def dicts_with_numbers(
             words = choose_words(word for word in labels if isinstance(word, str))
             rest = chain(held, rest)
             found[str(label)] = words.kind
-            yield from ((number, _encoded(one, str(label), words, optional)) for number, one in rest)
+            yield from ((number, encode_label(one, str(label), words, optional)) for number, one in rest)
             return
-        yield line, item if value is None else _encoded(item, str(label), words, optional)
+        yield line, item if value is None else encode_label(item, str(label), words, optional)
 
 
-def _encoded(item: Any, label: str, words: LabelWords | None, optional: bool) -> Any:
+def encode_label(item: Any, label: str, words: LabelWords | None, optional: bool) -> Any:
     """Return a dict with a number as its label, None where it has none or an optional one cannot be read."""
     if not isinstance(item, Mapping):
         return item

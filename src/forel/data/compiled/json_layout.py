@@ -1,0 +1,29 @@
+"""Constants shared by the scanner of JSON lines and its caller. Nothing here needs numba."""
+
+import numpy as np
+
+# Elements of ``counts``: offsets in text and scratch memory to continue from, and totals so far.
+AT, ROWS, ENTRIES, LINES, ROOM, ATTEMPTS, KEYS, EVENTS, PENDING = range(9)
+SIZE = 9
+
+# Status of a call: the end of the text, a line for Python's own parser, or a table that is too small.
+DONE, ODD, MORE_KEYS, MORE_NAMES = range(4)
+
+# Columns of the table of keys of the outermost objects; a start of 0 marks an unused row.
+HASH, START, LENGTH, ROLE, STAMP, KINDS, ID = range(7)
+KEY_COLUMNS = 8  # a cache line
+
+# The role of a key, as flags.
+USED = np.uint64(1)  # it is a feature
+LABEL = np.uint64(2)
+IMPORTANCE = np.uint64(4)
+CODED = np.uint64(8)  # its numbers are categories
+NUMERIC = np.uint64(16)  # its strings may be numbers, which the caller decides
+LOGARITHM = np.uint64(32)  # the caller transforms its numbers
+BUCKETS = np.uint64(64)  # the caller replaces its numbers by categories
+RECORDED = np.uint64(128)  # the kinds of its values are recorded
+NUMBER, CATEGORY = np.uint64(1), np.uint64(2)
+
+WORDS = b"TrueFalse"  # categories of booleans, at the end of scratch memory
+RESERVED = 16  # bytes for them
+DEPTH = 8  # levels of nested objects

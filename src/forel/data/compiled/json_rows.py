@@ -1,0 +1,319 @@
+"""JSON lines: numbers are values, strings are categories, and objects are namespaces, as in ``parsers/dicts.py``.
+
+A line is read completely or not at all: where it is not an ordinary one, it is left to the caller, as are all errors.
+"""
+
+import numpy as np
+
+from forel.data.compiled import json_layout as layout
+from forel.data.compiled import numbers
+from forel.data.compiled.cache import fast
+from forel.data.compiled.hashing import START, hash_padded
+from forel.data.compiled.json_keys import find_key, first_in_line
+from forel.data.compiled.json_tokens import blank_end, copy, read_number, read_string
+from forel.data.compiled.layout import PAD
+from forel.data.compiled.words import address, byte, load, store
+
+__all__ = ["scan"]
+
+ZERO, ONE, FOUR, FIVE, NINE = (np.uint64(k) for k in (0, 1, 4, 5, 9))
+OPEN, CLOSE, FROM, TO, QUOTE, COLON, COMMA, MINUS, CARET, END = (np.uint8(ord(c)) for c in '{}[]":,-^\n')
+HALF, WHOLE = np.uint64((1 << 32) - 1), np.uint64((1 << 40) - 1)
+NULL, TRUE, FALSE = (np.uint64(int.from_bytes(word, "little")) for word in (b"null", b"true", b"false"))
+NO_STRING, NO_OBJECT = (
+    layout.LABEL | layout.IMPORTANCE | layout.NUMERIC | layout.LOGARITHM | layout.BUCKETS,
+    layout.LABEL | layout.IMPORTANCE | layout.LOGARITHM | layout.BUCKETS,
+)
+TOP = np.uint8(128)
+
+
+@fast
+def record(records, entry, base, top, top_end, space, space_end, name, name_end):
+    """Record where the outermost key, the namespace and the name of an entry are."""
+    records[entry, 0], records[entry, 1] = top - base, top_end - base
+    records[entry, 2], records[entry, 3] = space - base, space_end - base
+    records[entry, 4], records[entry, 5] = name - base, name_end - base
+
+
+@fast
+def is_ascii(i):
+    """Tell whether a line is ASCII."""
+    while byte(i) != END:
+        if byte(i) >= TOP:
+            return False
+        i += ONE
+    return True
+
+
+@fast
+def scan(
+    text,
+    length,
+    scratch,
+    valid,
+    counts,
+    default,
+    keys,
+    names,
+    events,
+    indptr,
+    hashes,
+    values,
+    labels,
+    importance,
+    row_lines,
+    records,
+    pending,
+    doubles,
+    marks,
+):
+    """Read lines from counts[AT] to the end of the text, or to one that is left to the caller; return the status.
+
+    Parameters
+    ----------
+    valid : whether the text is valid UTF-8; if not, lines with other bytes than ASCII are left to the caller
+    default : role of keys that are not in the table
+    keys, names : tables of keys, whose numbers of rows are powers of two
+    events : receives ID, offset, length and kind where a key has its first value of a kind
+    records : for each entry, offsets of the outermost key, the namespace and the name; empty if they are not needed
+    pending, doubles : receive entry and ID of each number that the caller transforms, and the number
+    marks : work space, as many rows as there may be keys in a line
+    """
+    recording = records.shape[0] > 0
+    base = address(text)
+    i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
+    scratch_base = address(scratch)
+    free = scratch_base + np.uint64(counts[layout.ROOM])
+    words = scratch_base + np.uint64(scratch.size - PAD - layout.RESERVED)
+    rows, entries, lines = counts[layout.ROWS], np.uint64(counts[layout.ENTRIES]), counts[layout.LINES]
+    attempts, used = np.uint64(counts[layout.ATTEMPTS]), counts[layout.KEYS]
+    found_events, waiting = np.uint64(counts[layout.EVENTS]), np.uint64(counts[layout.PENDING])
+    most_keys, most_names = keys.shape[0] // 2, names.shape[0] // 2
+    levels = np.empty((layout.DEPTH, 3), np.uint64)
+    nan, one, zero = np.float32(np.nan), np.float32(1), np.float32(0)
+    status = layout.DONE
+    while i < stop:
+        begin = i
+        i = blank_end(i)
+        if byte(i) == END:
+            i += ONE
+            lines += 1
+            continue
+        attempts += ONE
+        status = layout.ODD
+        # Strings without their escapes have to fit into scratch memory.
+        if byte(i) != OPEN or not (valid or is_ascii(i)) or free + (stop - i) > words:
+            i = begin
+            break
+        entry, room, wait, marked, inner = entries, free, waiting, ZERO, 0
+        label, weight = nan, one
+        depth, state, space, space_end = 0, START, base, base
+        top = top_end = base
+        place, role, top_role = ZERO, ZERO, ZERO
+        i = blank_end(i + ONE)
+        closing = byte(i) == CLOSE
+        while True:
+            if closing:
+                i += ONE
+                if depth == 0:
+                    i = blank_end(i)
+                    if byte(i) == END:
+                        status = layout.DONE
+                    break
+                depth -= 1
+                state, space, space_end = levels[depth, 0], levels[depth, 1], levels[depth, 2]
+            else:
+                if byte(i) != QUOTE:
+                    break
+                key, key_end, i, room = read_string(i + ONE, room)
+                if i == ZERO:
+                    break
+                i = blank_end(i)
+                if byte(i) != COLON:
+                    break
+                i = blank_end(i + ONE)
+                hashed = hash_padded(key, key_end, state)
+                if depth == 0:
+                    if used >= most_keys:
+                        status = layout.MORE_KEYS
+                        break
+                    place, new = find_key(keys, hashed, key, key_end - key, default)
+                    if new:
+                        used += 1
+                        if key < base or key >= stop:
+                            free = room  # the table keeps a key without its escapes
+                    if keys[place, layout.STAMP] == attempts:
+                        break  # of a repeated key, the last value counts
+                    keys[place, layout.STAMP] = attempts
+                    role = top_role = keys[place, layout.ROLE]
+                    top, top_end = key, key_end
+                else:
+                    role = top_role & layout.USED
+                    inner += 1
+                    if inner > most_names:
+                        status = layout.MORE_NAMES
+                        break
+                    if not first_in_line(names, hashed, attempts):
+                        break
+                c = byte(i)
+                if c in (QUOTE, FROM, OPEN):
+                    # The value is in a namespace that ends with this key.
+                    within, within_end, within_state = key, key_end, hashed
+                    if depth > 0 and space_end > space:
+                        # Escapes of the rest of the text have to fit, too.
+                        if room + (space_end - space) + ONE + (key_end - key) + (stop - i) > words:
+                            break
+                        within = room
+                        room = copy(space, space_end, room)
+                        store(room, CARET)
+                        room = copy(key, key_end, room + ONE)
+                        within_end = room
+                        within_state = hash_padded(within, within_end, START)
+                    if within == within_end:
+                        within_state = START
+                if c == QUOTE:
+                    word, word_end, i, room = read_string(i + ONE, room)
+                    if i == ZERO or role & NO_STRING != ZERO:
+                        break
+                    if role & layout.USED != ZERO and word_end > word:
+                        hashes[entry], values[entry] = hash_padded(word, word_end, within_state), one
+                        if recording:
+                            record(records, entry, base, top, top_end, within, within_end, word, word_end)
+                        entry += ONE
+                    if role & layout.RECORDED != ZERO:
+                        marks[marked, 0], marks[marked, 1] = place, layout.CATEGORY
+                        marked += ONE
+                elif c == OPEN:
+                    if role & NO_OBJECT != ZERO or depth == layout.DEPTH:
+                        break
+                    levels[depth, 0], levels[depth, 1], levels[depth, 2] = state, space, space_end
+                    state, space, space_end = within_state, within, within_end
+                    depth += 1
+                    i = blank_end(i + ONE)
+                    closing = byte(i) == CLOSE
+                    continue
+                elif c == FROM:
+                    if role & NO_OBJECT != ZERO:
+                        break
+                    i = blank_end(i + ONE)
+                    good = True
+                    if byte(i) == TO:
+                        i += ONE
+                    else:
+                        while True:
+                            if byte(i) == QUOTE:
+                                word, word_end, i, room = read_string(i + ONE, room)
+                                good = i != ZERO
+                                if good and role & layout.USED != ZERO and word_end > word:
+                                    hashes[entry], values[entry] = hash_padded(word, word_end, within_state), one
+                                    if recording:
+                                        record(records, entry, base, top, top_end, within, within_end, word, word_end)
+                                    entry += ONE
+                            else:
+                                _, i, _, _ = read_number(i)
+                                good = i != ZERO and role & layout.USED == ZERO
+                            if not good:
+                                break
+                            i = blank_end(i)
+                            c = byte(i)
+                            if c == COMMA:
+                                i = blank_end(i + ONE)
+                                continue
+                            good = c == TO
+                            i += ONE
+                            break
+                    if not good:
+                        break
+                elif load(i) & HALF == NULL:
+                    i += FOUR
+                else:
+                    literal = load(i)
+                    start = i
+                    if literal & HALF == TRUE:
+                        found, kind, whole = one, numbers.NUMBER, True
+                        word, word_end = words, words + FOUR
+                        i += FOUR
+                    elif literal & WHOLE == FALSE:
+                        found, kind, whole = zero, numbers.NUMBER, True
+                        word, word_end = words + FOUR, words + NINE
+                        i += FIVE
+                    else:
+                        found, i, kind, whole = read_number(i)
+                        word, word_end = start, i
+                        if i == ZERO or kind == numbers.WRONG:
+                            break
+                    if role & (layout.USED | layout.LABEL | layout.IMPORTANCE) == ZERO:
+                        pass
+                    elif role & layout.CODED != ZERO:
+                        # Fractions are written as Python writes them.
+                        if not whole or (found == 0 and byte(start) == MINUS):
+                            break
+                        state_of_words = START if key == key_end else hashed
+                        hashes[entry], values[entry] = hash_padded(word, word_end, state_of_words), one
+                        if recording:
+                            record(records, entry, base, top, top_end, key, key_end, word, word_end)
+                        entry += ONE
+                    else:
+                        # In need of exact arithmetic, or out of range.
+                        if kind == numbers.HARD or not abs(found) < numbers.LARGEST:
+                            break
+                        if whole and found == 0:
+                            found = zero  # -0 is an integer, and -0.0 is not
+                        if role & layout.LABEL != ZERO:
+                            label = found
+                        if role & layout.IMPORTANCE != ZERO:
+                            weight = found
+                            if found < 0:
+                                break
+                        if role & layout.USED != ZERO:
+                            hashes[entry], values[entry] = hashed, found
+                            if recording:
+                                record(records, entry, base, top, top_end, space, space_end, key, key_end)
+                            if role & (layout.LOGARITHM | layout.BUCKETS) != ZERO:
+                                double, sure = numbers.exactly(start, i)
+                                if word != start or (whole and found == 0):
+                                    double, sure = np.float64(found), True
+                                if not sure:
+                                    break
+                                doubles[wait] = double
+                                pending[wait, 0], pending[wait, 1] = entry, keys[place, layout.ID]
+                                wait += ONE
+                            entry += ONE
+                    if role & layout.RECORDED != ZERO:
+                        kind_found = layout.CATEGORY if role & layout.CODED != ZERO else layout.NUMBER
+                        marks[marked, 0], marks[marked, 1] = place, kind_found
+                        marked += ONE
+            i = blank_end(i)
+            c = byte(i)
+            if c == COMMA:
+                i = blank_end(i + ONE)
+                closing = False
+            elif c == CLOSE:
+                closing = True
+            else:
+                break
+        if status != layout.DONE:
+            i = begin
+            break
+        for k in range(marked):
+            place, kind_found = marks[k, 0], marks[k, 1]
+            if keys[place, layout.KINDS] & kind_found == ZERO:
+                keys[place, layout.KINDS] |= kind_found
+                events[found_events, 0] = keys[place, layout.ID]
+                events[found_events, 1] = keys[place, layout.START] - base
+                events[found_events, 2] = keys[place, layout.LENGTH]
+                events[found_events, 3] = kind_found
+                found_events += ONE
+        if recording:
+            free = room
+        entries, waiting = entry, wait
+        labels[rows], importance[rows], row_lines[rows] = label, weight, lines
+        rows += 1
+        indptr[rows] = entries
+        i += ONE
+        lines += 1
+    counts[layout.AT], counts[layout.LINES] = i - base, lines
+    counts[layout.ROWS], counts[layout.ENTRIES] = rows, entries
+    counts[layout.ROOM], counts[layout.ATTEMPTS], counts[layout.KEYS] = free - scratch_base, attempts, used
+    counts[layout.EVENTS], counts[layout.PENDING] = found_events, waiting
+    return status

@@ -1,0 +1,176 @@
+"""Tokens of JSON: whitespace, strings and numbers. Whatever Python's parser reads otherwise is left to the caller."""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+from forel.data.compiled.hashing import only
+from forel.data.compiled.numbers import number
+from forel.data.compiled.words import EIGHT, ONES, TOPS, byte, digits, every, first, load, store
+
+__all__ = ["LONG", "blank_end", "copy", "read_number", "read_string", "same_bytes"]
+
+ZERO, ONE, TWO, FOUR = (np.uint64(k) for k in (0, 1, 2, 4))
+QUOTE, BACKSLASH, SPACE, RETURN, TAB, MINUS, DOT, NOUGHT = (np.uint8(ord(c)) for c in '"\\ \r\t-.0')
+LITTLE_E, BIG_E, UNICODE = (np.uint8(ord(c)) for c in "eEu")
+QUOTES, BACKSLASHES, SPACES = every(ord('"')), every(ord("\\")), every(32)
+NINE, TEN = np.uint8(ord("9")), np.uint64(10)
+LONG = np.uint64(300)  # bytes of a number; Python refuses integers of more than 4300 digits
+
+# The byte that an escape of two bytes stands for; 0 for others.
+ESCAPES = np.zeros(256, np.uint8)
+ESCAPES[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
+# The value of a hexadecimal digit; 255 for other bytes.
+DIGITS = np.full(256, 255, np.uint8)
+DIGITS[list(b"0123456789abcdefABCDEF")] = [*range(16), *range(10, 16)]
+NO_DIGIT = np.uint64(255)
+HIGH, LOW, AFTER, PAIRS = (np.uint64(k) for k in (0xD800, 0xDC00, 0xE000, 0x10000))
+SIX, TWELVE, EIGHTEEN, TENTH = (np.uint64(k) for k in (6, 12, 18, 10))
+TAIL, REST, LEAD2, LEAD3, LEAD4 = (np.uint64(k) for k in (0x80, 0x3F, 0xC0, 0xE0, 0xF0))
+ONE_BYTE, TWO_BYTES = np.uint64(0x80), np.uint64(0x800)
+
+
+@fast
+def blank_end(i):
+    """Return the address of the first byte from i on that is not whitespace within a line."""
+    c = byte(i)
+    while c in (SPACE, RETURN, TAB):
+        i += ONE
+        c = byte(i)
+    return i
+
+
+@fast
+def same_bytes(a, b, length):
+    """Tell whether the bytes from two addresses on are the same, with room for a word after them."""
+    while length >= EIGHT:
+        if load(a) != load(b):
+            return False
+        a += EIGHT
+        b += EIGHT
+        length -= EIGHT
+    return only(load(a) ^ load(b), length) == ZERO
+
+
+@fast
+def copy(start, stop, to):
+    """Copy the bytes between two addresses; return the address after the copy."""
+    while start < stop:
+        store(to, byte(start))
+        start += ONE
+        to += ONE
+    return to
+
+
+@fast
+def string_end(i):
+    """Return the address of the first quote, backslash or control byte from i on."""
+    while True:
+        word = load(i)
+        a, b = word ^ QUOTES, word ^ BACKSLASHES
+        n = first((((a - ONES) & ~a) | ((b - ONES) & ~b) | ((word - SPACES) & ~word)) & TOPS)
+        i += n
+        if n < EIGHT:
+            return i
+
+
+@fast
+def code_unit(i):
+    """Return the number with four hexadecimal digits at address i; one above all others without these."""
+    found = ZERO
+    for k in range(FOUR):
+        digit = np.uint64(DIGITS[byte(i + np.uint64(k))])
+        if digit == NO_DIGIT:
+            return PAIRS
+        found = (found << FOUR) | digit
+    return found
+
+
+@fast
+def encode(code, to):
+    """Write a code point in UTF-8, surrogates too; return the address after it."""
+    if code < ONE_BYTE:
+        store(to, np.uint8(code))
+        return to + ONE
+    if code < TWO_BYTES:
+        store(to, np.uint8(LEAD2 | (code >> SIX)))
+    else:
+        if code < PAIRS:
+            store(to, np.uint8(LEAD3 | (code >> TWELVE)))
+        else:
+            store(to, np.uint8(LEAD4 | (code >> EIGHTEEN)))
+            to += ONE
+            store(to, np.uint8(TAIL | ((code >> TWELVE) & REST)))
+        to += ONE
+        store(to, np.uint8(TAIL | ((code >> SIX) & REST)))
+    to += ONE
+    store(to, np.uint8(TAIL | (code & REST)))
+    return to + ONE
+
+
+@fast
+def unescape(i, to):
+    """Write the string from address i on without escapes; return the addresses after it, or 0, and after the copy."""
+    while True:
+        end = string_end(i)
+        to = copy(i, end, to)
+        i = end
+        c = byte(i)
+        if c == QUOTE:
+            return i + ONE, to
+        if c != BACKSLASH:
+            return ZERO, to
+        c = byte(i + ONE)
+        i += TWO
+        if c != UNICODE:
+            if ESCAPES[c] == 0:
+                return ZERO, to
+            store(to, ESCAPES[c])
+            to += ONE
+            continue
+        code = code_unit(i)
+        if code == PAIRS:
+            return ZERO, to
+        i += FOUR
+        if code >= HIGH and code < LOW and byte(i) == BACKSLASH and byte(i + ONE) == UNICODE:
+            second = code_unit(i + TWO)
+            if second >= LOW and second < AFTER:
+                code = PAIRS + ((code - HIGH) << TENTH) + (second - LOW)
+                i += SIX
+        to = encode(code, to)
+
+
+@fast
+def read_string(i, to):
+    """Read the string after a quote before address i; return its span, and the addresses after it and after ``to``.
+
+    A string with escapes is written to ``to`` without them. The address after an invalid one is 0.
+    """
+    end = string_end(i)
+    if byte(end) == QUOTE:
+        return i, end, end + ONE, to
+    if byte(end) != BACKSLASH:
+        return i, end, ZERO, to
+    after, stop = unescape(i, to)
+    return to, stop, after, stop
+
+
+@fast
+def read_number(i):
+    """Read a number from address i; return as :func:`number`, and whether it is whole; the address is 0 if invalid."""
+    c = byte(i)
+    start = i + ONE if c == MINUS else i
+    c = byte(start)
+    valid = c >= NOUGHT and c <= NINE and not (c == NOUGHT and digits(load(start)) > ONE)
+    point = start
+    n = digits(load(point))
+    while n == EIGHT:
+        point += EIGHT
+        n = digits(load(point))
+    point += n
+    c = byte(point)
+    whole = c not in (DOT, LITTLE_E, BIG_E)
+    if c == DOT:
+        c = byte(point + ONE)
+        valid = valid and c >= NOUGHT and c <= NINE
+    found, end, kind = number(i)
+    return found, end if valid and end - i < LONG else ZERO, kind, whole

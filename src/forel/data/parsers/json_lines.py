@@ -1,0 +1,268 @@
+"""JSON lines as blocks: compiled code reads ordinary lines, and Python's own parser all others."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.block import Block
+from forel.data.buffers import Buffers
+from forel.data.compiled import json_layout as layout
+from forel.data.compiled.layout import COLUMNS, PAD
+from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.kinds import OrderedKinds
+from forel.data.features.names import Names
+from forel.data.features.rows import block_from_entries
+from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.dicts import Row, hashes_of, parse_objects, parse_row
+from forel.data.parsers.json_keys import SpecialKeys, special_keys
+from forel.data.parsers.label_cells import given_words
+from forel.data.position import Position
+from forel.data.problems import ProblemBuffer, Problems, ProblemSink
+from forel.data.scanners import scanner
+from forel.data.sources.streams import Chunk, next_line
+from forel.data.tasks import Task, completed_task
+
+__all__ = ["JsonFormat", "detect_label_words", "parse_json"]
+
+INNER = 1 << 8  # rows of the set of nested keys at first
+FIRST = 1 << 10  # lines in which the first label decides whether labels are words
+KINDS = {int(layout.NUMBER): "number", int(layout.CATEGORY): "category"}
+
+
+@dataclass(frozen=True, eq=False)
+class JsonFormat:
+    """How JSON lines are read."""
+
+    columns: Columns
+    bits: int
+    transform: Transform | None = None
+
+
+def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool, Iterator[Chunk]]:
+    """Tell whether labels are words, which the first label decides, or are compared with one; return all chunks."""
+    if columns.label is None or given_words(columns, columns.known) is not None or columns.options.unlabelled:
+        return given_words(columns, columns.known) is not None, chunks
+    held, lines, ignored = list[Chunk](), 0, Problems("skip")
+    for chunk in chunks:
+        held.append(chunk)
+        at = chunk.start
+        while at < chunk.length and lines < FIRST:
+            after = next_line(chunk.text, at, chunk.length)
+            for item in parse_objects(chunk.text[at : after - 1].tobytes(), 1, ignored, ""):
+                if isinstance(item, dict) and item.get(columns.label) is not None:
+                    return isinstance(item[columns.label], str), chain(held, chunks)
+            at, lines = after, lines + 1
+        if lines == FIRST:
+            break
+    return False, chain(held, chunks)
+
+
+def parse_json(
+    chunks: Iterable[Chunk], form: JsonFormat, problems: Problems, names: Names | None, file: str, start: Position,
+    kinds_found: dict[str, str],
+) -> Iterator[Task]:  # fmt: skip
+    """Yield a task for each chunk, and at the end the problems of reading chunks.
+
+    ``kinds_found`` receives the kinds of keys.
+    """
+    position, buffers, keys = start, Buffers(), special_keys(form.columns)
+    kinds = OrderedKinds(kinds_found, form.columns.known)
+    for number, chunk in enumerate(chunks):
+        after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
+        rows = partial(_Rows, chunk, form, keys, buffers, names is not None or form.transform is not None)
+        add_kinds = partial(kinds.add, number)
+        yield partial(_task, rows, Problems(problems.on_error), names, file, position.line, add_kinds, after)
+        position = after
+    yield completed_task(None, problems)
+
+
+def _task(
+    rows: Callable[[], "_Rows"], problems: Problems, names: Names | None, file: str, line: int,
+    add_kinds: Callable[[list[tuple[str, str]]], None], after: Position,
+) -> tuple[Block, Problems]:  # fmt: skip
+    made, gathered = rows(), ProblemBuffer()
+    made.scan(gathered, file, line)
+    add_kinds(made.kinds)
+    block = made.block(gathered, names, file, line)
+    gathered.flush(problems)
+    return replace(block, size=made.chunk.length, after=after), problems
+
+
+class _Rows:
+    """The rows of a chunk; ``recording`` keeps where the names of their entries are."""
+
+    def __init__(
+        self, chunk: Chunk, form: JsonFormat, keys: SpecialKeys, buffers: Buffers, recording: bool
+    ) -> None:  # fmt: skip
+        self.chunk, self.form, self.special = chunk, form, keys
+        rows, most = chunk.lines, chunk.length // 4 + 1  # an entry has at least two quotes, a letter and a comma
+        self.text, self.scratch = chunk.text, buffers.empty(2 * chunk.length + layout.RESERVED + PAD, np.uint8)
+        self.counts = np.zeros(layout.SIZE, np.int64)
+        self.counts[layout.AT] = chunk.start
+        if recording:
+            # One array for text and scratch memory, because records are offsets in it.
+            size = chunk.length + PAD
+            self.text = np.empty(size + 4 * chunk.length + layout.RESERVED + PAD, np.uint8)
+            self.text[:size] = chunk.text[:size]
+            self.scratch = self.text[size:]
+        self.scratch[-PAD - layout.RESERVED :][: len(layout.WORDS)] = np.frombuffer(layout.WORDS, np.uint8)
+        self.keys, self.events = keys.table.copy(), np.empty((2 * len(keys.table), 4), np.uint64)
+        self.inner = np.zeros((INNER, 2), np.uint64)
+        self.indptr = np.zeros(rows + 1, np.int64)
+        self.hashes, self.values = buffers.empty(most, np.uint64), buffers.empty(most, np.float32)
+        self.labels, self.importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
+        self.lines = np.empty(rows, np.int64)
+        self.records = np.empty((most if recording else 0, COLUMNS), np.int64)
+        pending = most if keys.transformed else 0
+        self.pending, self.doubles = np.empty((pending, 2), np.int64), np.empty(pending)
+        self.marks = np.empty((most, 2), np.uint64)
+        self.kinds: list[tuple[str, str]] = []
+        self.extra: list[tuple[int, int, bytes, bytes]] = []  # entry, kind, namespace and name
+
+    def scan(self, problems: ProblemSink, file: str, line: int) -> None:
+        """Read all lines."""
+        counts, valid, done = self.counts, _is_utf8(self.chunk), 0
+        read = scanner("json_rows", "scan")
+        while True:
+            status = read(
+                self.text, self.chunk.length, self.scratch, valid, counts, self.special.default, self.keys, self.inner,
+                self.events, self.indptr, self.hashes, self.values, self.labels, self.importance, self.lines,
+                self.records, self.pending, self.doubles, self.marks,
+            )  # fmt: skip
+            events = int(counts[layout.EVENTS])
+            self.kinds += map(self._kind, self.events[done:events].view(np.int64).tolist())
+            done = events
+            if status == layout.DONE:
+                return
+            if status == layout.MORE_KEYS:
+                larger = np.zeros((4 * len(self.keys), layout.KEY_COLUMNS), np.uint64)
+                scanner("json_keys", "rebuild")(self.keys, larger)
+                self.keys, held = larger, self.events
+                self.events = np.empty((2 * len(larger), 4), np.uint64)
+                self.events[:done] = held[:done]
+            elif status == layout.MORE_NAMES:
+                self.inner = np.zeros((4 * len(self.inner), 2), np.uint64)
+            else:
+                self._add_odd_line(problems, file, line)
+
+    def _kind(self, event: list[int]) -> tuple[str, str]:
+        number, start, length, kind = event
+        if number:
+            return self.special.keys[number - 1], KINDS[kind]
+        # A key without its escapes is in scratch memory.
+        offset = start + self.text.ctypes.data - self.scratch.ctypes.data
+        held, start = (self.scratch, offset) if 0 <= offset < self.scratch.size else (self.text, start)
+        return held[start : start + length].tobytes().decode("utf-8", "surrogatepass"), KINDS[kind]
+
+    def _add_odd_line(self, problems: ProblemSink, file: str, line: int) -> None:
+        """Read the next line by Python's own parser."""
+        counts = self.counts
+        at, done = int(counts[layout.AT]), int(counts[layout.LINES])
+        after = next_line(self.text, at, self.chunk.length)
+        row = parse_row(
+            self.text[at : after - 1].tobytes(), line + done, self.form.columns, self.form.transform, self._record_kind,
+            problems, file,
+        )  # fmt: skip
+        counts[layout.AT], counts[layout.LINES] = after, done + 1
+        if row is not None:
+            self._append(row, done)
+
+    def _record_kind(self, key: str, kind: str) -> None:
+        self.kinds.append((key, kind))
+
+    def _append(self, row: Row, line: int) -> None:
+        number, start = int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
+        stop = start + len(row.names)
+        self.hashes[start:stop], self.values[start:stop] = hashes_of(row.names), row.values
+        self.labels[number], self.importance[number], self.lines[number] = row.label, row.importance, line
+        self.indptr[number + 1] = stop
+        self.counts[layout.ROWS], self.counts[layout.ENTRIES] = number + 1, stop
+        if len(self.records):
+            kinds = row.kinds or [0] * len(row.names)
+            self.extra += [(start + k, kind, *row.names[k]) for k, kind in enumerate(kinds)]
+
+    def block(self, problems: ProblemSink, names: Names | None, file: str, line: int) -> Block:
+        """Return the rows as a block."""
+        form, rows, size = self.form, int(self.counts[layout.ROWS]), int(self.counts[layout.ENTRIES])
+        self._transform_numbers()
+        indptr, hashes, values = self.indptr[: rows + 1], self.hashes[:size], self.values[:size]
+        labels, importance, lines = self.labels[:rows], self.importance[:rows], self.lines[:rows] + line
+        slots = (hashes & np.uint64((1 << form.bits) - 1)).astype(np.int32)
+        if not len(self.records):
+            return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
+        records, text = self.records[:size], self._add_extra()
+        if form.transform is not None:
+            kinds = form.transform.kinds_of(text, _outermost(records))
+            kinds[[entry for entry, *_ in self.extra]] = [kind for _, kind, *_ in self.extra]
+            entries = Entries(indptr, hashes, values, kinds, partial(_word, text, records))
+            return transformed_block(
+                entries, labels, importance, lines, form.transform, form.bits, names, problems, file
+            )
+        if names is not None:
+            records[:, 0], records[:, 1] = slots, hashes.view(np.int64)
+            kept = scanner("name_records", "claim_slots")(names.fingerprints, records, 0, size)
+            names.add_records(text, _without_empty_names(records[:kept]))
+        return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
+
+    def _transform_numbers(self) -> None:
+        """Transform the numbers of keys with logarithms or buckets."""
+        waiting = int(self.counts[layout.PENDING])
+        entries, numbers = self.pending[:waiting].T
+        for number in np.unique(numbers).tolist():
+            key = self.special.keys[number - 1]
+            chosen = numbers == number
+            at, doubles = entries[chosen], self.doubles[:waiting][chosen]
+            if key in self.form.columns.log:
+                self.values[at] = signed_log1p(doubles)
+                continue
+            found, which = buckets(doubles, self.form.columns.buckets[key])
+            namespace = key.encode("utf-8", "surrogatepass")
+            words = [(namespace, name.encode()) for name in found]
+            self.hashes[at], self.values[at] = hashes_of(words)[which], 1
+            if len(self.records):
+                kind = 0 if self.form.transform is None else self.form.transform.kind(namespace)
+                self.extra += [(at, kind, *words[k]) for at, k in zip(at.tolist(), which.tolist(), strict=True)]
+
+    def _add_extra(self) -> NDArray[np.uint8]:
+        """Return the text with the names of entries that are not in it, and record where they are."""
+        at, added = self.text.size, []
+        for entry, _, namespace, name in self.extra:
+            middle = at + len(namespace)
+            self.records[entry] = 0, 0, at, middle, middle, middle + len(name)
+            at = middle + len(name)
+            added += [namespace, name]
+        return np.concatenate([self.text, np.frombuffer(b"".join(added), np.uint8)]) if added else self.text
+
+
+def _outermost(records: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return records with the outermost keys as namespaces."""
+    tops = records.copy()
+    tops[:, 2:4] = records[:, :2]
+    return tops
+
+
+def _without_empty_names(records: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return records where the namespace of an empty name is the name."""
+    empty = records[:, 4] == records[:, 5]
+    if empty.any():
+        records[empty, 4:] = records[empty, 2:4]
+        records[empty, 2:4] = 0
+    return records
+
+
+def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
+    _, _, begin, middle, start, stop = records[k].tolist()
+    return text[begin:middle].tobytes(), text[start:stop].tobytes()
+
+
+def _is_utf8(chunk: Chunk) -> bool:
+    try:
+        str(chunk.text.data[: chunk.length], "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

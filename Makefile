@@ -64,6 +64,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/passes.py
+	$(BIN)/python benchmarks/predict_one.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
 

@@ -9,7 +9,19 @@ import forel
 from forel.doors.cli.app import app
 from forel.doors.cli.options import VW_NAMES
 
-COMMANDS = ["train", "predict", "evaluate", "inspect", "convert", "generate", "cache", "peek", "methods", "survey"]
+COMMANDS = [
+    "train",
+    "predict",
+    "evaluate",
+    "inspect",
+    "convert",
+    "generate",
+    "cache",
+    "peek",
+    "explain",
+    "methods",
+    "survey",
+]
 ROWS = "1 |f a b\n0 |f b c\n" * 20
 FEW = ("--bits", 6)  # uncompiled kernels go over all slots to count weights that are not zero
 

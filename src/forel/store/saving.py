@@ -1,19 +1,24 @@
 """Saving and loading models, with their extra content, names and estimators."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Names, ReadOptions
+from forel.data import Names, ReadOptions, read
 from forel.learner.guard import unchanged
+from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.store.atomic import Path
+from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import header_int, settings_from_json, validated_extra
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
+from forel.store.row_scores import RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.versions import damaged
 from forel.validation import refuse
@@ -63,6 +68,90 @@ class Stored:
             raise ValueError(f"model: got a river model with a slot for each name, expected {expected}")
         bits = {"bits": max(1, (self.model.features - 1).bit_length())}
         return ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
+
+    def predict_one(self, row: Mapping[str, Any]) -> float:
+        """Return the prediction for one row: a probability or a mean; the margin for hinge losses.
+
+        Parameters
+        ----------
+        row : values by the names of columns, as in dicts that :func:`forel.data.read` takes; labels are ignored
+
+        >>> from forel.learner.linear import Linear, Settings
+        >>> Stored(Linear(16, Settings())).predict_one({"city": "Rome", "age": 31})
+        0.5
+        """
+        scorer = self._scorer
+        margin = None if scorer is None else scorer.margin(row)
+        return float(self._link(self._margins([row])[0] if margin is None else margin))
+
+    def predict_many(self, rows: Any) -> NDArray[np.float64]:
+        """Return the prediction for each row of a table, file or list of dicts, as :func:`forel.data.read` takes it."""
+        return np.asarray(self._array_link(self._margins(rows)), np.float64)
+
+    def explain_one(self, row: Mapping[str, Any]) -> Explanation:
+        """Return the contribution of each feature of a row, by name.
+
+        >>> from forel.learner.linear import Linear, Settings
+        >>> found = Stored(Linear(16, Settings())).explain_one({"city": "Rome", "age": 31})
+        >>> [(part.name, part.value) for part in found.contributions]
+        [('city^Rome', 1.0), ('age', 31.0)]
+        """
+        return next(self.explain([row]))
+
+    def explain(self, source: Any, **reading: Any) -> Iterator[Explanation]:
+        """Yield the contributions of features to the prediction for each row of a source, read with the options given.
+
+        Of a mixture, the weights are those of its best setting.
+        """
+        return explain(self.model, self._array_link, self._lenient.updated(reading), source)
+
+    @cached_property
+    def _lenient(self) -> ReadOptions:
+        """The options to read rows that may have no labels, and text in numeric columns."""
+        if self.estimator is not None:
+            expected = "a model of named features; forel.doors.sklearn.estimator_of(stored) returns the estimator"
+            raise ValueError(f"model: got an estimator, expected {expected}")
+        serving = isinstance(self.model, ServingModel)
+        if self.model.lanes > 1 if serving else self.model.classes is not None:
+            raise ValueError("model: got several outputs, expected one; use model.predict with blocks of rows")
+        return replace(self.read_options, unlabelled=True, strict=False)
+
+    @cached_property
+    def _scorer(self) -> RowScorer | None:
+        """The scorer of single rows; None if weights may change, or rows have crosses."""
+        model, options = self.model, self._lenient
+        if not isinstance(model, ServingModel) or options.transform is not None:
+            return None
+        return RowScorer(model.weight_at, float(model.bias[0]), options)
+
+    def _margins(self, source: Any) -> NDArray[Any]:
+        blocks = read(source, options=self._lenient)
+        parts = [self.model.margins(Merged(*block.rows))[:, 0] for block in blocks]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    @cached_property
+    def _array_link(self) -> Callable[[Any], Any]:
+        settings = self.settings
+        return np.asarray if settings.signed else settings.loss_function.link
+
+    @cached_property
+    def _link(self) -> Callable[[Any], Any]:
+        """The link of one margin, without arrays for that of log-loss, the most common."""
+        settings = self.settings
+        plain = not settings.signed and settings.loss_function.link.name == "probability"
+        return sigmoid_of_float if plain else self._array_link
+
+
+def sigmoid_of_float(margin: float) -> float:
+    """Return the logistic function of a number.
+
+    >>> sigmoid_of_float(0.0), sigmoid_of_float(-1000.0)
+    (0.5, 0.0)
+    """
+    if margin >= 0:
+        return 1.0 / (1.0 + math.exp(-margin))
+    small = math.exp(margin)
+    return small / (1.0 + small)
 
 
 def save(

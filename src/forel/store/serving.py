@@ -65,6 +65,15 @@ class ServingModel:
         """The number of lanes."""
         return int(self.bias.size)
 
+    def weight_at(self, slot: int) -> float:
+        """Return the weight of a feature in the first lane."""
+        k = int(np.searchsorted(self.slots, slot))
+        return float(self.weights[k, 0]) if k < self.slots.size and self.slots[k] == slot else 0.0
+
+    def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the weights of some features, a column for each lane."""
+        return self._table[coordinates if self._dense else self._positions(coordinates)]
+
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""
         from scipy import sparse

@@ -1,13 +1,18 @@
 """The result of training: a model, and what is known of its predictions."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forel.data import Names, Problems
 from forel.data.features.label_words import LabelWords
 from forel.learner.protocol import Learner
 from forel.store import Stored, save
 from forel.store.atomic import Path
+from forel.store.explaining import Explanation
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.metrics import Report
 
@@ -70,6 +75,18 @@ class Trained:
             "reading": self.reading,
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
+
+    def predict_one(self, row: Mapping[str, Any]) -> float:
+        """Return the prediction for one row, as :meth:`forel.store.Stored.predict_one` does."""
+        return self.stored.predict_one(row)
+
+    def predict_many(self, rows: Any) -> NDArray[np.float64]:
+        """Return the prediction for each row of a table, file or list of dicts."""
+        return self.stored.predict_many(rows)
+
+    def explain_one(self, row: Mapping[str, Any]) -> Explanation:
+        """Return the contribution of each feature of a row, by name."""
+        return self.stored.explain_one(row)
 
     def save(self, path: Path) -> None:
         """Write the model to a file, with its read options and names, and remove the checkpoint."""

@@ -12,6 +12,7 @@ from forel.doors.cli.cache import cache
 from forel.doors.cli.commands import command_of
 from forel.doors.cli.convert import convert
 from forel.doors.cli.evaluate import evaluate
+from forel.doors.cli.explain import explain
 from forel.doors.cli.generate import generate
 from forel.doors.cli.inspect import inspect
 from forel.doors.cli.options import VW_NAMES
@@ -50,6 +51,7 @@ app.command()(command_of(TrainOptions, train))
 app.command()(peek)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(inspect)
 app.command()(convert)
 app.command()(generate)

@@ -1,0 +1,87 @@
+"""``forel explain``: the contribution of each feature to predictions."""
+
+import json
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from forel.doors.cli.errors import errors_as_messages
+from forel.doors.cli.options import (
+    AsJson,
+    Data,
+    Decimal,
+    Files,
+    Form,
+    Header,
+    Label,
+    LineLimit,
+    Missing,
+    OnError,
+    Separator,
+    reading_options,
+    source_of,
+)
+
+
+def explain(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.")] = 1,
+    top: Annotated[int, typer.Option(help="Number of largest contributions to show.")] = 20,
+    data: Data = None,
+    form: Form = "auto",
+    label: Label = None,
+    separator: Separator = None,
+    header: Header = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
+    on_error: OnError = "raise",
+    line_limit: LineLimit = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the contribution of each feature to the predictions of rows.
+
+    A contribution is weight times value; with the bias they add up to the
+    margin. Of a mixture, the weights are those of its best setting.
+
+    Example: forel explain new.csv --model m.forel --rows 3
+    """
+    with errors_as_messages():
+        from forel.store import load
+
+        reading = reading_options(
+            format=form, label=label, on_error=on_error, line_limit=line_limit, separator=separator, header=header,
+            missing=missing, decimal=decimal,
+        )  # fmt: skip
+        found = load(model).explain(source_of(files, data), **reading)
+        for number, explanation in enumerate(islice(found, rows), 1):
+            if as_json:
+                print(json.dumps(_described(explanation, top)))
+            else:
+                _print(explanation, number, top)
+
+
+def _described(explanation: Any, top: int) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(explanation), "contributions": [asdict(one) for one in explanation.contributions[:top]]}
+
+
+def _print(explanation: Any, number: int, top: int) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"row {number}: prediction {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
+    table = Table("feature", "value", "weight", "contribution", title=title)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.add_row("bias", "", "", f"{explanation.bias:+.5f}")
+    for part in explanation.contributions[:top]:
+        name = part.name + (" and others" if part.shared else "")
+        table.add_row(escape(name), f"{part.value:.6g}", f"{part.weight:+.5f}", f"{part.contribution:+.5f}")
+    rest = explanation.contributions[top:]
+    if rest:
+        table.add_row(f"{len(rest)} others", "", "", f"{sum(part.contribution for part in rest):+.5f}")
+    Console().print(table)

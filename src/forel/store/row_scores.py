@@ -1,0 +1,125 @@
+"""Margins of single rows from fixed weights, without arrays: a dictionary holds the contribution of each value."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from forel.data import ReadOptions, slot
+from forel.data.features.constant import CONSTANT
+from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.parsers.cell_values import category_of, parse_number
+from forel.data.parsers.columns import Columns
+
+__all__ = ["RowScorer"]
+
+MOST = 1 << 16  # values of a key that are remembered
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class RowScorer:
+    """The margins of dicts under fixed weights.
+
+    Parameters
+    ----------
+    weight : returns the weight of a slot
+    bias : weight of the constant feature
+    options : how rows are read; crosses are not supported
+
+    >>> scorer = RowScorer(lambda slot: 2.0, 1.0, ReadOptions(label="y"))
+    >>> scorer.margin({"age": 3, "city": "Rome", "y": 1}), scorer.margin({"age": [3]})
+    (9.0, None)
+    """
+
+    def __init__(self, weight: Callable[[int], float], bias: float, options: ReadOptions) -> None:
+        columns = Columns(options, options.kinds)
+        constant = weight(slot(CONSTANT, bits=options.bits)) if options.constant else 0.0
+        self._bias = bias + constant
+        self._keys = _Keys(lambda key: _Contributions(key, columns, weight))
+
+    def margin(self, row: Mapping[str, Any]) -> float | None:
+        """Return the margin of a row; None if it has a value that is not a number within float32, a string or None."""
+        total, keys = self._bias, self._keys
+        for key, value in row.items():
+            held = keys[key]
+            kind = type(value)
+            if kind is str:
+                total += held[value]
+            elif kind is float or kind is int:
+                factor = held.factor
+                if factor is None:
+                    total += held[value]
+                elif -LARGEST <= value <= LARGEST:
+                    total += factor * value
+                else:
+                    return None
+            elif value is not None:
+                return None
+        return total if math.isfinite(total) else None
+
+
+class _Keys(dict[Any, "_Contributions"]):
+    """The contributions of each key, created when the key is first used."""
+
+    def __init__(self, create: Callable[[Any], "_Contributions"]) -> None:
+        self._create = create
+
+    def __missing__(self, key: Any) -> "_Contributions":
+        if len(self) >= MOST:
+            self.clear()
+        self[key] = found = self._create(key)
+        return found
+
+
+class _Contributions(dict[Any, float]):
+    """The contributions of the values of a key; NaN for a number out of range.
+
+    ``factor`` multiplies numbers; None if they are categories or transformed.
+    """
+
+    def __init__(self, key: Any, columns: Columns, weight: Callable[[int], float]) -> None:
+        self._columns, self._weight = columns, weight
+        self._key, self._bits = key, columns.options.bits
+        self._kind = columns.kinds.get(key) or columns.known.get(key)
+        self._used = isinstance(key, str) and columns.uses(key)
+        self.factor: float | None = 0.0
+        if self._used:
+            self._name = key.encode("utf-8", "surrogatepass")
+            own = weight(slot(self._name, bits=self._bits))
+            self.factor = None if self._kind == "category" or columns.kinds.get(key) == "number" else own
+            self._own = own
+
+    def __missing__(self, value: Any) -> float:
+        if not self._used:
+            return 0.0 if isinstance(self._key, str) else math.nan
+        if len(self) >= MOST:
+            self.clear()
+        self[value] = found = self._contribution(value)
+        return found
+
+    def _contribution(self, value: Any) -> float:
+        number = None if isinstance(value, str) else float(value)
+        if isinstance(value, str) and self._kind == "number":
+            try:
+                number = parse_number(value.encode("utf-8", "surrogatepass"))
+            except ValueError:
+                return self._category(value)
+            if number is None:
+                return 0.0
+        if number is None:
+            return self._category(value)
+        if not -LARGEST <= number <= LARGEST:
+            return math.nan
+        if self._kind == "category":
+            return self._category(category_of(value))
+        if self._key in self._columns.log:
+            return self._own * float(signed_log1p(number))
+        if self._key in self._columns.buckets:
+            return self._category(buckets([number], self._columns.buckets[self._key])[0][0])
+        return self._own * number
+
+    def _category(self, word: str) -> float:
+        if not word:
+            return 0.0
+        return self._weight(slot(word.encode("utf-8", "surrogatepass"), self._name, self._bits))

@@ -1,0 +1,149 @@
+"""Predictions and explanations of single rows: those of the slow path, at every door."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import forel
+from forel.data import slot
+from forel.doors.cli.app import app
+from forel.store import Stored, serving_model
+from forel.store.explaining import Explanation
+
+OPTIONS = {
+    "label": "y", "ignore": ["id"], "log": ["amount"], "bucket": ["price:2"], "categories": ["code"], "bits": 12,
+    "kinds": {"age": "number", "city": "category"},
+}  # fmt: skip
+SERVING = {}
+
+
+def stored(**options):
+    """Return a serving model with a random weight in every slot."""
+    from forel.learner.linear import Linear
+
+    key = json.dumps(options)
+    if key not in SERVING:
+        small = serving_model(Linear(1 << 12, forel.Settings(alpha=1.0)))
+        rng = np.random.default_rng(5)
+        from dataclasses import replace
+
+        weights = rng.normal(size=(1 << 12, 1)).astype(np.float32)
+        small = replace(
+            small, slots=np.arange(1 << 12, dtype=np.uint32), weights=weights, bias=np.float32([0.25])
+        )  # fmt: skip
+        SERVING[key] = Stored(small, {"reading": {**OPTIONS, **options}})
+    return SERVING[key]
+
+
+def reference(model, row):
+    """Return the prediction by arrays."""
+    return forel.predict(model, [row])[0]
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers(-50, 50) | st.floats(-1e3, 1e3, width=32)
+    | st.sampled_from(["", "Rome", "31", " 4.5 ", "NA", "?", "7", "7.0", "Zürich", "true", "x,y"])
+    | st.lists(st.sampled_from(["red", "shoe", ""]), max_size=2) | st.just({"city": "Oslo", "visits": 3})
+)  # fmt: skip
+KEYS = st.sampled_from(["age", "city", "code", "amount", "price", "id", "other", "y", ""])
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=6), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_one_row_has_the_prediction_of_arrays(row, constant):
+    model = stored(constant=True) if constant else stored()
+    expected, message = None, ""
+    try:
+        expected = reference(model, row)
+    except ValueError as error:
+        message = str(error)
+    if message:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            model.predict_one(row)
+        return
+    assert model.predict_one(row) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert model.predict_one(row) == pytest.approx(expected, rel=1e-4, abs=1e-6)  # remembered
+    assert model.predict_many([row, row]) == pytest.approx([expected, expected], rel=1e-4, abs=1e-6)
+    found = model.explain_one(row)
+    assert found.prediction == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert found.margin == pytest.approx(found.bias + sum(part.contribution for part in found.contributions))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e39, -1e300, 10**60])
+@pytest.mark.parametrize("key", ["age", "other", "code", "amount"])
+def test_numbers_out_of_range_are_errors_as_elsewhere(key, value):
+    if key == "code":
+        assert stored().predict_one({key: 7}) == stored().predict_one({key: 7.0}) == stored().predict_one({key: "7"})
+        return
+    with pytest.raises(ValueError, match="within the range of float32"):
+        stored().predict_one({key: value})
+
+
+def test_crosses_are_predicted_too():
+    model = stored(interactions=["city*code"])
+    row = {"city": "Rome", "code": 7, "age": 3}
+    assert model.predict_one(row) == pytest.approx(reference(model, row), rel=1e-5)
+    assert "city^Rome*code^7" in {part.name for part in model.explain_one(row).contributions}
+
+
+def test_contributions_have_names_values_and_weights():
+    model = stored()
+    found = model.explain_one({"age": "31", "city": "Rome", "amount": 9.0, "y": "maybe", "id": 4})
+    assert isinstance(found, Explanation)
+    parts = {part.name: part for part in found.contributions}
+    assert parts.keys() == {"age", "city^Rome", "amount"}
+    assert parts["age"].value == 31
+    assert parts["age"].weight == pytest.approx(float(model.model.weights[slot("age", bits=12), 0]))
+    assert parts["amount"].value == pytest.approx(math.log(10))
+    sizes = [abs(part.contribution) for part in found.contributions]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "poisson"])
+def test_learners_and_serving_files_agree(loss, tmp_path, interpreted):
+    rows = [{"site": site, "x": 0.5, "y": y} for site, y in (("news", 1), ("shop", 0))] * 20
+    trained = forel.train(rows, forel.Settings(loss, alpha=0.5), label="y", bits=6)
+    trained.save(tmp_path / "m.forel")
+    forel.save(tmp_path / "s.forel", serving_model(trained.model), trained.extra)
+    row = {"site": "news", "x": 0.5}
+    expected = forel.predict(trained, [row])[0]
+    for model in (trained, forel.load(tmp_path / "m.forel"), forel.load(tmp_path / "s.forel")):
+        assert model.predict_one(row) == pytest.approx(expected, rel=1e-5)
+        assert model.predict_many([row])[0] == pytest.approx(expected, rel=1e-5)
+        assert model.explain_one(row).prediction == pytest.approx(expected, rel=1e-5)
+
+
+def test_mixtures_predict_by_all_settings_and_explain_the_best(interpreted):
+    rows = [{"site": site, "y": y} for site, y in (("news", 1), ("shop", 0))] * 20
+    trained = forel.train(rows, forel.Settings(alpha=(0.1, 1.0)), label="y", bits=6)
+    row = {"site": "news"}
+    assert trained.predict_one(row) == pytest.approx(forel.predict(trained, [row])[0], rel=1e-5)
+    best = forel.predict(trained.best(), [row])[0]
+    assert trained.explain_one(row).prediction == pytest.approx(best, rel=1e-5)
+
+
+def test_models_without_names_of_features_are_refused():
+    estimator = forel.FTRLClassifier(alpha=1.0).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    with pytest.raises(ValueError, match="estimator_of"):
+        estimator.__stored__().predict_one({"a": 1})
+
+
+def test_the_command_line_explains_rows(tmp_path, interpreted):
+    (tmp_path / "a.csv").write_text("y,city,age\n" + "yes,Rome,3\nno,Oslo,4\n" * 20)
+    model = tmp_path / "m.forel"
+    forel.train(tmp_path / "a.csv", forel.Settings(alpha=1.0), label="y", bits=6).save(model)
+    run = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"}).invoke
+    shown = run(app, ["explain", str(tmp_path / "a.csv"), "--model", str(model), "--rows", "2"])
+    assert shown.exit_code == 0, shown.stderr
+    for text in ("row 1", "row 2", "city^Rome", "city^Oslo", "bias", "contribution"):
+        assert text in shown.stdout
+    lines = run(app, ["explain", str(tmp_path / "a.csv"), "--model", str(model), "--rows", "2", "--json"]).stdout
+    first, second = map(json.loads, lines.splitlines())
+    assert first["prediction"] > 0.5 > second["prediction"]
+    assert {part["name"] for part in first["contributions"]} == {"city^Rome", "age"}

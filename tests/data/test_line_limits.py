@@ -236,7 +236,7 @@ def test_generate_writes_what_the_name_says(tmp_path):
 
 def test_sources_are_read_as_utf_8_whatever_the_locale(tmp_path):
     text = (
-        "import io, forel; from forel.learner.kernels.kernel import routine; routine('mixing', 'hedged')\n"
+        "import io, forel; from forel.learner.kernels.kernel import routine; routine('mixing', 'adahedge')\n"
         "print(len(list(forel.read(io.BytesIO(b'1 |st\\xc3\\xa4dte Z\\xc3\\xbcrich'), 'vw'))))"
     )
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

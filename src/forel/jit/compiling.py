@@ -1,8 +1,7 @@
-"""numba with the code cache in place of its own, whose files are pickles that it loads from whoever wrote them.
+"""numba with the code cache of forel: numba's own cache unpickles files without checking who wrote them.
 
-Only what numba calls of a dispatcher's cache is here: ``load_overload`` before it compiles for a signature, and
-``save_overload`` afterwards. Both use parts of numba that are not public. Where these are not as expected, the function
-is compiled, and not kept.
+numba calls ``load_overload`` of a dispatcher's cache before it compiles for a signature, and ``save_overload``
+afterwards. Both use private parts of numba; if these are not as expected, the function is compiled and not kept.
 """
 
 import pathlib
@@ -21,11 +20,11 @@ from forel.jit.key import key, sources
 
 __all__ = ["cached_njit", "keep"]
 
-HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # nobody calls them from C
+HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # they are not called from C
 
 
 def cached_njit(*files: str | pathlib.Path, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles functions made of these files, or folders, with the code cache."""
+    """Return a decorator that compiles functions with the code cache; their code depends on these files or folders."""
     source = sources(*files)
 
     def compiled(function: Callable[..., Any]) -> Any:
@@ -35,7 +34,7 @@ def cached_njit(*files: str | pathlib.Path, nogil: bool = True) -> Callable[[Cal
 
 
 def keep(dispatcher: Any, source: str, notice: str | None = None) -> Any:
-    """Give numba's function the code cache: ``source`` is what it is made of, ``notice`` is said before compiling."""
+    """Give a dispatcher the code cache, keyed by ``source``; ``notice`` is printed before compiling."""
     if not disabled():
         dispatcher._cache = CodeCache(dispatcher.py_func, source, notice)
     return dispatcher
@@ -52,7 +51,7 @@ class CodeCache:
 
     @property
     def cache_path(self) -> str | None:
-        """Where files are, but for what depends on the signature; part of ``stats``."""
+        """The path of the cache without the part that depends on the signature; part of ``stats``."""
         path = files.path_of(self._name, key(*self._made_of))
         return None if path is None else str(path)
 
@@ -70,10 +69,10 @@ class CodeCache:
         return found
 
     def parts(self, signature: Any, codegen: Any) -> tuple[Any, ...] | None:
-        """Return what numba makes a compile result of: library, description, and more; None where nothing was kept."""
+        """Return the pickled parts of a compile result: library, descriptor, and more; None if nothing was kept."""
         name = self._key(signature, codegen)
         held = files.read(files.path_of(self._name, name), name)
-        # Unpickling runs code, which is why the file was verified first.
+        # Unpickling runs code, so the file was verified first.
         return None if held is None else tuple(pickle.loads(held))
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -99,4 +98,4 @@ class CodeCache:
         """Do nothing: the cache is always on."""
 
     def flush(self) -> None:
-        """Do nothing: a file is found by all that it depends on, and is never out of date."""
+        """Do nothing: the key has everything that a file depends on, so that none is out of date."""

@@ -1,4 +1,4 @@
-"""Running uncompiled: what NUMBA_DISABLE_JIT asks for."""
+"""Support for NUMBA_DISABLE_JIT."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ __all__ = ["disabled", "uncompiled"]
 
 
 def disabled() -> bool:
-    """Tell whether numba is told to compile nothing; it is not imported for that.
+    """Return whether NUMBA_DISABLE_JIT is set, without importing numba.
 
     >>> disabled()
     False
@@ -21,12 +21,12 @@ def disabled() -> bool:
         return bool(config.DISABLE_JIT)
     try:
         return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
-    except ValueError:  # numba warns of it, and compiles
+    except ValueError:  # numba warns, and compiles
         return False
 
 
 def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a Python function that wraps around and divides by zero as compiled code does, without warnings.
+    """Return a Python function in which integers wrap and division by zero is silent, as in compiled code.
 
     >>> uncompiled(lambda x: x * x)(np.uint64(1 << 33))
     np.uint64(0)

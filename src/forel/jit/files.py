@@ -1,7 +1,7 @@
-"""Files of compiled code: signed, whole or not there, and read only if this user alone could write them.
+"""Files of compiled code: signed, written atomically, and read only if no other user could write them.
 
-A file is an HMAC, keyed by a secret of the folder, of its key and its content, and the content. What another user
-planted, what was damaged, and what was renamed to stand for other code is thus as good as not there.
+A file is an HMAC of its key and its content, keyed by a secret of the folder, and the content. Files that another user
+planted, damaged files and renamed files are ignored.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ DAY = 86400.0
 
 
 def path_of(name: str, key: str) -> pathlib.Path | None:
-    """Return where code of a name and key is kept, or None where nothing is."""
+    """Return the path of code with a name and key, or None if there is no cache folder."""
     below = folder()
     return None if below is None else below / f"{name}-{key[:20]}.bin"
 
@@ -47,7 +47,7 @@ def read(path: pathlib.Path | None, key: str) -> bytes | None:
 
 
 def write(path: pathlib.Path | None, key: str, content: bytes) -> None:
-    """Write a signed file, all of it or nothing; where nothing can be written, go on without."""
+    """Write a signed file atomically; print a notice if that fails."""
     if path is None:
         return
     try:
@@ -65,7 +65,7 @@ def _signature(secret: bytes, key: str, content: bytes) -> bytes:
 
 
 def _trusted(path: pathlib.Path) -> bytes | None:
-    """Return the bytes of a file that is this user's and nobody else's to write, or None."""
+    """Return the bytes of a file that this user owns and no other can write, or None."""
     try:
         descriptor = os.open(path, READ)
     except OSError:
@@ -84,7 +84,7 @@ def _trusted(path: pathlib.Path) -> bytes | None:
 
 
 def _secret(path: pathlib.Path) -> bytes:
-    """Return the folder's secret; the first process to need one makes it."""
+    """Return the secret of the folder, which the first process creates."""
     held = _trusted(path)
     if held is not None and len(held) == SIZE:
         return held
@@ -107,7 +107,7 @@ def _replace(path: pathlib.Path, content: bytes) -> None:
 
 
 def _temporary(path: pathlib.Path, content: bytes) -> pathlib.Path:
-    """Write a file next to ``path`` for this user alone, whatever the umask."""
+    """Write a temporary file next to ``path``, readable by this user only, regardless of the umask."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{eviction.TEMPORARY}")
     descriptor = os.open(temporary, CREATE, 0o600)
     try:

@@ -1,7 +1,7 @@
-"""The folder of the code cache: the user's own, or none at all.
+"""The folder of the code cache.
 
-Code in it is executed, so that a folder of somebody else, or one that others can write to, is not used: then every
-process compiles for itself and says so once.
+Code in it is executed, so a folder of another user, or one that others can write to, is not used: then every process
+compiles for itself and prints a notice once.
 """
 
 import os
@@ -19,7 +19,7 @@ said: set[str] = set()
 
 
 def folder() -> pathlib.Path | None:
-    """Return the folder of compiled code, made if need be, or None where there is none to trust.
+    """Return the folder of compiled code, created if necessary, or None if there is none to trust.
 
     It is ``code`` below $FOREL_CACHE or, without that, below the user's cache folder.
     """
@@ -49,7 +49,7 @@ def _root() -> pathlib.Path:
 
 
 def _distrusted(path: pathlib.Path) -> str | None:
-    """Make a folder, and return why it cannot be used, or None if it can."""
+    """Create a folder, and return why it cannot be used, or None if it can."""
     try:
         _make(path)
         found = path.stat()
@@ -61,20 +61,20 @@ def _distrusted(path: pathlib.Path) -> str | None:
 
 
 def others_can_write(found: os.stat_result) -> bool:
-    """Tell whether a file or folder can be changed by the group or by everybody."""
+    """Return whether the group or all users can write a file or folder."""
     return hasattr(os, "geteuid") and bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def announce(sentence: str) -> None:
-    """Print a sentence to standard error, once a process; $FOREL_QUIET keeps it silent."""
+    """Print a notice to standard error, once a process, unless $FOREL_QUIET is set."""
     if sentence not in said and not os.environ.get("FOREL_QUIET"):
-        with suppress(OSError, ValueError):  # nobody has to read it
+        with suppress(OSError, ValueError):  # a closed stream is no reason to fail
             print(f"forel: {sentence}", file=sys.stderr, flush=True)
     said.add(sentence)
 
 
 def _make(path: pathlib.Path) -> None:
-    """Make a folder and what is missing above it for this user alone, whatever the umask."""
+    """Create a folder and its parents with access for this user only, regardless of the umask."""
     if not path.is_dir():
         _make(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One compiled function: that of an earlier process, or else numba's, which is then kept for later ones."""
+"""A compiled function: machine code of an earlier process, or compiled by numba and kept for later ones."""
 
 import importlib
 import importlib.util
@@ -19,7 +19,7 @@ from forel.jit.lock import alone
 
 __all__ = ["CachedFunction", "compiled_function"]
 
-LOCK = RLock()  # linking and compiling happen on the threads of parsers and of learners
+LOCK = RLock()  # parsers and learners link and compile on several threads
 
 
 class CachedFunction:
@@ -65,8 +65,8 @@ class CachedFunction:
     def _made(self, path: pathlib.Path | None, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._compiled()
         if path is not None and hasattr(compiled, "compile"):
-            # How numba holds machine code is none of its promises: where it is different, nothing is kept. What cannot
-            # be compiled at all says so when it is called.
+            # Access to machine code is not part of numba's public interface: if it fails, nothing is kept. Errors of
+            # compilation are raised by the call.
             with suppress(Exception):
                 content = _machine_code(compiled, arguments)
                 if content is not None:
@@ -78,10 +78,10 @@ class CachedFunction:
 def compiled_function(module: str, name: str) -> CachedFunction:
     """Return a compiled function of a module, which is imported only if no machine code was kept.
 
-    The function may call whatever is in the same folder.
+    Its key has the sources of the whole folder, so that it may call any function there.
 
-    >>> compiled_function("forel.learner.kernels.mixing", "hedged").name
-    'mixing.hedged'
+    >>> compiled_function("forel.learner.kernels.mixing", "adahedge").name
+    'mixing.adahedge'
     """
     short = f"{module.rpartition('.')[2]}.{name}"
     return CachedFunction(short, _folder_sources(module.rpartition(".")[0]), lambda: _imported(module, name))
@@ -99,7 +99,7 @@ def _folder_sources(package: str) -> str:
 
 
 def _kind(argument: Any) -> Any:
-    """Return what numba would compile for: the type, and of arrays also how they lie in memory."""
+    """Return what numba specialises for: the type, and for arrays also their layout in memory."""
     if type(argument) is np.ndarray:
         flags = argument.flags
         return argument.dtype.str, argument.ndim, flags.c_contiguous, flags.aligned, flags.writeable
@@ -107,7 +107,7 @@ def _kind(argument: Any) -> Any:
 
 
 def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
-    """Return the function of an earlier process, or None without one, or where anything about it is unexpected."""
+    """Return the function of an earlier process, or None if there is none or if linking it fails."""
     try:
         content = files.read(path, name) if linking.possible() else None
         if content is None:
@@ -119,7 +119,7 @@ def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
 
 
 def _machine_code(compiled: Any, arguments: tuple[Any, ...]) -> bytes | None:
-    """Return a function's machine code, after the names of its wrapper and environment; None where it needs more."""
+    """Return machine code, preceded by the names of its wrapper and environment; None if it cannot be relocated."""
     from numba.core import config
     from numba.core.typing.typeof import typeof
 

@@ -37,13 +37,13 @@ def sources(*paths: str | pathlib.Path) -> str:
 
 
 def environment() -> str:
-    """Return what machine code depends on beside its sources; numba is not imported for that."""
+    """Return what machine code depends on beside its sources, without importing numba."""
     settings = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
     return repr((*_versions(), *processor(), settings))
 
 
 def processor() -> tuple[str, str]:
-    """Return name and features of the processor that is compiled for: this one, unless numba is told otherwise."""
+    """Return name and features of the target processor: the host, unless variables of numba set another."""
     name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
     host = _host()
     return host[0] if name is None else name, host[1] if features is None else features
@@ -51,7 +51,7 @@ def processor() -> tuple[str, str]:
 
 @cache
 def numba_folder() -> str:
-    """Return the folder of numba, which is not imported."""
+    """Return the folder of numba without importing it."""
     spec = importlib.util.find_spec("numba")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("numba")

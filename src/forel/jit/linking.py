@@ -27,24 +27,24 @@ SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section",
 
 
 def possible() -> bool:
-    """Tell whether machine code can be kept: where it was tried, and numba is not told to work in another way."""
+    """Return whether machine code can be linked: on Linux, without environment variables for numba."""
     return sys.platform == "linux" and not any(name.startswith("NUMBA_") for name in os.environ)
 
 
 def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | None:
-    """Return the function of some machine code, or None where it asks for symbols that are not there."""
+    """Return the function of machine code, or None if it needs symbols that are missing."""
     from llvmlite import binding
 
     make = _prepared()
     process = ctypes.CDLL(None)
     if not all(binding.address_of_symbol(name) or hasattr(process, name) for name in _undefined(code)):
-        return None  # or the linker would end the process
+        return None  # the linker would end the process
     # An engine owns its machine: two of them cannot share one.
     machine = binding.Target.from_default_triple().create_target_machine(jit=True, codemodel="jitdefault")
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    # The wrapper looks for an environment, and needs it only to word an exception.
+    # The wrapper uses the environment only for messages of exceptions.
     held = make.Environment({})
     ctypes.c_void_p.from_address(engine.get_global_value_address(environment)).value = id(held)
     address = engine.get_function_address(wrapper)
@@ -54,7 +54,7 @@ def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | No
 
 @cache
 def _prepared() -> Any:
-    """Tell the linker what numba would tell it, and return numba's maker of functions."""
+    """Register the symbols that numba registers, and return the module that creates functions."""
     from llvmlite import binding
 
     memory, helpers = _extension("core", "runtime", "_nrt_python"), _extension("_helperlib")
@@ -68,7 +68,7 @@ def _prepared() -> Any:
 
 
 def _extension(*names: str) -> Any:
-    """Load a C module of numba by itself; importing it the usual way would import all of numba first."""
+    """Load a C extension of numba without importing numba."""
     full = ".".join(("numba", *names))
     if full in sys.modules:
         return sys.modules[full]
@@ -81,7 +81,7 @@ def _extension(*names: str) -> Any:
 
 
 def _undefined(code: bytes) -> list[str]:
-    """Return the symbols that machine code expects from elsewhere; raise ValueError for other files than ELF's."""
+    """Return the undefined symbols of an ELF object file."""
     if not code.startswith(ELF):
         raise ValueError("not machine code of this system")
     sections = _table(code, SECTION, int.from_bytes(code[40:48], "little"), int.from_bytes(code[60:62], "little"))

@@ -1,4 +1,4 @@
-"""One process compiles a function, the others wait for it: a short while, never for good."""
+"""Only one process compiles a function; others wait for it, with a time limit."""
 
 import os
 import pathlib
@@ -14,15 +14,15 @@ except ImportError:  # Windows: every process compiles
 
 __all__ = ["LIMIT", "alone"]
 
-LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in all, and between looks
+LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in all, and between attempts
 waited = 0.0
 
 
 @contextmanager
 def alone(folder: pathlib.Path | None, key: str) -> Iterator[None]:
-    """Hold the lock of a key while something is compiled, or go on without it once waiting took ``LIMIT`` seconds.
+    """Hold the lock of a key while compiling; without it after ``LIMIT`` seconds of waiting.
 
-    Each key is a byte of one file. The system frees a lock when its process ends, however it ends.
+    Each key is a byte of one file. The system releases a lock when its process ends.
     """
     if folder is None or locks is None:
         yield

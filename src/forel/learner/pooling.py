@@ -57,13 +57,13 @@ class Pooling:
 
         out, sums = np.empty((len(margins), self.classes or 1)), ledger.array
         if self.share is not None:
-            routine("mixing", "shifting")(margins, labels, importance, self.share, sums, out[:, 0])
+            routine("mixing", "fixed_share")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and self.classes is None:
-            routine("mixing", "probability")(margins, labels, importance, sums, out[:, 0])
+            routine("mixing", "bayes")(margins, labels, importance, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES:
-            routine("mixing", "log_mixed")(self._log_probabilities(margins), labels, importance, sums, out)
+            routine("mixing", "bayes_classes")(self._log_probabilities(margins), labels, importance, sums, out)
             return out
         each = self._by_class(margins)
         if self.clips:
@@ -72,7 +72,7 @@ class Pooling:
             if self.mixing is Mixing.EXP_CONCAVE:
                 routine("mixing", "squared")(each[:, 0], labels, importance, high - low, sums, out[:, 0])
                 return out
-        routine("mixing", "hedged")(each, self._losses(each, labels), importance, sums, out)
+        routine("mixing", "adahedge")(each, self._losses(each, labels), importance, sums, out)
         losses = np.maximum(importance, 0.0) * self._losses(out[:, :, None], labels)[:, 0]
         ledger.loss = summed(ledger.loss, losses)
         return out

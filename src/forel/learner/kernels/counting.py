@@ -1,4 +1,4 @@
-"""Counting predictions, one row after the other, so that sums do not depend on how rows come in blocks."""
+"""Progressive metrics, summed one row at a time, so that sums do not depend on the sizes of blocks."""
 
 import numpy as np
 
@@ -25,8 +25,8 @@ def log_losses(margins, labels, losses, predictions):
 def tally(margins, labels, shares, importance, losses, predictions, sums, bins, reach):
     """Add rows to the sums of rows, importance, loss, label and prediction, and to the bins of their margins.
 
-    A bin has importance, share of the class 1, and prediction. They are equal parts of [−reach, reach], with all beyond
-    in the outermost; a single one is left alone.
+    A bin has the sums of importance, positive labels and predictions. Bins divide [−reach, reach] evenly; margins
+    outside are in the outermost. A single bin is not used.
     """
     last = bins.shape[0] - 1
     per = (last + 1) / (2 * reach)
@@ -41,7 +41,7 @@ def tally(margins, labels, shares, importance, losses, predictions, sums, bins, 
         predicted += prediction
         if last > 0:
             at = (margins[r] + reach) * per
-            place = np.uint64(min(at, float(last)) if at > 0 else 0.0)  # of NaN too, which no memory may be asked for
+            place = np.uint64(min(at, float(last)) if at > 0 else 0.0)  # NaN must not become an index
             bins[place, 0] += w
             bins[place, 1] += w * shares[r]
             bins[place, 2] += prediction

@@ -1,8 +1,9 @@
-"""From a dict to a row, by the interpreter's own functions: Python would take longer to hand it over than to learn.
+"""Rows from dicts, read in compiled code by functions of CPython's C API: converting them in Python takes longer than
+learning from them.
 
-Compiled code asks the interpreter for every entry, and holds its lock meanwhile. It takes only names and numbers of
-types whose hash, comparison and conversion are the interpreter's or numpy's own, so that nobody's code runs in between,
-nothing changes meanwhile, and every object is held by its dict as long as it is used. Other rows are left to Python.
+The code holds the interpreter's lock. It reads only names and numbers of built-in and numpy types, whose hash,
+comparison and conversion run no Python code, so that the dict does not change meanwhile and keeps its objects alive.
+Other rows are read in Python.
 """
 
 import ctypes
@@ -29,33 +30,33 @@ WORD = np.uint64(8)
 KINDS: Any = types
 OBJECT, NUMBER, WHOLE, CODE, NOTHING = types.uint64, types.float64, types.int64, types.int32, types.void
 ADDRESSES = np.array([0, 0, 0, *(id(kind) for kind in (tuple, *KEYS, *VALUES))], np.int64)
-ASKED: list[str] = []
+C_FUNCTIONS: list[str] = []
 
 compiled: Callable[..., Any] = cached_njit(__file__, address.__file__, nogil=False)
 
 
-def asked(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a function of the interpreter."""
-    ASKED.append(name)
+def c_function(name: str, result: Any, *arguments: Any) -> Any:
+    """Declare a function of CPython's C API."""
+    C_FUNCTIONS.append(name)
     return KINDS.ExternalFunction(name, result(*arguments))
 
 
-next_of = asked("PyDict_Next", CODE, OBJECT, OBJECT, OBJECT, OBJECT)
-item_of = asked("PyDict_GetItemWithError", OBJECT, OBJECT, OBJECT)
-put = asked("PyDict_SetItem", CODE, OBJECT, OBJECT, OBJECT)
-size_of = asked("PyDict_Size", WHOLE, OBJECT)
-float_of = asked("PyFloat_AsDouble", NUMBER, OBJECT)
-int_of = asked("PyLong_AsLongLong", WHOLE, OBJECT)
-int_from = asked("PyLong_FromLongLong", OBJECT, WHOLE)
-length_of = asked("PyTuple_Size", WHOLE, OBJECT)
-element_of = asked("PyTuple_GetItem", OBJECT, OBJECT, WHOLE)
-let_go = asked("Py_DecRef", NOTHING, OBJECT)
-failed = asked("PyErr_Occurred", OBJECT)
-forgive = asked("PyErr_Clear", NOTHING)
+dict_next = c_function("PyDict_Next", CODE, OBJECT, OBJECT, OBJECT, OBJECT)
+dict_get = c_function("PyDict_GetItemWithError", OBJECT, OBJECT, OBJECT)
+dict_set = c_function("PyDict_SetItem", CODE, OBJECT, OBJECT, OBJECT)
+dict_size = c_function("PyDict_Size", WHOLE, OBJECT)
+float_value = c_function("PyFloat_AsDouble", NUMBER, OBJECT)
+int_value = c_function("PyLong_AsLongLong", WHOLE, OBJECT)
+new_int = c_function("PyLong_FromLongLong", OBJECT, WHOLE)
+tuple_size = c_function("PyTuple_Size", WHOLE, OBJECT)
+tuple_item = c_function("PyTuple_GetItem", OBJECT, OBJECT, WHOLE)
+decref = c_function("Py_DecRef", NOTHING, OBJECT)
+error_occurred = c_function("PyErr_Occurred", OBJECT)
+clear_error = c_function("PyErr_Clear", NOTHING)
 
 
 def usable() -> bool:
-    """Tell whether this knows the interpreter: it has a lock and these functions, and objects are laid out so."""
+    """Return whether this interpreter is supported: a GIL, these functions, and the expected layout of objects."""
     from llvmlite import binding
 
     if disabled() or sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
@@ -64,12 +65,12 @@ def usable() -> bool:
     samples = ("a", 1, True, 1.0, None, (), np.float64(1))
     kinds = [ctypes.c_ssize_t.from_address(id(one) + int(WORD)).value for one in samples]
     expected = object.__basicsize__ == 2 * WORD and kinds == [id(type(one)) for one in samples]
-    # A symbol that is missing would end the process when the function is linked.
-    return expected and all(binding.address_of_symbol(name) for name in ASKED)
+    # Linking a missing symbol would end the process.
+    return expected and all(binding.address_of_symbol(name) for name in C_FUNCTIONS)
 
 
 def plain(name: Any) -> bool:
-    """Tell whether a name is of a type whose hash and comparison run nobody's code.
+    """Return whether the hash and comparison of a name run no Python code.
 
     >>> plain("a"), plain(("a", 1)), plain(np.str_("a")), plain(("a", ("b",)))
     (True, True, False, False)
@@ -79,14 +80,14 @@ def plain(name: Any) -> bool:
 
 
 @compiled
-def kind_of(thing):
+def type_of(thing):
     """Return the address of an object's type."""
     return carray(pointer(thing + WORD), (1,), np.int64)[0]  # type: ignore[call-arg]
 
 
 @compiled
-def among(kind, cells, start, stop):
-    """Tell whether a type is in some cells."""
+def type_in(kind, cells, start, stop):
+    """Return whether a type is in some cells."""
     for k in range(start, stop):  # noqa: SIM110
         if cells[k] == kind:
             return True
@@ -94,42 +95,42 @@ def among(kind, cells, start, stop):
 
 
 @compiled
-def harmless(name, cells):
-    """Do what ``plain`` does."""
-    kind = kind_of(name)
-    if among(kind, cells, AT_KEYS, AT_VALUES):
+def is_plain(name, cells):
+    """The compiled version of ``plain``."""
+    kind = type_of(name)
+    if type_in(kind, cells, AT_KEYS, AT_VALUES):
         return True
     if kind != cells[3]:
         return False
-    for k in range(length_of(name)):  # noqa: SIM110
-        if not among(kind_of(element_of(name, k)), cells, AT_KEYS, AT_VALUES):
+    for k in range(tuple_size(name)):  # noqa: SIM110
+        if not type_in(type_of(tuple_item(name, k)), cells, AT_KEYS, AT_VALUES):
             return False
     return True
 
 
 @compiled
 def slot_of(name, names, most):
-    """Return the slot of a name as below, or −1 where the interpreter cannot tell."""
-    held = item_of(names, name)
+    """Return the slot of a name as described below, or −1 after an error."""
+    held = dict_get(names, name)
     if held != 0:
-        slot = int_of(held)
+        slot = int_value(held)
         return slot if most < 0 or slot < most else 0
-    if failed() != 0:
+    if error_occurred() != 0:
         return -1
     if most >= 0:
         return 0
-    slot = size_of(names) + 1
-    new = int_from(slot)
+    slot = dict_size(names) + 1
+    new = new_int(slot)
     if new == 0:
         return -1
-    done = put(names, name, new)
-    let_go(new)
+    done = dict_set(names, name, new)
+    decref(new)
     return slot if done == 0 else -1
 
 
 @compiled
 def read(x, names, numbers, places, importance, most):
-    """Write a dict of names and values as a row, and return whether it could be; where not, Python has to.
+    """Write a dict of names and values as a row; return False if it has to be read in Python.
 
     Numbers get importance and, after the shape, values; places get the ends of the row, 0 and how many entries there
     are, and slots. ``names`` is a dict of plain names that knows the slot of each. With ``most`` below 0 others are
@@ -138,28 +139,28 @@ def read(x, names, numbers, places, importance, most):
     """
     cells = places[places.size - CELLS :]
     at, room = np.uint64(cells.ctypes.data), places.size - CELLS - 2
-    count = size_of(x)
+    count = dict_size(x)
     if count > room:
         return False
     numbers[1], places[0], places[1] = importance, 0, count
     cells[0], k = 0, 0
-    while next_of(x, at, at + WORD, at + WORD + WORD) != 0:
+    while dict_next(x, at, at + WORD, at + WORD + WORD) != 0:
         value = np.uint64(cells[2])
-        if not (harmless(np.uint64(cells[1]), cells) and among(kind_of(value), cells, AT_VALUES, CELLS)):
+        if not (is_plain(np.uint64(cells[1]), cells) and type_in(type_of(value), cells, AT_VALUES, CELLS)):
             return False
-        found = float_of(value)
-        if found == -1.0 and failed() != 0:
-            forgive()
+        found = float_value(value)
+        if found == -1.0 and error_occurred() != 0:
+            clear_error()
             return False
         numbers[FRONT + k] = found
         if not np.isfinite(numbers[FRONT + k]):
             return False
         k += 1
     cells[0], j = 0, 0
-    while next_of(x, at, at + WORD, at + WORD + WORD) != 0:
+    while dict_next(x, at, at + WORD, at + WORD + WORD) != 0:
         slot = slot_of(np.uint64(cells[1]), names, most)
         if slot < 0:
-            forgive()
+            clear_error()
             return False
         places[2 + j] = slot
         j += 1

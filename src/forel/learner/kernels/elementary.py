@@ -1,7 +1,7 @@
-r"""The exponential and the logarithm that losses need, short enough for numbers to go side by side.
+r"""The exponential and the logarithm that losses need, as polynomials, so that loops over lanes or rows vectorise.
 
-A call to the library's functions keeps lanes, or rows, from going side by side. These are polynomials, near the best of
-their degree (Chebyshev), whose error is at most two units in the last place.
+Calls to the mathematical library would prevent that. The polynomials are Chebyshev approximations with an error of at
+most two units in the last place.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""From a dict to a row of hashed names, by the interpreter's own functions; slots are those that readers of files use.
+"""Rows of hashed names from dicts, by functions of CPython's C API; slots are those of the readers of files.
 
 A number is the feature of its name, a string the feature of that name in the namespace of its key. Only rows whose keys
 are strings and whose values are of the types below are read here, so that no code of users runs meanwhile.
@@ -21,16 +21,16 @@ from forel.learner.kernels.dicts import (
     FRONT,
     OBJECT,
     WORD,
-    among,
-    asked,
-    failed,
-    float_of,
-    forgive,
-    int_of,
-    item_of,
-    kind_of,
-    next_of,
-    size_of,
+    c_function,
+    clear_error,
+    dict_get,
+    dict_next,
+    dict_size,
+    error_occurred,
+    float_value,
+    int_value,
+    type_in,
+    type_of,
 )
 from forel.learner.kernels.intrinsics import address
 
@@ -40,13 +40,13 @@ NUMBER, CATEGORY = 0, 1  # what a column is known to hold
 TABLE = 1024
 
 compiled: Callable[..., Any] = cached_njit(__file__, address.__file__, dicts.__file__, *scanners.__path__, nogil=False)
-utf8_of = asked("PyUnicode_AsUTF8AndSize", OBJECT, OBJECT, OBJECT)
+utf8_of = c_function("PyUnicode_AsUTF8AndSize", OBJECT, OBJECT, OBJECT)
 usable = dicts.usable
 
 
 @compiled
 def read(x, kinds, numbers, places, importance, mask):
-    """Write a dict of names and values as a row of slots, and return whether it could be; where not, Python has to.
+    """Write a dict of names and values as a row of slots; return False if it has to be read in Python.
 
     The arguments are those of :func:`forel.learner.kernels.dicts.read`, but for ``kinds``, a dict of columns whose
     values are known to be numbers or categories, or 0, and ``mask``, the number of slots less 1. Values that share a
@@ -54,42 +54,42 @@ def read(x, kinds, numbers, places, importance, mask):
     """
     cells = places[places.size - CELLS :]
     at, room = np.uint64(cells.ctypes.data), places.size - CELLS - 2
-    if size_of(x) > room:
+    if dict_size(x) > room:
         return False
     length = np.uint64(places.ctypes.data) + WORD  # of the last text
     text, bits = cells[AT_KEYS], np.uint64(mask)
     numbers[1], places[0] = importance, 0
     cells[0], k = 0, 0
-    while next_of(x, at, at + WORD, at + WORD + WORD) != 0:
+    while dict_next(x, at, at + WORD, at + WORD + WORD) != 0:
         key, value = np.uint64(cells[1]), np.uint64(cells[2])
-        if kind_of(key) != text:
+        if type_of(key) != text:
             return False
         begin = utf8_of(key, length)
         if begin == 0:  # a lone surrogate
-            forgive()
+            clear_error()
             return False
-        is_text = kind_of(value) == text
+        is_text = type_of(value) == text
         if kinds != 0:
-            known = item_of(kinds, key)
-            if known != 0 and (int_of(known) == CATEGORY) != is_text:
+            known = dict_get(kinds, key)
+            if known != 0 and (int_value(known) == CATEGORY) != is_text:
                 return False
         end = begin + np.uint64(places[1])
         if is_text:
             start = hash_piece(begin, end, end, START) if begin < end else START
             begin = utf8_of(value, length)
             if begin == 0:
-                forgive()
+                clear_error()
                 return False
             end = begin + np.uint64(places[1])
             if begin == end:  # an empty category is absent
                 continue
             hashed, found = hash_piece(begin, end, end, start), 1.0
         else:
-            if not among(kind_of(value), cells, AT_VALUES, CELLS):
+            if not type_in(type_of(value), cells, AT_VALUES, CELLS):
                 return False
-            hashed, found = hash_piece(begin, end, end, START), float_of(value)
-            if found == -1.0 and failed() != 0:
-                forgive()
+            hashed, found = hash_piece(begin, end, end, START), float_value(value)
+            if found == -1.0 and error_occurred() != 0:
+                clear_error()
                 return False
         numbers[FRONT + k] = found
         if not np.isfinite(numbers[FRONT + k]):

@@ -59,8 +59,8 @@ def kernel(spec: KernelSpec) -> Any:
 def routine(module: str, name: str) -> CachedFunction:
     """Return a compiled function of a module of this package that does not depend on a spec.
 
-    >>> routine("mixing", "hedged").name
-    'mixing.hedged'
+    >>> routine("mixing", "adahedge").name
+    'mixing.adahedge'
     """
     return compiled_function(f"{HERE}.{module}", name)
 

@@ -1,11 +1,11 @@
-r"""Weighing experts by what they lost, row after row: exponential weights, and AdaHedge.
+r"""Mixtures of experts, weighted by their losses row after row: exponential weights, fixed share, AdaHedge.
 
-The ``ledger`` has what the mixture lost, the largest importance of a row, what weighing cost beyond what is free, the
-smallest and the largest label, how many rows there were, the sum of their importances, and then what each expert lost.
-Nothing else is remembered. Rows of negative importance are only predicted.
+The ``ledger`` is the array of :class:`forel.learner.ledger.Ledger`: the loss of the mixture, the largest importance,
+the mixability gap, the smallest and the largest label, rows, the sum of importances, then the loss of each expert. Rows
+of negative importance are predicted only.
 
-Weights are kept as logarithms: an expert that is hopelessly behind may be the only one that gets the next row right,
-and the bound counts on its weight however small it is. Weights as numbers are what is left of that in a double.
+Weights are logarithms: an expert far behind may be the only one that predicts the next row well, and the bound relies
+on its weight however small it is.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from numba import njit
 
 from forel.jit.compiling import cached_njit
 
-__all__ = ["HEAD", "LARGEST", "hedged", "log_mixed", "probability", "shifting", "squared"]
+__all__ = ["HEAD", "LARGEST", "adahedge", "bayes", "bayes_classes", "fixed_share", "squared"]
 
-HEAD = 7  # numbers of the ledger before those of the experts
+HEAD = 7  # numbers of the ledger before the losses of the experts
 compiled = cached_njit(__file__)
 SMALLEST = -690.0  # logarithm of a weight that is still a normal double
-RARE = 1e-280  # a sum below which weights that left a double's range could matter
-LARGEST = 1e290  # a loss beyond which sums could leave a double's range; a bound that has met one is void
+RARE = 1e-280  # a sum below which weights that underflowed could matter
+LARGEST = 1e290  # a loss above which sums could overflow; it voids the bound
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
@@ -43,7 +43,7 @@ def rate(ledger, importance):
 
 @njit(nogil=True, error_model="numpy")
 def log_sum(logs, terms):
-    """Return log Σ w e^a, of whatever size, from log w and a."""
+    """Return log Σ w e^a from log w and a, without overflow or underflow."""
     top, mixed = -np.inf, 0.0
     for k in range(logs.size):
         top = max(top, logs[k] + terms[k])
@@ -82,12 +82,12 @@ def pooled(margins, logs, weights, total, ends):
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def log_loss(y, yes, no):
-    """Return −y log p − (1 − y) log(1 − p), where one of both may be infinite and not asked for."""
+    """Return −y log p − (1 − y) log(1 − p); a logarithm whose factor is 0 may be infinite."""
     return -(y * yes + (1 - y) * no if 0 < y < 1 else (yes if y == 1 else no))
 
 
 @compiled
-def probability(margins, labels, importance, ledger, out):
+def bayes(margins, labels, importance, ledger, out):
     """Mix probabilities, from margins with a column an expert, by exponential weights; ``out`` has log p/(1 − p)."""
     rows, count = margins.shape
     lost, logs, weights, ends = ledger[HEAD:], np.empty(count), np.empty(count), np.empty(count)
@@ -105,10 +105,10 @@ def probability(margins, labels, importance, ledger, out):
 
 
 @compiled
-def shifting(margins, labels, importance, share, ledger, out):
+def fixed_share(margins, labels, importance, share, ledger, out):
     """Mix probabilities by fixed share: after each row a share of all weight goes to the other experts.
 
-    Weights are kept after the losses. They never become so small that they would have to be logarithms.
+    Weights follow the losses in the ledger. The share bounds them from below, so that they need not be logarithms.
     """
     rows, count = margins.shape
     lost, weights = ledger[HEAD : HEAD + count], ledger[HEAD + count :]
@@ -134,8 +134,8 @@ def shifting(margins, labels, importance, share, ledger, out):
 
 
 @compiled
-def log_mixed(logs, labels, importance, ledger, out):
-    """Mix the probabilities of several classes, as logarithms by row, class and expert; so are those of ``out``."""
+def bayes_classes(logs, labels, importance, ledger, out):
+    """Mix log-probabilities by row, class and expert into log-probabilities of classes."""
     rows, classes, count = logs.shape
     lost, weighed, weights = ledger[HEAD:], np.empty(count), np.empty(count)
     for r in range(rows):
@@ -153,14 +153,14 @@ def log_mixed(logs, labels, importance, ledger, out):
 
 
 @compiled
-def hedged(margins, losses, importance, ledger, out):
-    """Mix margins, by row, class and expert, by AdaHedge, which needs only that losses are convex in all margins."""
+def adahedge(margins, losses, importance, ledger, out):
+    """Mix margins, by row, class and expert, by AdaHedge, for any losses that are convex in the margins."""
     rows, classes, count = margins.shape
     lost, log = ledger[HEAD:], np.log(margins.shape[2])
     logs, weights, above = np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         c = np.float64(importance[r])
-        # Before anything was lost by weighing, all have lost the same.
+        # While the mixability gap is 0, all experts have the same loss.
         eta = log / ledger[2] if ledger[2] > 0 else 0.0
         total = weigh(lost, eta, logs, weights)
         for i in range(classes):
@@ -175,7 +175,7 @@ def hedged(margins, losses, importance, ledger, out):
             above[k] = c * (losses[r, k] - least)
             expected += weights[k] / total * above[k]
             lost[k] += c * losses[r, k]
-        # Before anything was lost by weighing, what is left to the best expert of the row is all that may be lost.
+        # At η = ∞ the mix loss is the loss of the best expert, which is 0 here.
         ledger[2] += max(0.0, expected - (mix_loss(logs, weights, total, above, eta) if eta > 0 else 0.0))
 
 
@@ -187,9 +187,9 @@ def half_square(distance):
 
 @compiled
 def squared(margins, labels, importance, spans, ledger, out):
-    """Mix predictions of numbers for half their squared distance, which is exp-concave within a ``span``: for 1/span².
+    """Mix predictions for half the squared error, which is 1/span²-exp-concave if labels and predictions are in a span.
 
-    A label outside of what was seen before may cost more than mixing is allowed to; how much is kept in the ledger.
+    A label outside of the range of earlier labels may cost more than the bound allows; the excess is in the ledger.
     """
     rows, count = margins.shape
     lost, logs, weights, above = ledger[HEAD:], np.empty(count), np.empty(count), np.empty(count)

@@ -1,4 +1,4 @@
-"""A look at many numbers at once, before a kernel is given them."""
+"""Validation of arrays before a kernel uses them."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ compiled = cached_njit(__file__)
 
 @compiled
 def within(numbers, low, high):
-    """Tell whether all numbers are at least ``low`` and at most ``high``; NaN is not."""
+    """Return whether all numbers are in [low, high]; NaN is not."""
     good = True
     for k in range(np.uint64(numbers.size)):
         good &= (low <= numbers[k]) & (numbers[k] <= high)

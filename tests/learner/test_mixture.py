@@ -207,14 +207,14 @@ def test_margins_of_any_size_leave_numbers(margins, label):
     from forel.learner.kernels import mixing
 
     shared, out = np.append(np.zeros(mixing.HEAD + 4), np.full(4, 0.25)), np.empty(3)
-    mixing.shifting(np.array([margins] * 3, np.float32), np.full(3, label), np.ones(3), 0.01, shared, out)
+    mixing.fixed_share(np.array([margins] * 3, np.float32), np.full(3, label), np.ones(3), 0.01, shared, out)
     assert np.isfinite(shared).all()
     assert np.isfinite(out).all()
     least = shared[mixing.HEAD : mixing.HEAD + 4].min()
     assert least * (1 - 1e-9) - 1e-9 <= max(shared[0], least) <= least * (1 + 1e-9) + np.log(4) + 0.03
     ledger = np.zeros(mixing.HEAD + 4)
     found = np.array([margins] * 3, np.float32)
-    mixing.probability(found, np.full(3, label), np.ones(3), ledger, out)
+    mixing.bayes(found, np.full(3, label), np.ones(3), ledger, out)
     assert np.isfinite(ledger).all()
     assert np.isfinite(out).all()
     assert ledger[0] <= ledger[mixing.HEAD :].min() + np.log(4) + 1e-9 + 1e-12 * ledger[mixing.HEAD :].min()

@@ -6,12 +6,32 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from forel.data.block import Block
+from forel.data.scanners import scanner
 
-__all__ = ["WRITERS", "json_lines", "svmlight_lines", "vw_lines"]
+__all__ = ["WRITERS", "json_lines", "number_lines", "svmlight_lines", "vw_lines"]
 
+WIDTH = 16  # maximum number of bytes of a number and its line end
 UNFIT = bytes.maketrans(bytes(range(33)) + b":|", b"_" * 35)  # bytes that names in VW text cannot have
+
+
+def number_lines(values: ArrayLike) -> str:
+    """Return numbers as lines with six significant digits, as ``f"{value:.6g}"`` gives.
+
+    >>> number_lines([0.25, -2.0, 1 / 3, 1e-7])
+    '0.25\\n-2\\n0.333333\\n1e-07\\n'
+    """
+    numbers = np.ascontiguousarray(values, np.float64)
+    text, row, end = np.empty(WIDTH * numbers.size, np.uint8), 0, 0
+    while row < numbers.size:
+        row, end = scanner("number_text", "write_numbers")(numbers, row, end, text)
+        if row < numbers.size:
+            line = f"{numbers[row]:.6g}\n".encode()
+            text[end : end + len(line)] = np.frombuffer(line, np.uint8)
+            row, end = row + 1, end + len(line)
+    return text[:end].tobytes().decode("ascii")
 
 
 def _rows(block: Block) -> Iterator[tuple[int, range]]:

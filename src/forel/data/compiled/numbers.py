@@ -13,7 +13,7 @@ from numba import types
 from forel.data.compiled.cache import fast, intrinsic
 from forel.data.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "exactly", "number", "resolve_hard"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)

@@ -128,7 +128,7 @@ def _parse(
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
     if names is not None and recording:
         names.add_records(text, records[: counts[layout.NAMES]])
-    kept_tags = tuple(text[a:b].tobytes() for a, b in tags[:n]) if form.tags else None
+    kept_tags = _tags(text, tags[:n]) if form.tags else None
     block = Block(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
         lines=row_lines[:n] + line,
@@ -142,6 +142,13 @@ def _parse(
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
     return block
+
+
+def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:
+    if not (spans[:, 1] > spans[:, 0]).any():
+        return (b"",) * len(spans)
+    held = text.tobytes()
+    return tuple([held[a:b] for a, b in spans.tolist()])
 
 
 def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:

@@ -113,8 +113,11 @@ def writing(path: str) -> Iterator[Any]:
 
 
 def _write_block(write: Callable[[str], object], block: Any, values: Any) -> None:
-    words = [f"{value:.6g}" for value in values.tolist()]
+    from forel.data.writers import number_lines
+
+    text = number_lines(values)
     if block.tags is not None and any(block.tags):
         tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
-        words = [f"{word} {tag}" if tag else word for word, tag in zip(words, tags, strict=True)]
-    write("".join(f"{word}\n" for word in words))
+        words = zip(text.split("\n"), tags, strict=False)
+        text = "".join(f"{word} {tag}\n" if tag else f"{word}\n" for word, tag in words)
+    write(text)

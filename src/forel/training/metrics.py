@@ -9,7 +9,7 @@ and limits the digits that are printed. It is not a standard error: it says noth
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,9 @@ class Report:
     calibration : sum of predictions over sum of labels; None without probabilities
     mean_label, mean_prediction : weighted means
     table : calibration by deciles of the prediction; empty without probabilities
+    rmse, mae : root of the mean squared error, and mean absolute error, of regression; None for classes
+    baseline_rmse : ``rmse`` of always predicting the mean label
+    r2 : share of the labels' variance that predictions explain; None if labels are equal
     """
 
     rows: int
@@ -59,6 +62,10 @@ class Report:
     mean_label: float
     mean_prediction: float
     table: tuple[CalibrationBin, ...] = ()
+    rmse: float | None = None
+    mae: float | None = None
+    baseline_rmse: float | None = None
+    r2: float | None = None
 
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
@@ -69,6 +76,12 @@ class Report:
             lines.append(("auc", "AUC", self._format_auc()))
         if self.calibration is not None:
             lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
+        if self.rmse is not None and self.mae is not None:
+            lines += [("rmse", "RMSE", f"{self.rmse:.6g}"), ("mae", "MAE", f"{self.mae:.6g}")]
+        if self.baseline_rmse is not None:
+            lines.append(("baseline_rmse", "RMSE of the mean label", f"{self.baseline_rmse:.6g}"))
+        if self.r2 is not None:
+            lines.append(("r2", "R²", f"{self.r2:.4f}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
         return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in means)]
 
@@ -110,7 +123,9 @@ class Metrics:
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
         # Weight, label and prediction of a bin are adjacent in memory: a row updates all three.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
-        self._last_report = self._sums.copy(), self._bins.copy()
+        # Of regression: squared and absolute errors, and labels and their squares after subtracting the first label.
+        self._errors = np.zeros(5)
+        self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
         """Add rows."""
@@ -126,28 +141,43 @@ class Metrics:
             losses, predictions = (np.ascontiguousarray(a, np.float64) for a in (self.loss(m, y), self.link(m)))
             _check_lengths(y.size, loss=losses, link=predictions)  # both may be user-defined
         positive = (1 + y) / 2 if self.kind == "sign" else y
+        if self.kind == "number":
+            self._add_errors(y, predictions, w)
         routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
+
+    def _add_errors(self, labels: Floats, predictions: Floats, weights: Floats) -> None:
+        """Add the errors of predictions, row by row."""
+        if not self._sums[0] and labels.size:
+            self._errors[4] = labels[0]
+        errors, centred = predictions - labels, labels.astype(np.float64) - self._errors[4]
+        for k, parts in enumerate((errors**2, np.abs(errors), centred, centred**2)):
+            # A cumulative sum adds in order, so that the total does not depend on blocks.
+            self._errors[k] = np.cumsum(np.append(self._errors[k], weights * parts))[-1]
 
     def pack(self) -> dict[str, Floats]:
         """Return the totals as arrays; empty bins are left out."""
         used = np.flatnonzero(self._bins.any(axis=0))
-        return {"sums": self._sums.copy(), "used": used.astype(np.float64), "bins": self._bins[:, used]}
+        errors = {"errors": self._errors.copy()} if self.kind == "number" else {}
+        return {"sums": self._sums.copy(), "used": used.astype(np.float64), "bins": self._bins[:, used], **errors}
 
     def unpack(self, arrays: Mapping[str, Floats]) -> None:
         """Replace the totals by those that :meth:`pack` returned."""
         self._sums[:] = arrays["sums"]
         self._bins[:] = 0
         self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
-        self._last_report = self._sums.copy(), self._bins.copy()
+        self._errors[:] = arrays["errors"] if self.kind == "number" else 0
+        self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
     def report(self, recent: bool = False) -> Report:
         """Return the metrics of all rows, or of the rows added since the previous ``recent`` report."""
-        sums, bins = self._sums, self._bins
+        sums, bins, errors = self._sums, self._bins, self._errors
         if recent:
-            before, self._last_report = self._last_report, (sums.copy(), bins.copy())
+            before, self._last_report = self._last_report, (sums.copy(), bins.copy(), errors.copy())
+            errors = errors - before[2]
             # Rounding may leave a difference slightly below 0.
             sums, bins = sums - before[0], np.maximum(bins - before[1], 0)
-        return _report(self.kind, sums, bins)
+        report = _report(self.kind, sums, bins)
+        return report if self.kind != "number" or not report.weight > 0 else replace(report, **_errors(errors, sums[1]))
 
 
 def _floats(values: ArrayLike) -> NDArray[Any]:
@@ -161,6 +191,18 @@ def _check_lengths(rows: int, **columns: Floats) -> None:
     for name, column in columns.items():
         if column.shape != (rows,):
             raise ValueError(f"{name}: got shape {column.shape}, expected one number for each of {rows} labels")
+
+
+def _errors(sums: Floats, weight: float) -> dict[str, Any]:
+    """Return the metrics of regression."""
+    squared, absolute, label, label_squared, _ = (sums / weight).tolist()
+    variance = max(label_squared - label**2, 0.0)
+    return {
+        "rmse": math.sqrt(max(squared, 0.0)),
+        "mae": absolute,
+        "baseline_rmse": math.sqrt(variance),
+        "r2": 1 - squared / variance if variance > 0 else None,
+    }
 
 
 def _report(kind: str, sums: Floats, bins: Floats) -> Report:

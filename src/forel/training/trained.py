@@ -18,6 +18,8 @@ from forel.training.metrics import Report
 
 __all__ = ["Trained"]
 
+NOT_STORED = ("table", "rmse", "mae", "baseline_rmse", "r2")  # of a report, so that equal runs give equal files
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -104,5 +106,5 @@ class Trained:
 
 
 def _json(report: Report) -> dict[str, Any]:
-    """Return the metrics of a report without its table; JSON has no NaN."""
-    return {name: value for name, value in asdict(report).items() if name != "table" and value == value}
+    """Return the metrics of a report that models store; JSON has no NaN."""
+    return {name: value for name, value in asdict(report).items() if name not in NOT_STORED and value == value}

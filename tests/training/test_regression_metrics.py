@@ -1,0 +1,67 @@
+"""RMSE, MAE and R² of regression, with the baseline of the mean label."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+
+import forel
+from forel.losses import Poisson, Squared
+from forel.training.metrics import Metrics
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_metrics_are_those_of_scikit_learn(offset):
+    rng = np.random.default_rng(1)
+    y, w = rng.normal(size=200) + offset, rng.random(200)
+    margins = y + rng.normal(size=200) / 2
+    metrics = Metrics(Squared(), "number")
+    for part in (slice(0, 50), slice(50, 200)):
+        metrics.add(margins[part], y[part], w[part])
+    found = metrics.report()
+    assert found.rmse == pytest.approx(mean_squared_error(y, margins, sample_weight=w) ** 0.5)
+    assert found.mae == pytest.approx(mean_absolute_error(y, margins, sample_weight=w))
+    assert found.r2 == pytest.approx(r2_score(y, margins, sample_weight=w), rel=1e-6)
+    assert found.baseline_rmse == pytest.approx(np.sqrt(np.cov(y, aweights=w, ddof=0)), rel=1e-6)
+    whole = Metrics(Squared(), "number")
+    whole.add(margins, y, w)
+    assert whole.report() == found
+
+
+def test_predictions_are_those_of_the_link():
+    metrics = Metrics(Poisson(), "number")
+    metrics.add([0.0, 1.0], [1.0, 2.0])
+    assert metrics.report().mae == pytest.approx((np.e - 2) / 2)
+
+
+def test_recent_rows_and_packed_metrics():
+    metrics = Metrics(Squared(), "number")
+    metrics.add([1.0, 2.0], [0.0, 4.0])
+    metrics.report(recent=True)
+    again = Metrics(Squared(), "number")
+    again.unpack(metrics.pack())
+    assert again.report() == metrics.report()
+    for one in (metrics, again):
+        one.add([5.0, 5.0], [4.0, 7.0])
+    recent = metrics.report(recent=True)
+    assert (recent.mae, recent.rmse) == (1.5, pytest.approx(2.5**0.5))
+    assert recent.r2 == pytest.approx(1 - 2.5 / 2.25)
+    assert again.report() == metrics.report()
+
+
+def test_classes_and_equal_labels_have_none():
+    from forel.losses import Logistic
+
+    metrics = Metrics(Logistic(), "probability")
+    metrics.add([1.0], [1.0])
+    assert (metrics.report().rmse, metrics.report().r2) == (None, None)
+    numbers = Metrics(Squared(), "number")
+    assert numbers.report().rmse is None
+    numbers.add([1.0, 2.0], [3.0, 3.0])
+    assert (numbers.report().r2, numbers.report().baseline_rmse) == (None, 0)
+
+
+def test_tables_show_them(interpreted):
+    rows = [{"x": float(k % 5), "y": 2.0 * (k % 5)} for k in range(40)]
+    report = forel.train(rows, forel.Settings("squared", alpha=0.5), label="y", bits=4).report
+    titles = [title for _, title, _ in report.lines("squared loss")]
+    assert titles[:6] == ["rows", "squared loss", "RMSE", "MAE", "RMSE of the mean label", "R²"]

@@ -44,7 +44,9 @@ def test_words_that_come_again_are_not_a_header():
     found = summary(SPAM)
     assert (found.format, found.options.header, found.label) == ("tsv", False, "c1")
     assert found.words == LabelWords("ham", "spam")
+    assert found.arguments()[1:5] == ["--separator", "tab", "--label", "c1"]  # a column alone has no separator
     found = summary(CLICKS)
+    assert "--separator" not in found.arguments()
     assert (found.options.header, found.label, found.words) == (False, "c1", None)
 
 

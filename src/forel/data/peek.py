@@ -90,8 +90,12 @@ class Summary:
         found, options, given = [self.file], self.options, self.given
         if given.format != "auto":
             found += ["--format", given.format]
-        if given.separator is not None:
-            found += ["--separator", given.separator]
+        # New rows of two columns have one without the label, and then no separator to recognise.
+        separator = given.separator or (
+            None if len(self.columns) > 2 or options.separator == "," else options.separator
+        )
+        if separator is not None:
+            found += ["--separator", "tab" if separator == "\t" else separator]
         if self.label is not None:
             found += ["--label", self.label]
         if not options.header:

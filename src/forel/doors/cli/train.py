@@ -105,6 +105,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
+    from forel.doors.cli.label_order import LabelOrder
     from forel.doors.cli.outputs import Kept, Predictions, interrupts_name, save_model, write_all
     from forel.doors.cli.page import Page
     from forel.doors.cli.predict import check_files, link_named
@@ -133,7 +134,9 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             link = link_named(options.link, chosen.link_settings)
             out = stack.enter_context(Predictions(options.predictions, link))
         with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
-            observers = [each for each in (progress, None if page is None else page.history, out) if each is not None]
+            order = LabelOrder()
+            history = None if page is None else page.history
+            observers = [each for each in (progress, order, history, out) if each is not None]
 
             def observe(now: Any) -> None:
                 for observer in observers:
@@ -143,6 +146,8 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
                 source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False, progress=observe,
                 **saving, **reading,
             )  # fmt: skip
+        if (warning := order.warning()) is not None:
+            typer.echo(f"forel: {warning}", err=True)
         on_stderr = options.predictions == "-"
         saved = save_model(trained, options.model, Kept(options.serving, options.best))
         with interrupts_name(saved.path):

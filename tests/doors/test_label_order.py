@@ -1,0 +1,42 @@
+"""The warning about labels that come sorted."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from forel.doors.cli.app import app
+from forel.doors.cli.label_order import LabelOrder
+
+
+def warning(labels, parts=1):
+    order = LabelOrder()
+    for part in np.array_split(np.asarray(labels, np.float32), parts):
+        order.add(part)
+    return order.warning()
+
+
+@pytest.mark.parametrize("parts", [1, 7, 120])
+def test_sorted_labels_are_warned_about_however_rows_are_divided(parts):
+    expected = "labels come sorted: 1 change in 120 rows, where random order has about 60; shuffle"
+    assert warning([0] * 60 + [1] * 60, parts).startswith(expected)
+    assert warning([1] * 60 + [-1] * 60, parts).startswith(expected)
+
+
+def test_other_orders_are_not():
+    rng = np.random.default_rng(0)
+    assert warning(rng.integers(2, size=500)) is None
+    assert warning([0, 1] * 60) is None
+    assert warning([0] * 30 + [1] * 30) is None  # few rows
+    assert warning([0] * 500) is None
+    assert warning([0] * 499 + [1]) is None
+    assert warning(np.sort(rng.normal(size=500))) is None  # regression
+    assert warning([np.nan] * 200) is None
+
+
+def test_the_command_line_warns(tmp_path, interpreted):
+    run = CliRunner().invoke
+    arguments = ["--label", "y", "--bits", "4", "--alpha", "1", "--quiet"]
+    (tmp_path / "sorted.csv").write_text("y,x\n" + "0,1\n" * 60 + "1,2\n" * 60)
+    (tmp_path / "mixed.csv").write_text("y,x\n" + "0,1\n1,2\n" * 60)
+    assert "labels come sorted" in run(app, ["train", str(tmp_path / "sorted.csv"), *arguments]).stderr
+    assert "labels come sorted" not in run(app, ["train", str(tmp_path / "mixed.csv"), *arguments]).stderr

@@ -1,4 +1,4 @@
-"""Raw files as they are published: the command that ``forel peek`` prints trains a model that is evaluated and served."""
+"""Raw files as they are published: the command that ``forel peek`` prints trains a model that serves."""
 
 import json
 import math

@@ -9,9 +9,11 @@ from forel.learner.dual import DualPoint
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses.margin import DualShape
+from forel.store import learners, load, save
 from tests.fuzz import oracle
 
 ROWS, N = 80, 4
+PACK = learners.pack_learner
 
 
 def stream(loss, seed=0):
@@ -41,6 +43,107 @@ def test_the_energy_is_bounded_by_the_conjugates_of_all_rows(loss):
     if function.dual_shape is DualShape.QUADRATIC:
         assert found == pytest.approx(exact, rel=1e-9)
         assert point.shrinks
+    if function.dual_shape is DualShape.ENTROPY:
+        assert (found <= exact).all()
+        assert found == pytest.approx(exact, rel=0.03)
+
+
+def softmax_energy(margins, y, weight, theta):
+    p = np.exp(margins - margins.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    hit = np.eye(p.shape[1])[y]
+    shrunken = hit + theta * (p - hit)
+    return float(weight @ -np.sum(shrunken * np.log(np.where(shrunken > 0, shrunken, 1.0)), axis=1))
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("alpha", [0.3, (0.1, 0.3)])
+def test_the_energy_of_several_classes_is_bounded_by_the_entropies_of_all_rows(alpha):
+    X, _, weight = stream("logistic")
+    y = np.random.default_rng(3).integers(0, 3, ROWS)
+    model = Linear(N, Settings("softmax", alpha=alpha), classes=3, dtype=np.float64, certified=True)
+    margins = model.progress(X, y, weight)[:, model.settings.lanes - 1 :: model.settings.lanes]
+    point = model.loss_floor(model.settings.lanes - 1).points[-1]
+    thetas = np.array([0.01, 0.2, 0.9, 1.0])
+    exact = [softmax_energy(margins, y, weight, theta) for theta in thetas]
+    assert (point.energy(thetas) <= np.array(exact) * (1 + 1e-12)).all()
+    assert point.energy(thetas) == pytest.approx(exact, rel=0.05)
+    alone = model.only(model.settings.lanes - 1).loss_floor()
+    assert alone.points[0].energy(thetas) == pytest.approx(point.energy(thetas), rel=1e-12)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
+def test_labels_between_0_and_1_leave_the_bound_valid(shared):
+    X, y, weight = stream("logistic")
+    y = np.where(np.arange(ROWS) < shared * ROWS, 0.25 + y / 2, y)
+    model = Linear(N, Settings(alpha=0.3), dtype=np.float64, certified=True)
+    margins = model.progress(X, y, weight)[:, 0]
+    function, point = model.settings.loss_function, model.loss_floor().points[0]
+    thetas = np.array([1e-4, 0.03, 0.4, 0.9, 1.0])
+    exact = [-float(weight @ function.conjugate(theta * function.slope(margins, y), y)) for theta in thetas]
+    assert (point.energy(thetas) <= np.array(exact) * (1 + 1e-12)).all()
+    assert float(point.slopes.weights.sum()) == pytest.approx(weight[y % 1 == 0].sum())
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
+def test_histograms_are_those_of_the_slopes(dtype, rate):
+    X, y, weight = stream("logistic")
+    settings = Settings(alpha=(0.1, 2.0), rate=rate)
+    model = Linear(N, settings, dtype=dtype, certified=True)
+    margins = model.progress(X, y, weight).astype(float)
+    for lane in range(2):
+        sizes = np.abs(1 / (1 + np.exp(-margins[:, lane])) - y)
+        slopes = model.certificate(lane).slopes
+        bins = np.minimum((64 * sizes**0.25).astype(int), 63)
+        rel = 1e-12 if dtype == np.float64 else 1e-5
+        assert slopes.weights == pytest.approx(np.bincount(bins, weight, minlength=64), rel=rel)
+        assert slopes.totals == pytest.approx(np.bincount(bins, weight * sizes, minlength=64), rel=rel)
+        alone = model.only(lane).certificate().slopes
+        assert np.array_equal(alone.weights, slopes.weights)
+        assert np.array_equal(alone.totals, slopes.totals)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
+def test_a_file_without_the_further_sums_has_valid_weaker_bounds(rate, tmp_path, monkeypatch):
+    X, y, weight = stream("logistic")
+    model = Linear(N, Settings(alpha=0.3, rate=rate), certified=True)
+    model.learn(X[:40], y[:40], weight[:40])
+    save(tmp_path / "new", model)
+    again = load(tmp_path / "new").model
+    assert again.summary() == model.summary()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(learners, "pack_learner", without_dual_sums)
+        earlier.setattr("forel.store.saving.pack_learner", without_dual_sums)
+        save(tmp_path / "old", model)
+    old = load(tmp_path / "old").model
+    before = old.snapshot()
+    for norm in (0.5, 5.0, 50.0):
+        assert old.loss_floor().at(norm) <= model.loss_floor().at(norm)
+    for one in (model, old):
+        one.learn(X[40:], y[40:], weight[40:])
+    least = oracle.least_average(
+        "logistic", np.column_stack([X, np.ones(ROWS)]) / (_scales(X) if rate == "scale_free" else 1.0), y, weight, 9.0
+    )
+    assert old.loss_floor().at(9.0) <= least
+    # Of the rows since then, everything is known.
+    assert np.array_equal(old.loss_floor(since=before).points[0].slopes.weights > 0, new_rows(model, X, y, weight) > 0)
+
+
+def without_dual_sums(learner):
+    header, arrays = PACK(learner)
+    return header, {name: array for name, array in arrays.items() if name != "dual"}
+
+
+def new_rows(model, X, y, weight):
+    alone = Linear(N, model.settings, certified=True)
+    alone.learn(X[:40], y[:40], weight[:40])
+    before = alone._lanes.dual_sums[1::2, 0].copy()
+    alone.learn(X[40:], y[40:], weight[40:])
+    return alone._lanes.dual_sums[1::2, 0] - before
 
 
 @pytest.mark.parametrize("curvature", [0.0, 0.5, 7.0])

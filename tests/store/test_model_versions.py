@@ -76,6 +76,8 @@ def test_the_same_rows_give_the_files_of_before(tmp_path):
             continue  # which have times
         (header, arrays), (before, stored) = arrays_of(tmp_path / path.name), arrays_of(path)
         assert header == before
+        if header.get("certified") and "dual" not in stored:
+            arrays.pop("dual")  # further sums of certificates, which files may lack
         assert {name: (a.dtype, a.shape) for name, a in arrays.items()} == {
             name: (a.dtype, a.shape) for name, a in stored.items()
         }

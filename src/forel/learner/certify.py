@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.certificate import Certificate, Snapshot, in_scales
-from forel.learner.dual import DualPoint
+from forel.learner.dual import DualPoint, SlopeHistogram
 from forel.learner.lanes import BLOCK, Lanes
+from forel.learner.layout import BINS, SUMS
 from forel.learner.loss_floor import LossFloor
 from forel.losses.margin import DualShape
 
@@ -57,6 +58,7 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         bias=settings.bias,
         floor_void=clipping(state, lanes),
         curvature=_curvature(state, float(totals[0]) - slack),
+        slopes=_slopes(state, lanes, None),
         scales=np.tile(state.scales[some].astype(np.float64), len(range(state.lanes)[lanes])) if scaled else None,
         scaled_rounding=_scaled_rounding(state, lanes) if scaled else 0.0,
     )
@@ -68,7 +70,7 @@ def snapshot(state: Lanes) -> Snapshot:
         return Snapshot(state.rounds, state.weight)
     slots = state.seen
     gradients = state.state[:, state.layout.gradient_part][slots] * state.units(slots)[:, None]
-    return Snapshot(state.rounds, state.weight, state.sums.copy(), slots, gradients)
+    return Snapshot(state.rounds, state.weight, state.all_sums.copy(), slots, gradients)
 
 
 def loss_floor(
@@ -99,7 +101,9 @@ def loss_floor(
         slack = _slack(state, one, loss, played, weight)
         rounding = _scaled_rounding(state, one) if scaled else _rounding(state, one)
         gradients = float(np.sqrt(squares[one].sum())) + rounding
-        points.append(DualPoint(loss - played - slack, gradients, _curvature(state, loss - slack)))
+        points.append(
+            DualPoint(loss - played - slack, gradients, _curvature(state, loss - slack), _slopes(state, one, since))
+        )
     return LossFloor(
         rows=state.rounds - before.rounds,
         weight=weight,
@@ -115,9 +119,25 @@ def loss_floor(
 
 def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
     """Return the loss of some lanes together, and Σ g·x."""
-    sums = state.sums if since is None or since.sums is None else state.sums - since.sums
-    loss, played = sums[:2, lanes].sum(axis=1).tolist()
+    loss, played = _since(state, since)[:2, lanes].sum(axis=1).tolist()
     return loss, played
+
+
+def _since(state: Lanes, since: Snapshot | None) -> NDArray[np.float64]:
+    """Return all sums, or what was added to them since a snapshot."""
+    return state.all_sums if since is None or since.sums is None else state.all_sums - since.sums
+
+
+def _slopes(state: Lanes, lanes: slice, since: Snapshot | None) -> SlopeHistogram | None:
+    """Return the histogram of slopes, that of the right class for a joint loss; None for losses without."""
+    if not state.layout.histogram:
+        return None
+    first = range(state.lanes)[lanes][0]
+    weights, totals = _since(state, since)[SUMS + 1 :, first].reshape(BINS, 2).T
+    kept = float(state.dual_sums[1::2, first].sum())
+    # Slopes times importances are right to a few last places, and each addition to the last place of a double.
+    rounding = 32 * float(np.finfo(state.dtype).eps) + 4 * float(np.finfo(np.float64).eps) * state.rounds
+    return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), rounding * kept)
 
 
 def _curvature(state: Lanes, loss: float) -> float:
@@ -136,9 +156,8 @@ def _rounding(state: Lanes, lanes: slice) -> float:
 
 
 def _scaled_rounding(state: Lanes, lanes: slice) -> float:
-    """Return how far the norm of g_{1:T} divided by scales may be from that of exact sums."""
-    seen = state.scales[state.seen].astype(np.float64)
-    return _rounding(state, lanes) / float(seen.min(initial=1.0)) if seen.size else 0.0
+    """Return how far the norm of g_{1:T} divided by scales may be from that of exact sums, likewise."""
+    return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(state.dual_sums[0, lanes].sum()))
 
 
 def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float) -> float:

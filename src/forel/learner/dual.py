@@ -4,6 +4,10 @@ By the Fenchel-Young inequality, for rows $f_t$ of importance $v_t$, any slopes 
 $\sum_t v_t \ell_t(f_t \cdot x) \ge E(\theta) - \theta \|x\| \|G\|_\star$ with
 $E(\theta) = -\sum_t v_t \ell_t^\star(\theta a_t)$ and $G = \sum_t v_t a_t f_t$. The slopes of every lane of a learner
 are such a point. At θ = 1, $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$ needs no conjugate.
+
+For log-loss and labels 0 and 1, $-\ell^\star(\theta a) = H(\theta|a|)$ with the binary entropy H. It is concave, so
+that in each bin of a histogram of |a| its chord is below it, and a sum of it is at most that of the mean. For several
+classes and $q = |a_y|$ the entropy of a shrunken point is $H(\theta q) + \theta(-\ell^\star(a) - H(q))$.
 """
 
 from collections.abc import Callable
@@ -11,13 +15,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forel.learner.layout import BINS
 from forel.validation import Vector
 
-__all__ = ["DualPoint"]
+__all__ = ["DualPoint", "SlopeHistogram"]
+
+EDGES: Vector = (np.arange(BINS + 1) / BINS) ** 4
+LARGEST = 1 - 1e-6  # θ up to which rounded slopes times θ are in the domain of the conjugate
 
 THETAS: Vector = np.concatenate([np.logspace(-8, 0, 96, endpoint=False), [1.0]])
 REFINED = 33  # values of θ between the neighbours of the best one
 REFINEMENTS = 2
+
+
+def entropy(p: Vector) -> Vector:
+    """Return the entropy of a probability, −p log p − (1 − p) log(1 − p).
+
+    >>> entropy(np.array([0.0, 0.5, 1.0])).round(4)
+    array([0.    , 0.6931, 0.    ])
+    """
+    q = 1 - p
+    return -p * np.log(np.where(p > 0, p, 1.0)) - q * np.log1p(np.where(q > 0, -p, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeHistogram:
+    """The sizes of slopes of log-loss, between 0 and 1, in bins; rows may be missing.
+
+    Parameters
+    ----------
+    weights, totals : for each bin the sum of importances, and of importances times |slope|
+    slack : a bound on the effect of rounding errors on sums of entropies
+
+    >>> from forel.learner.layout import BINS
+    >>> one = np.arange(BINS) == 40
+    >>> slopes = SlopeHistogram(100.0 * one, 16.0 * one)
+    >>> exact = 100 * entropy(np.array([0.5 * 0.16]))
+    >>> bool(0.99 * exact < slopes.energy(np.array([0.5]), 0.0) < exact)
+    True
+    """
+
+    weights: Vector
+    totals: Vector
+    slack: float = 0.0
+
+    def energy(self, theta: Vector, lower: float) -> Vector:
+        """Return lower bounds on E(θ), given one on E(1)."""
+        part = np.clip((self.totals - self.weights * EDGES[:-1]) / np.diff(EDGES), 0.0, self.weights)
+        at_edges = entropy(theta[:, None] * EDGES)
+        chords = (self.weights - part) * at_edges[:, :-1] + part * at_edges[:, 1:]
+        mean = np.divide(self.totals, self.weights, out=np.zeros(BINS), where=self.weights > 0)
+        most = self.weights * entropy(np.clip(mean, 0.0, 1.0))
+        # Missing rows add at least 0 to the first bound, and at least θ times their part of E(1) to the second.
+        first = chords.sum(axis=1)
+        second = theta * lower + np.maximum(chords - theta[:, None] * most, 0.0).sum(axis=1)
+        return np.where(theta <= LARGEST, np.maximum(first, second) - self.slack, -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +80,8 @@ class DualPoint:
     ----------
     lower : a lower bound on E(1)
     gradient_norm : an upper bound on the dual norm of G
-    curvature : E(θ) is at least θ lower + θ(1 − θ) curvature; 0 where only θ = 1 is used
+    curvature : E(θ) is at least θ lower + θ(1 − θ) curvature; 0 where that is not known
+    slopes : the histogram of slopes of log-loss; None for other losses. Without it and curvature, only θ = 1 is used
 
     >>> point = DualPoint(lower=4.0, gradient_norm=1.0)
     >>> point.floor(2.0), point.floor(8.0), point.needed_norm(3.0)
@@ -42,15 +95,17 @@ class DualPoint:
     lower: float
     gradient_norm: float
     curvature: float = 0.0
+    slopes: SlopeHistogram | None = None
 
     @property
     def shrinks(self) -> bool:
         """Whether E(θ) is known for θ below 1."""
-        return self.curvature > 0
+        return self.curvature > 0 or self.slopes is not None
 
     def energy(self, theta: Vector) -> Vector:
         """Return lower bounds on E(θ)."""
-        return theta * self.lower + theta * (1 - theta) * self.curvature
+        found: Vector = theta * self.lower + theta * (1 - theta) * self.curvature
+        return found if self.slopes is None else np.maximum(found, self.slopes.energy(theta, self.lower))
 
     def floor(self, norm: float) -> float:
         """Return a lower bound on the total loss of every model of at most this norm."""

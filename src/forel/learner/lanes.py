@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
 from forel.learner.settings import Settings
+from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
 __all__ = ["Labels", "Lanes", "summed"]
@@ -61,7 +62,8 @@ class Lanes:
     def _set_lanes(self, lanes: int, labels: Labels) -> None:
         s = self.settings
         self.lanes, self.labels = lanes, labels
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, self.dtype == np.float64, self.certified)
+        double, histogram = self.dtype == np.float64, s.loss_function.dual_shape is DualShape.ENTROPY
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, self.certified, histogram)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
@@ -85,7 +87,7 @@ class Lanes:
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)
         self.drift_marks = np.zeros(sizes["drift_marks"])
-        self.totals = np.zeros(SUMS * self.lanes)
+        self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
         """Return new lanes of the same settings that have learned nothing, of other sizes if given."""
@@ -143,7 +145,26 @@ class Lanes:
     @property
     def sums(self) -> NDArray[np.float64]:
         """The running sums, a row for each of :data:`forel.learner.layout.SUMS` and a column a lane."""
-        return self.totals.reshape(SUMS, self.lanes)
+        return self.totals[: SUMS * self.lanes].reshape(SUMS, self.lanes)
+
+    @property
+    def all_sums(self) -> NDArray[np.float64]:
+        """The same with the further sums of certificates."""
+        return self.totals.reshape(-1, self.lanes)
+
+    @property
+    def dual_sums(self) -> NDArray[np.float64]:
+        """The further sums of certificates, laid out as :attr:`forel.learner.layout.Layout.dual_sums` says."""
+        return self.all_sums[SUMS:]
+
+    def restore_dual_sums(self, stored: NDArray[np.float64] | None) -> None:
+        """Set the further sums of certificates; None for a state that was saved without, whose bounds are weaker."""
+        if stored is not None:
+            self.dual_sums[:] = stored.reshape(self.dual_sums.shape)
+        elif self.certified:
+            # Not larger in the unit of any coordinate than in the smallest one.
+            smallest = float(self.units(self.seen).min(initial=1.0))
+            self.dual_sums[0] = np.minimum(self.sums[4] / smallest / smallest, np.finfo(np.float64).max)
 
     @property
     def clipped(self) -> NDArray[np.float64]:
@@ -190,7 +211,7 @@ class Lanes:
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
                 mine[start + used] = part[used]
-        self.sums[:] = other.sums[:, lanes]
+        self.all_sums[:] = other.all_sums[:, lanes]
         self.rounds, self.weight = other.rounds, other.weight
 
     def copied(self) -> "Lanes":

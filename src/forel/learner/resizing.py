@@ -16,7 +16,7 @@ def resize(old: Lanes, features: int, lanes: int, labels: Labels) -> Lanes:
     for name, table in new.tables.items():
         wide, before = (table[..., :width] if name in PER_LANE else table), old.tables[name]
         wide[:count], wide[-1] = before[:-1], before[-1]  # the bias is last
-    new.sums[:, :width] = old.sums
+    new.all_sums[:, :width] = old.all_sums
     new.rounds, new.weight = old.rounds, old.weight
     return new
 
@@ -42,7 +42,7 @@ def join_parts(parts: Sequence[Lanes]) -> Lanes:
         for name in PER_LANE:
             if name in part.tables:
                 joined.tables[name][..., lanes] = part.tables[name]
-        joined.sums[:, lanes] = part.sums
+        joined.all_sums[:, lanes] = part.all_sums
     return joined
 
 
@@ -68,7 +68,7 @@ def split_binary(lanes: Lanes) -> None:
     state[:, :, 1] = state[:, :, 0]
     state[:, 0, 0] = 0 - state[:, 0, 0]
     state[:, 2:, 0] = 0 - state[:, 2:, 0]
-    lanes.sums[:, 1] = lanes.sums[:, 0]
+    lanes.all_sums[:, 1] = lanes.all_sums[:, 0]
     if "mark" in lanes.tables:
         lanes.tables["mark"][:, 1] = lanes.tables["mark"][:, 0]
 
@@ -76,4 +76,4 @@ def split_binary(lanes: Lanes) -> None:
 def clear_lane(lanes: Lanes, lane: int) -> None:
     """Let a lane forget what it learned; the penalty clock, which depends on rounds alone, continues."""
     lanes.state[:, :, lane] = 0
-    lanes.sums[[row for row in range(len(lanes.sums)) if row != CLOCK], lane] = 0
+    lanes.all_sums[[row for row in range(len(lanes.all_sums)) if row != CLOCK], lane] = 0

@@ -37,7 +37,9 @@ def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[An
     tables, touched = lanes.tables, lanes.touched()
     row_bytes = sum(table.nbytes // slots for table in tables.values())
     sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
-    arrays: dict[str, NDArray[Any]] = {"totals": lanes.totals, **learner.pack()}
+    arrays: dict[str, NDArray[Any]] = {"totals": lanes.sums.ravel(), **learner.pack()}
+    if lanes.certified:
+        arrays["dual"] = lanes.dual_sums.ravel()
     arrays |= {name: table.take(touched, axis=0) if sparse else table for name, table in tables.items()}
     if sparse:
         arrays["slots"] = touched.astype(slot_dtype(slots))
@@ -79,6 +81,8 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     more = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
     learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
+    # Files of earlier versions do not have it.
+    dual = file.array("dual", np.float64, (lanes.dual_sums.size,)) if file.has("dual") else None
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
     updated: list[NDArray[Any]] = []
     for name, table in lanes.tables.items():
@@ -89,9 +93,10 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
             stop = start + len(piece)
             table[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
     _check_replay(updated, rounds, settings.bias)
-    for name, array in {"totals": totals, **more}.items():
+    for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **more}.items():
         _check_values(name, array, rounds)
-    lanes.totals[:], lanes.rounds, lanes.weight = totals, rounds, float(weight)
+    lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
+    lanes.restore_dual_sums(dual)
     learner.unpack(more)
     return learner
 

@@ -20,14 +20,18 @@ from forel.learner.kernels.many_lanes import (
 from forel.learner.kernels.rates import round_strength
 from forel.learner.kernels.reference import (
     BIAS,
+    BINS,
     BY_ROUND,
     CERTIFIED,
     DRIFTS,
     GRADIENT_LIMIT,
+    HISTOGRAM,
+    JOINT,
     KEEPS_POINTS,
     LANES,
     LIMIT,
     ONE,
+    PER_CLASS,
     REAL,
     ROW_LARGEST,
     ROW_NEXT,
@@ -36,14 +40,19 @@ from forel.learner.kernels.reference import (
     ROW_SLOPE,
     ROW_SPENT,
     ROW_STEP,
+    SCALE_FREE,
+    SETTINGS,
     STOCHASTIC_ROUNDING,
+    SUM_BINS,
     SUM_CLIPPED,
     SUM_CLOCK,
     SUM_HALF,
     SUM_LIMIT,
     SUM_LOSS,
     SUM_PLAYED,
+    SUM_SCALED,
     SUM_SQUARES,
+    UNIT,
     USER_LOSS,
     ZERO,
     Work,
@@ -63,7 +72,7 @@ from forel.learner.kernels.updates import penalty_total, penalty_weight
 def allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest):
     """Return the arrays of the learner with those of the kernel, which ``release_work`` frees."""
     own = allocate(parameters, np.uint64(parameters.shape[0]))
-    row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(2 * LANES))
+    row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(3 * LANES))
     scratch = allocate(parameters, scratch_size(longest))
     for k in range(5 * LANES):
         own[k] = parameters[k]
@@ -90,6 +99,7 @@ def begin_row(w, t):
         row[ROW_LARGEST + k] = REAL(0)
         w.sums[k] = 0.0
         w.sums[LANES + k] = 0.0
+        w.sums[2 * LANES + k] = 0.0
         if BY_ROUND:
             p = lane(w.parameters, k)
             row[ROW_NOW + k] = REAL(round_strength(t, p))
@@ -139,8 +149,35 @@ def add_to_certificate(w):
             totals[SUM_PLAYED + k] += played
             totals[SUM_HALF + k] += half
             totals[SUM_SQUARES + k] += sums[k]
+            if SCALE_FREE:
+                totals[SUM_SCALED + k] += sums[2 * LANES + k]
         else:
             totals[SUM_CLIPPED + k] += 1.0
+
+
+@inline
+def add_to_histogram(w, label, importance):
+    """Add the slope of every lane to its histogram; of a joint loss that of the right class, once for each setting.
+
+    Rows whose label is between 0 and 1 are left out.
+    """
+    row, totals = w.row, w.totals
+    if importance > 0 and (PER_CLASS or JOINT or label * (UNIT - label) == 0):
+        inverse = UNIT / importance
+        # In place of numbers of the row that are not used any more, and without branches, so that it vectorises. Two
+        # square roots take less time than a logarithm, and such bins are fine at both ends.
+        for k in range(LANES):
+            size = abs(row[ROW_SLOPE + k]) * inverse
+            size = size if size <= UNIT else UNIT
+            row[ROW_SPENT + k] = size
+            row[ROW_LARGEST + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
+        for k in range(SETTINGS if JOINT else LANES):
+            hit = k
+            if JOINT:
+                hit = np.intp(label) * SETTINGS + k
+            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_LARGEST + hit]) + k)
+            totals[at] += np.float64(importance)
+            totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
 
 
 @inline
@@ -205,6 +242,8 @@ def learn(
             for k in range(LANES):
                 w.sums[LANES + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
             add_to_certificate(w)
+            if HISTOGRAM:
+                add_to_histogram(w, labels[r], importance[r])
         t += 1
     release_work(w)
     return t

@@ -223,10 +223,13 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
 
 @inline
 def add_gradient_square(w, q, i, times):
-    """Add ``times`` G² of coordinate q in every lane."""
+    """Add ``times`` G² of coordinate q in every lane, also in its unit, which is at most its scale."""
     at, u = q * WIDTH + GRADIENTS, 1.0
     if SCALE_FREE:
         u = np.float64(unit(w.scales[q]))
     for k in range(LANES):
-        g = np.float64(w.state[at + np.uint64(k)]) * u
+        g = np.float64(w.state[at + np.uint64(k)])
+        if SCALE_FREE:
+            w.sums[2 * LANES + k] += times * g * g
+            g *= u
         w.sums[k] += times * g * g

@@ -17,6 +17,7 @@ import numpy as np
 
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.spec import KernelSpec
+from forel.learner.layout import BINS as HISTOGRAM_BINS
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
 
@@ -33,7 +34,8 @@ Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 #   parameters  of each lane, in the order of ``Lane``
 #   row         numbers of the present row for each lane, by ROW_ offsets
 #   scratch     numbers of the row's coordinates
-#   sums        two float64 for each lane: a sample of Σ G², G = g_{1:t} after the step; the row's loss, later its g·x
+#   sums        three float64 for each lane: a sample of Σ G², G = g_{1:t} after the step; the row's loss, later its
+#               g·x; the same sample in units of the coordinates' scales
 Work = namedtuple("Work", "state scales last_round drift_marks totals parameters row scratch sums")
 
 
@@ -84,6 +86,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "KEEPS_ROUND": layout.keeps_round,
         # Certificates and rounding
         "CERTIFIED": layout.certified,
+        "HISTOGRAM": layout.certified and layout.histogram,
+        "BINS": HISTOGRAM_BINS,
         "KEEPS_GRADIENTS": layout.parts >= 3,
         "KEEPS_POINTS": layout.parts == 4,
         "STOCHASTIC_ROUNDING": not layout.double,
@@ -111,6 +115,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "SUM_CLOCK": 3 * lanes,  # penalty clock of rates 1/√t
         "SUM_SQUARES": 4 * lanes,  # ΣΣ G², sampled
         "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
+        "SUM_SCALED": 6 * lanes,  # ΣΣ G², sampled, in units of scales
+        "SUM_BINS": 7 * lanes,  # histogram of |slope|: for each bin Σv and Σv|slope|
     }
 
 

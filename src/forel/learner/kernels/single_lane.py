@@ -276,10 +276,11 @@ def spent_in(scratch, base, count):
 
 @inline
 def add_gradient_square(w, q, i, times):
-    """Add ``times`` G² of coordinate q, the i-th of the row."""
+    """Add ``times`` G² of coordinate q, the i-th of the row, also in its unit, which is at most its scale."""
     c = cell(i, 0)
     g = np.float64(w.scratch[c + GRADIENTS])
     if SCALE_FREE:
+        w.sums[2] += times * g * g
         g *= np.float64(unit(w.scratch[c + SCALE]))
     w.sums[0] += times * g * g
 

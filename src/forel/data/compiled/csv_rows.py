@@ -1,4 +1,4 @@
-"""Rows of CSV and TSV: the spans of cells, the slots of strings, and the values of numbers.
+"""Rows of CSV and TSV: the spans of cells, and the slots of strings.
 
 A cell is quoted where it begins with a quote; then separators and line ends are part of it, and two quotes are one.
 What follows a closing quote belongs to the cell too. A row ends with a line feed, a return, or both.
@@ -11,28 +11,17 @@ quote and the next separator, its first line alone is wrong: the next line is th
 import numpy as np
 
 from forel.data.compiled.cache import fast
-from forel.data.compiled.hashing import hash_padded, only
-from forel.data.compiled.layout import ABSENT, OPEN, QUOTED, THERE, UNSURE
-from forel.data.compiled.numbers import NUMBER, exactly, number
+from forel.data.compiled.hashing import hash_padded
+from forel.data.compiled.layout import OPEN, QUOTED
 from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
 
-__all__ = ["clear_marks", "convert_decimals", "ends", "hash_cells", "read_cells", "split", "unescape"]
+__all__ = ["blank", "clear_marks", "convert_decimals", "ends", "hash_cells", "split", "unescape"]
 
 ONE = np.uint64(1)
 FEED, RETURN, QUOTE, SPACE, TAB = (np.uint8(ord(c)) for c in '\n\r" \t')
 COMMA, POINT, ZERO, NINE, PLUS, MINUS, LITTLE_E, BIG_E = (np.uint8(ord(c)) for c in ",.09+-eE")
 FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
 REACH = np.uint64(QUOTED)
-LONGEST = np.uint64(5)  # bytes of the longest special word; the caller handles others
-
-
-def as_words(*words):
-    """Return short words as the integers that they are loaded as."""
-    return np.array([int.from_bytes(word, "little") for word in words], np.uint64)
-
-
-NOTHING = as_words(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN", b"?")
-YES, NO = as_words(b"true", b"True", b"TRUE"), as_words(b"false", b"False", b"FALSE")
 
 
 @fast
@@ -274,37 +263,3 @@ def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there)
             i, stop = base + np.uint64(starts[r, column]), base + np.uint64(stops[r, column])
             slots[r, place] = np.int32(hash_padded(i, stop, hashes[k]) & mask)
             there[r, place] = i < stop
-
-
-@fast
-def read_cells(text, starts, stops, exact, values, kinds):
-    """Write the numbers of a column and the status of each cell: THERE, ABSENT, or UNSURE, for the caller to decide."""
-    base = address(text)
-    for r in range(np.uint64(starts.size)):
-        i, stop = base + np.uint64(starts[r]), base + np.uint64(stops[r])
-        while i < stop and blank(byte(i)):
-            i += ONE
-        while i < stop and blank(byte(stop - ONE)):
-            stop -= ONE
-        values[r] = 0.0
-        if i == stop:
-            kinds[r] = ABSENT
-            continue
-        found, end, kind = number(i)
-        if end == stop and kind == NUMBER:
-            values[r], kinds[r] = found, THERE
-            if exact:
-                values[r], sure = exactly(i, end)
-                kinds[r] = THERE if sure else UNSURE
-            continue
-        kinds[r] = UNSURE
-        if stop - i <= LONGEST and byte(stop - ONE) != 0:  # a trailing zero byte looks like padding
-            word = only(load(i), stop - i)
-            for k in range(NOTHING.size):
-                if word == NOTHING[k]:
-                    kinds[r] = ABSENT
-            for k in range(YES.size):
-                if word == YES[k]:
-                    values[r], kinds[r] = 1.0, THERE
-                elif word == NO[k]:
-                    kinds[r] = THERE

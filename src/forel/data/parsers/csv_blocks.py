@@ -12,7 +12,7 @@ from forel.data.block import Block
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import float_array, string_array
-from forel.data.parsers.cells import FeatureColumn, RowProblems, block_from_columns, namespace_hash
+from forel.data.parsers.cells import FeatureColumn, RowProblems, block_from_columns
 from forel.data.parsers.column_values import fill_numbers, labels_and_importance
 from forel.data.parsers.csv_rows import (
     CsvChunk,
@@ -110,10 +110,15 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     form, columns, kinds = table.form, table.form.columns, chunk.kinds
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
+    cells, mask = Cells.empty(rows.lines.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
+    numeric = {name: k for name, k in table.used.items() if kinds.get(name, "number") in ("number", "either")}
+    # Columns of ordinary numbers, all at once.
+    plain = [name for name in numeric if name in table.places and name not in columns.kinds]
+    filled = _fill_numbers(table, rows, plain, cells, mask)
     numbers = {
         name: cell_numbers(rows.words(k), exact=columns.kinds.get(name) == "number")
-        for name, k in table.used.items()
-        if kinds.get(name, "number") in ("number", "either")
+        for name, k in numeric.items()
+        if name not in filled
     }
     if kinds.get(str(columns.importance)) == "category":
         raise refuse("importance", f"column {columns.importance} of words", "a column of numbers")
@@ -122,12 +127,13 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
         numbers[columns.label] = word_labels(rows.words(table.used[columns.label]), words)
         expected = words.expected
     labels, importance = labels_and_importance(numbers, columns, row_problems, expected)
-    cells, mask = Cells.empty(labels.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
-    _hash(table, rows, [name for name in table.features if name not in numbers], cells, mask)
+    _hash(table, rows, [name for name in table.features if name not in numbers and name not in filled], cells, mask)
     made = []
     for place, name in enumerate(table.features):
         if name in numbers:
             made.append(fill_numbers(numbers[name], name, place, columns, cells, mask, row_problems))
+        elif name in filled:
+            made.append(FeatureColumn(name.encode()))
         else:
             # Cells before a column's first value are absent, as they are in a chunk without one.
             cells.present[: chunk.first_words.get(name, 0), place] = False
@@ -139,7 +145,18 @@ def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: 
     """Fill the cells of categorical columns."""
     at = np.array([table.used[name] for name in names], np.int64)
     places = np.array([table.places[name] for name in names], np.int64)
-    hashes = np.array([namespace_hash(name.encode()) for name in names], np.uint64)
     scanner("csv_rows", "hash_cells")(
-        rows.text, rows.starts, rows.stops, at, places, hashes, mask, cells.slots, cells.present
+        rows.text, rows.starts, rows.stops, at, places, table.hashes[places], mask, cells.slots, cells.present
     )
+
+
+def _fill_numbers(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> set[str]:
+    """Fill the cells of numeric columns; return those all of whose cells are numbers or absent."""
+    at = np.array([table.used[name] for name in names], np.int64)
+    places = np.array([table.places[name] for name in names], np.int64)
+    odd = np.zeros(len(names), bool)
+    scanner("csv_numbers", "fill_numbers")(
+        rows.text, rows.starts, rows.stops, at, places, (table.hashes[places] & mask).astype(np.int32), cells.slots,
+        cells.values, cells.present, odd,
+    )  # fmt: skip
+    return {name for name, wrong in zip(names, odd.tolist(), strict=True) if not wrong}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import CHUNK, Transform
+from forel.data.features.hashing import START, hash_names
 from forel.data.features.label_words import LabelWords, choose_words
 from forel.data.features.names import Names
 from forel.data.parsers.cell_values import is_missing, parse_number
@@ -82,6 +83,13 @@ class CsvTable:
     def places(self) -> dict[str, int]:
         """The features, with their numbers among features."""
         return {name: k for k, name in enumerate(self.features)}
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """The hashes of features that are numbers, with which those of categories start."""
+        keys = [name.encode() for name in self.features]
+        found = hash_names(keys, np.full(len(keys), START, np.uint64))
+        return np.where([bool(key) for key in keys], found, np.uint64(START))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +258,7 @@ def cell_numbers(words: Spans, exact: bool) -> NumberColumn:
     """Return the numbers of a column; ``exact`` rounds them correctly to float64, which is slower."""
     n = words.starts.size
     wide, kinds = np.empty(n), np.empty(n, np.uint8)
-    scanner("csv_rows", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
+    scanner("csv_numbers", "read_cells")(words.text, words.starts, words.stops, exact, wide, kinds)
     non_numbers, unsure = np.zeros(n, bool), (kinds == layout.UNSURE).nonzero()[0]
     for row in unsure.tolist():
         try:

@@ -10,7 +10,6 @@ from scipy import sparse
 from forel.doors.sklearn import FTRLClassifier
 from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
-from forel.learner.kernels import kernel
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.intrinsics.exponents import inverse_unit, unit
 from forel.learner.lanes import Lanes
@@ -35,11 +34,6 @@ EXTREMES = [
 
 def seed(*numbers):
     return np.random.default_rng(numbers)
-
-
-@pytest.fixture
-def interpreted(monkeypatch):
-    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
 
 
 @njit
@@ -232,7 +226,7 @@ def test_one_sentinel_does_not_cost_the_model():
     X = rng.normal(size=(2000, 5)).astype(np.float32)
     y = (X @ [3, -2, 1, 0, 0] > 0).astype(int)
     X[700, 3] = -3.4e38
-    model = FTRLClassifier(lanes=4).fit(X, y)
+    model = FTRLClassifier().fit(X, y)
     assert np.isfinite(model.coef_).all()
     assert model.score(np.delete(X, 700, 0), np.delete(y, 700)) > 0.95
 
@@ -241,7 +235,7 @@ def test_one_large_value_of_a_file_does_not_cost_the_training(tmp_path):
     lines = [f"{1 if k % 3 else -1} | {'a' if k % 3 else 'b'} x:{k % 7}" for k in range(3000)]
     lines[1500] = "1 | a x:1e30"
     (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
-    trained = train(tmp_path / "rows.vw", default_grid(lanes=4), bits=10)
+    trained = train(tmp_path / "rows.vw", default_grid(), bits=10)
     save(tmp_path / "model", trained.model)
     assert trained.model.rounds == 3000
     assert trained.report.loss < 0.05

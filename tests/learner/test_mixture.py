@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_softmax
 
 from forel.experts import AdaHedge, ExponentialWeights, FixedShare
+from forel.learner.grid import default_grid
+from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Absolute, Hinge
@@ -113,9 +115,13 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
-def test_classes_are_mixed_by_bayes_rule(loss, request):
-    if loss == "logistic":  # which the tests of estimators compile for several classes and settings
-        request.getfixturevalue("interpreted")
+def test_classes_are_mixed_by_bayes_rule(loss, monkeypatch):
+    compiled = kernel.kernel  # for softmax; the tests of estimators compile logistic loss for classes and settings
+
+    def chosen(spec):
+        return compiled(spec) if spec.joint and spec.settings > 1 else kernel.uncompiled_kernel(spec)
+
+    monkeypatch.setattr(kernel, "kernel", chosen)
     X, _ = stream("logistic")
     y = np.argmax(X[:, :3] + np.random.default_rng(2).normal(size=(ROUNDS, 3)), axis=1)
     model = Mixture(N, Settings(loss, alpha=ALPHAS), classes=3, dtype=np.float64)
@@ -223,7 +229,7 @@ def test_margins_of_any_size_leave_numbers(margins, label):
 def test_rows_held_out_are_predicted_and_leave_no_trace():
     X, y = stream("logistic")
     held = np.arange(ROUNDS) % 5 == 0
-    whole, without = (Mixture(N, Settings(alpha=ALPHAS)) for _ in range(2))
+    whole, without = (Mixture(N, default_grid()) for _ in range(2))
     whole.progress(X, y, held=held)
     without.progress(X[~held], y[~held])
     assert np.array_equal(whole.ledger.array, without.ledger.array)
@@ -233,7 +239,7 @@ def test_rows_held_out_are_predicted_and_leave_no_trace():
 def test_the_same_rows_give_the_same_bits_in_whatever_pieces():
     for loss in ("logistic", "squared"):
         X, y = stream(loss)
-        whole, pieces = (Mixture(N, Settings(loss, alpha=ALPHAS)) for _ in range(2))
+        whole, pieces = (Mixture(N, default_grid(loss=loss)) for _ in range(2))
         expected = whole.progress(X, y)
         found = np.concatenate([pieces.progress(X[a : a + 37], y[a : a + 37]) for a in range(0, ROUNDS, 37)])
         assert np.array_equal(found, expected)
@@ -415,7 +421,6 @@ def test_on_real_data_the_mixture_stays_within_its_bound(name):
     """As it comes, shuffled, and in order of labels, which is the worst order that rows can come in."""
     import forel
     from forel.data import concatenate
-    from forel.learner.grid import default_grid
 
     block = concatenate(forel.read(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
     X, y = block.matrix(1 << 18), block.labels

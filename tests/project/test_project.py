@@ -105,7 +105,7 @@ def test_makefile_refers_to_existing_files():
     assert not [p for p in re.findall(r"(?:tests|benchmarks)/[\w/]+\.py", makefile) if not (ROOT / p).exists()]
 
 
-@pytest.mark.parametrize(("folder", "limit"), [("src", 350)])
+@pytest.mark.parametrize(("folder", "limit"), [("src", 350), ("tests", 500)])
 def test_files_are_short(folder, limit):
     lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
     assert lengths

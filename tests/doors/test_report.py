@@ -98,16 +98,34 @@ def test_figures_are_those_of_the_command(written):
 
 def test_every_part_is_there_with_words_for_those_who_cannot_see_it(written):
     tree = Tree(written[1])
-    titles = ["Loss over rows", "Calibration", "Regret and its bound", "What was still possible"]
+    titles = ["Loss over rows", "Calibration", "What other linear models could do"]
     headings = [text for _, text in tree.all("h2")]
     assert headings == [*titles, "Largest weights", "Problems", "Settings", "Command"]
     pictures = [text for attributes, text in tree.all("svg") if attributes.get("role") == "img"]
     assert [next(t for t in titles if text.startswith(t)) for text in pictures] == titles
-    assert len(tree.all("desc")) == 4
+    assert len(tree.all("desc")) == len(titles)
     assert len(tree.all("caption")) == len(tree.all("table"))
     assert all(a.get("aria-hidden") or a.get("role") == "img" for a, _ in tree.all("svg"))
     ((attributes, _),) = tree.all("html")
     assert attributes["lang"] == "en"
+
+
+@pytest.mark.parametrize("rows", [40, 4000])
+def test_the_frontier_is_the_floor_by_norm_and_bounds_that_say_nothing_are_left_out(rows):
+    rng = np.random.default_rng(0)
+    data = [{"x": float(rng.normal()), "y": float(rng.random() < 0.4)} for _ in range(rows)]
+    trained, history = reported(data, Settings(alpha=0.1), label="y", certified=True)
+    floor, found = trained.model.loss_floor(loss=trained.report.loss * rows), trained.frontier
+    assert (found.norm, found.scaled) == (floor.norm, False)
+    assert found.loss == pytest.approx(trained.report.loss)
+    assert all(value == floor.at(norm) > 0 for norm, value in found.points)
+    norms, floors = zip(*found.points, strict=True)
+    assert list(norms) == sorted(norms)
+    assert list(floors) == sorted(floors, reverse=True)
+    headings = [text for _, text in Tree(page(trained, history)).all("h2")]
+    assert "What other linear models could do" in headings
+    bound, loss = (history.curves["proof"][name].values[-1] for name in ("bound", "loss"))
+    assert ("Regret and its bound" in headings) == (bound < loss)
 
 
 def test_nothing_is_loaded_and_nothing_runs(written):

@@ -6,13 +6,30 @@ from dataclasses import dataclass
 
 from forel.learner.dual import DualPoint
 
-__all__ = ["LossFloor"]
+__all__ = ["Frontier", "LossFloor"]
 
 LARGE = 1e9  # from here on, numbers are printed with an exponent
 SMALL = 1e-9  # and below this, too
 HUGE = 1e280  # from here on, sums of losses may have overflowed
 NEGLIGIBLE = 1e-6  # part of the learner's loss below which a floor is not worth printing
 GOAL = 0.9  # part of the learner's loss for which the needed norm is printed
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Certified loss by norm, for plots.
+
+    Parameters
+    ----------
+    norm, loss : those of the learned model and of the learner
+    scaled : whether norms are scaled
+    points : norms, and lower bounds on the average loss of every fixed model of at most this norm
+    """
+
+    norm: float
+    loss: float
+    scaled: bool
+    points: tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +75,19 @@ class LossFloor:
         """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``average``."""
         total = average * (self.weight or 1.0)
         return max(point.needed_norm(total) for point in self.points)
+
+    def frontier(self) -> Frontier | None:
+        """Return floors from a hundredth to ten times the learned norm; None if fewer than two say something.
+
+        >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.75, 0.0625),)).frontier().points[0]
+        (0.02, 0.46859375)
+        """
+        if self.void or not 0 < self.norm < HUGE:
+            return None
+        norms = [float(f"{self.norm * 10 ** (k / 20):.6g}") for k in range(-40, 21)]
+        lowest = max(self.least, self.average - abs(self.average)) + NEGLIGIBLE * abs(self.average)
+        points = tuple((norm, floor) for norm in norms if lowest < (floor := self.at(norm)) < HUGE)
+        return Frontier(self.norm, self.average, self.scaled, points) if len(points) > 1 else None
 
     def summary(self) -> str:
         """Return the floor of models of at most the learned norm, and the norm needed for a tenth less loss."""

@@ -7,11 +7,12 @@ replaced atomically: a run that was killed at any moment resumes from the last c
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from forel.data import Position, Problems
 from forel.data.features.kinds import Kinds
+from forel.learner.loss_floor import Frontier
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.training.metrics import Metrics
@@ -78,6 +79,7 @@ def write_checkpoint(
         "first": list(state.first_pass),
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
         "kinds": state.kinds.pack(),
+        "frontier": None if state.frontier is None else asdict(state.frontier),
         "told": dict(fingerprint),
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
@@ -122,6 +124,9 @@ def _state(
     for k, one in enumerate(metrics):
         one.unpack({name: stored.arrays[f"{k}.{name}"] for name in one.pack()})
     *finished, progressive, holdout = metrics
+    frontier = content.get("frontier")  # which older checkpoints do not have
+    if frontier is not None:
+        frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
     return TrainingState(
         progressive,
         holdout,
@@ -131,6 +136,7 @@ def _state(
         first_pass=(content["first"][0], content["first"][1]),
         finished=finished,
         kinds=Kinds.unpack(content["kinds"]),
+        frontier=frontier,
         **{name: content[key] for name, key in FIELDS.items()},
     )
 

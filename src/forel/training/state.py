@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from forel.data import Block, Names, Position, Problems
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
+from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
 from forel.training.metrics import Metrics
 
@@ -54,7 +55,7 @@ class TrainingState:
     first_pass : rows and entries of the first pass, once it has ended
     finished : metrics of the rows learned from in each earlier pass
     seconds : time spent so far
-    certificate : summary of the certificate of the first pass, once it has ended
+    certificate, frontier : summary of the certificate of the first pass, and its floors by norm, once it has ended
     kinds : kinds of columns found so far
     """
 
@@ -72,6 +73,7 @@ class TrainingState:
     finished: list[Metrics] = field(default_factory=list)
     seconds: float = 0.0
     certificate: str | None = None
+    frontier: Frontier | None = None
     kinds: Kinds = field(default_factory=Kinds)
 
     @property

@@ -132,7 +132,7 @@ def train(
     reports = tuple(metrics.report() for metrics in state.finished)
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
-        state.certificate, state.names, stored_options, checkpoint, others,
+        state.certificate, state.frontier, state.names, stored_options, checkpoint, others,
     )  # fmt: skip
 
 
@@ -196,7 +196,8 @@ def _finish_first_pass(model: Learner, state: TrainingState, before: Snapshot) -
         raise refuse("source", "no examples", "at least one" + hint)
     if model.certified:
         total = state.progressive.report()
-        state.certificate = model.summary(since=before, loss=total.loss * total.weight)
+        floor = model.loss_floor(since=before, loss=total.loss * total.weight)
+        state.certificate, state.frontier = floor.summary(), floor.frontier()
 
 
 def _fingerprint(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from forel.data import Names, Problems
 from forel.data.features.label_words import LabelWords
+from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
 from forel.store import Stored, save
 from forel.store.atomic import Path
@@ -36,6 +37,7 @@ class Trained:
     problems : malformed examples
     certificate : summary of the certificate of the rows of ``report``, against all fixed models of at most the learned
         model's norm; None without a certificate
+    frontier : lower bounds on the loss of fixed models on these rows, by their norm; None where there are none
     names : names of features by slot; None if they were not kept
     reading : read options to store with the model
     checkpoint : the checkpoint of the run; None without one
@@ -51,6 +53,7 @@ class Trained:
     seconds: float
     problems: Problems
     certificate: str | None = None
+    frontier: Frontier | None = field(default=None, repr=False)
     names: Names | None = field(default=None, repr=False)
     reading: dict[str, Any] = field(default_factory=dict, repr=False)
     checkpoint: Path | None = field(default=None, repr=False)

@@ -120,7 +120,10 @@ def _proof(trained: Trained, history: History, unit: str) -> list[Element | None
     curves = history.curves.get("proof")
     if not curves:
         return []
-    return [plots.proof(curves, unit), plots.floor(curves, unit, trained.certificate or "")]
+    frontier = plots.frontier(trained.frontier, unit, trained.certificate or "")
+    if frontier is None and trained.certificate is not None:
+        frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", f"Certificate: {trained.certificate}."))
+    return [frontier, plots.proof(curves, unit)]
 
 
 def _sparsity(trained: Trained) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from forel.doors.report.axes import even, fitting
 from forel.doors.report.chart import Marks, chart, legend
 from forel.doors.report.markup import Element, tag
+from forel.learner.loss_floor import Frontier
 from forel.training.history import Curve
 from forel.training.metrics import Report
 
-__all__ = ["calibration", "floor", "losses", "mixture", "proof", "weights"]
+__all__ = ["calibration", "frontier", "losses", "mixture", "proof", "weights"]
 
 LINES = ("line one", "line two", "line three")
 
@@ -18,8 +19,6 @@ LOOKS = {
     "held out": ("held out, so far", "line three"),
     "regret": ("regret at worst", "line one"),
     "bound": ("bound", "line two"),
-    "loss": ("average loss", "line one"),
-    "floor": ("floor under any fixed model's", "line three"),
 }
 
 
@@ -30,7 +29,10 @@ def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
 
 
 def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
-    """Return the plot of regret and its bound over rows."""
+    """Return the plot of regret and its bound over rows; None where the bound is not below the loss itself."""
+    bound, loss = (curves[name].values if name in curves else [] for name in ("bound", "loss"))
+    if not bound or not loss or not bound[-1] < abs(loss[-1]):
+        return None
     said = (
         "Regret is how much better any fixed model no larger than the learned one could have done on these rows, at "
         "most; the bound is how much better the theorem allows that model to have done."
@@ -38,10 +40,24 @@ def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
     return _over_rows("Regret and its bound", said, curves, ("regret", "bound"), f"{unit}, per row", (0.0,))
 
 
-def floor(curves: Mapping[str, Curve], unit: str, words: str) -> Element | None:
-    """Return the plot of the loss, and of the lower bound for any fixed model, over rows."""
-    said = f"Certificate: {words}."
-    return _over_rows("What was still possible", said, curves, ("loss", "floor"), f"average {unit}")
+def frontier(found: Frontier | None, unit: str, summary: str) -> Element | None:
+    """Return the plot of the certified loss by norm, with the learned model and the progressive loss."""
+    if found is None:
+        return None
+    title, name = "What other linear models could do", "scaled norm" if found.scaled else "norm"
+    said = (
+        "The curve is a lower bound on the loss of every fixed linear model of at most that norm. Where it is close to "
+        f"the progressive loss, only better features help. Certificate: {summary}."
+    )
+    norms = [norm for norm, _ in found.points]
+    ends = min(norms[0], found.norm), max(norms[-1], found.norm)
+    marks = [
+        Marks(f"progressive loss: {found.loss:.4f}", "line two", [(end, found.loss) for end in ends], dots=False),
+        Marks("certified floor", "line three", found.points, dots=False),
+        Marks(f"learned model: {name} {found.norm:.4g}", "line one", [(found.norm, found.loss)], line=False),
+    ]
+    x, y = fitting(name, ends), even(f"average {unit}", [found.loss, *(floor for _, floor in found.points)])
+    return _figure(title, said, chart(title, said, x, y, marks), marks)
 
 
 def mixture(curves: Mapping[str, Curve], words: str) -> Element | None:

@@ -24,11 +24,13 @@ from forel.doors.river import LinearClassifier
 VW = b"1 2.5 tag|a x:1.5 y:-3e-7 |b z:123456789.123\\n0 |b long_name_of_a_feature z\\n1 |a y:1e40 |b z:2\\n1 |a y:.5\\n"
 SVM = b"1 1:0.5 7:2 # note\\n-1 2:1e-3\\n+1 qid:3 1:4.25 900:1\\n"
 CSV = b'label,age,city\\n1,31.5,"Oslo, N"\\n0,,Rome\\n1,1e3,Oslo\\n'
+OBJECTS = b'{"y": 1, "a": {"x": -1e-7, "w": "\\\\u00e9"}, "b": ["u"]}\\n{"y": 0, "a": true, "b": "\\\\n", "c": null}\\n'
 told = []
 for text, options in (
     (VW * 5, {"interactions": ("ab",), "on_error": "skip"}),
     (SVM * 3, {}),
     (CSV, {"label": "label", "categories": ("city",)}),
+    (OBJECTS * 3, {"label": "y", "format": "jsonl"}),
 ):
     for block in read(io.BytesIO(text), bits=10, **options):
         told += [block.indptr.tolist(), block.indices.tolist(), block.values.tolist(), block.labels.tolist()]

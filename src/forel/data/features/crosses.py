@@ -84,16 +84,17 @@ class Crosses:
 
     def kind(self, name: bytes) -> int:
         """Return the kind of a namespace or column; the number of kinds if none matches."""
-        fits = (
-            k for k, (word, whole) in enumerate(self.kinds) if name == word or (not whole and name.startswith(word))
-        )
-        return next(fits, len(self.kinds))
+        names, prefixes = self._kinds_by_name
+        found = names.get(name, len(self.kinds))
+        # Names come first among kinds, but an object may have been made with another order.
+        return min([found, *(k for k, word in prefixes if name.startswith(word))])
 
     def check(self, features: Iterable[str]) -> None:
         """Refuse names that no feature has."""
         there = list(features)
+        existing = frozenset(there)
         for word, whole in self.kinds:
-            if whole and word.decode() not in there:
+            if whole and word.decode() not in existing:
                 raise refuse("interactions", word.decode(), f"one of the features {', '.join(there)}")
 
     def width(self, features: Iterable[str]) -> int:
@@ -102,6 +103,13 @@ class Crosses:
         sizes = np.empty(1)
         scanner("crosses", "count")(np.array([0, kinds.size]), kinds, self._terms, len(self.kinds), sizes)
         return int(min(sizes[0], MOST))
+
+    @cached_property
+    def _kinds_by_name(self) -> tuple[dict[bytes, int], list[tuple[int, bytes]]]:
+        """The numbers of kinds that are names, and of those that are prefixes."""
+        numbered = list(enumerate(self.kinds))
+        names = {word: k for k, (word, whole) in reversed(numbered) if whole}
+        return names, [(k, word) for k, (word, whole) in numbered if not whole]
 
     @cached_property
     def _words(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
@@ -183,8 +191,10 @@ def parse_crosses(interactions: Iterable[Any]) -> Crosses | None:
     parts = dict.fromkeys(part for term in given for part in term)
     kinds = sorted(parts, key=lambda part: (not part[1], part == ANY))
     terms: dict[tuple[int, ...], tuple[int, ...]] = {}
+    place = {kind: k for k, kind in enumerate(kinds)}
+    prefixes = {part: [k for k, kind in enumerate(kinds) if _within(kind, part)] for part in parts if not part[1]}
     for term in given:
-        members = [[k for k, kind in enumerate(kinds) if _within(kind, part)] for part in term]
+        members = [[place[part]] if part[1] else prefixes[part] for part in term]
         for combination in product(*members):
             terms.setdefault(tuple(sorted(combination)), tuple(sorted(combination, key=combination.index)))
     return Crosses(tuple(kinds), tuple(terms.values()))

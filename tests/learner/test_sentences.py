@@ -163,6 +163,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path, settings):
         str(tmp_path / "rows.vw"), start=forel.load(tmp_path / "start.forel"), resume=True, **saving, **options
     )
     assert again.certificate == whole.certificate
+    assert again.frontier == whole.frontier is not None
     assert "on these 300 rows" in whole.certificate
 
 

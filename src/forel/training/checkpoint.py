@@ -79,7 +79,7 @@ def write_checkpoint(
         "first": list(state.first_pass),
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
         "kinds": state.kinds.pack(),
-        "frontier": None if state.frontier is None else asdict(state.frontier),
+        "frontier": None if state.frontier is None else _frontier_json(state.frontier),
         "told": dict(fingerprint),
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
@@ -139,6 +139,10 @@ def _state(
         frontier=frontier,
         **{name: content[key] for name, key in FIELDS.items()},
     )
+
+
+def _frontier_json(frontier: Frontier) -> dict[str, Any]:
+    return {**asdict(frontier), "points": [list(point) for point in frontier.points]}
 
 
 def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -38,7 +38,6 @@ from forel.learner.kernels.reference import (
     UNIT,
     UNROLLED,
     WIDTH,
-    ZERO,
     inline,
     inline_ir,
     inverse_unit,
@@ -144,17 +143,17 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
-    zero, ahead = UNIT - UNIT, prefetch_distance(indices, hi)
-    for j in range(lo, hi):
-        prefetch_record(w, indices, j + ahead)
-        q, v = np.uint64(indices[j]), values[j]
-        s, u, change = zero, UNIT, UNIT
+    constant, ahead = bias_coordinate(w.state), prefetch_distance(indices, hi)
+    for j in range(lo, hi + bias):
+        q, v, penalised = constant, UNIT, UNIT - UNIT
+        if j < hi:
+            prefetch_record(w, indices, j + ahead)
+            q, v, penalised = np.uint64(indices[j]), values[j], UNIT
+        s, u, change = UNIT, UNIT, UNIT
         if SCALE_FREE:
             s, u, change = rescaled(w.scales[q], v)
             v *= inverse_unit(u)
-        read_coordinate(w, t, q, j - lo, s, u, change, v, penalty, UNIT)
-    if bias > ZERO:
-        read_coordinate(w, t, bias_coordinate(w.state), hi - lo, UNIT, UNIT, UNIT, UNIT, penalty, zero)
+        read_coordinate(w, t, q, j - lo, s, u, change, v, penalty, penalised)
 
 
 @inline_ir
@@ -202,20 +201,18 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 @inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
-    zero = UNIT - UNIT
-    largest = REAL(bias)
-    for j in range(lo, hi):
-        q, v = np.uint64(indices[j]), values[j]
-        s, u, change = zero, UNIT, UNIT
+    constant, largest = bias_coordinate(w.state), REAL(bias)
+    for j in range(lo, hi + bias):
+        q, v, penalised = constant, UNIT, UNIT - UNIT
+        if j < hi:
+            q, v, penalised = np.uint64(indices[j]), values[j], UNIT
+        s, u, change = UNIT, UNIT, UNIT
         if SCALE_FREE:
             s, u, change = rescaled(w.scales[q], v)
             w.scales[q] = max(w.scales[q], abs(v))
             v *= inverse_unit(u)
         largest = max(largest, abs(v))
-        step_lanes(w, t, q, j - lo, s, u, change, v, UNIT, penalty, noise_z, noise_n)
-    if bias > ZERO:
-        constant = bias_coordinate(w.state)
-        step_lanes(w, t, constant, hi - lo, UNIT, UNIT, UNIT, UNIT, zero, penalty, noise_z, noise_n)
+        step_lanes(w, t, q, j - lo, s, u, change, v, penalised, penalty, noise_z, noise_n)
     if CERTIFIED:
         for k in range(LANES):
             w.row[ROW_LARGEST + k] = max(w.row[ROW_LARGEST + k], abs(w.row[ROW_SLOPE + k]) * largest)

@@ -1,17 +1,23 @@
 """Throughput of reading text in blocks.
 
-Peer: scikit-learn's ``load_svmlight_file``, which also keeps the matrix.
-Input: VW text and svmlight files of click-like lines, 39 features each, in a temporary folder; opening is timed.
-Output: medians in turns, MB/s, and the ratio for svmlight.
+Peers: scikit-learn's ``load_svmlight_file``, which also keeps the matrix; for JSON lines ``polars.read_ndjson`` and
+``pyarrow.json.read_json``, which keep the table, and ``json.loads`` of each line.
+Input: files of click-like lines, 39 features each, in a temporary folder; opening is timed. VW text of two shapes: one
+feature in each namespace of one letter, and 13 numbers in one namespace with 26 categories in namespaces of two or
+three letters. JSON lines have the columns of the latter.
+Output: medians in turns, MB/s, and ratios for svmlight and JSON lines.
 """
 
 import argparse
 import gzip
+import json
 import os
 import pathlib
 import tempfile
 
 import numpy as np
+import polars
+import pyarrow.json
 from sklearn.datasets import load_svmlight_file
 from timing import medians, without_preparation
 
@@ -39,6 +45,28 @@ def write(folder, rows, seed=0):
     return vw, packed, svmlight
 
 
+def write_mixed(folder, rows, seed=0):
+    """Write VW text and JSON lines of the same 13 numbers and 26 categories."""
+    rng = np.random.default_rng(seed)
+    vw, jsonl = folder / "mixed.vw", folder / "mixed.jsonl"
+    with vw.open("w") as one, jsonl.open("w") as two:
+        for _ in range(rows):
+            label = int(rng.integers(0, 2))
+            values = {f"i{k}": round(float(v), 4) for k, v in enumerate(rng.random(13))}
+            words = {f"c{k}": f"{i:x}" for k, i in enumerate((FEATURES ** rng.random(26)).astype(np.int64).tolist())}
+            numbers = " ".join(f"{name}:{value}" for name, value in values.items())
+            spaces = " ".join(f"|{name} {word}" for name, word in words.items())
+            one.write(f"{2 * label - 1} |n {numbers} {spaces}\n")
+            two.write(json.dumps({"click": label, **values, **words}) + "\n")
+    return vw, jsonl
+
+
+def parse_each(path):
+    """Parse every line by Python's own parser."""
+    with open(path, "rb") as file:
+        return sum(len(json.loads(line)) for line in file)
+
+
 def count(path, **options):
     """Number of examples in a file, read to its end."""
     return sum(len(block) for block in read(path, **options))
@@ -51,13 +79,20 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         vw, packed, svmlight = write(pathlib.Path(name), options.rows)
-        sizes = {path: os.path.getsize(path) / 1e6 for path in (vw, svmlight)}
+        mixed, jsonl = write_mixed(pathlib.Path(name), options.rows)
+        sizes = {path: os.path.getsize(path) / 1e6 for path in (vw, svmlight, mixed, jsonl)}
         runs = {
             "forel, VW": (vw, lambda: count(vw)),
             "forel, VW, names kept": (vw, lambda: count(vw, names=True)),
             "forel, VW, -q ab": (vw, lambda: count(vw, interactions=["ab"])),
             "forel, VW, -q a: (116 features)": (vw, lambda: count(vw, interactions=["a:"])),
             "forel, VW, gzip": (vw, lambda: count(packed)),
+            "forel, VW, 13 numbers, 26 words": (mixed, lambda: count(mixed)),
+            "forel, JSON lines": (jsonl, lambda: count(jsonl, label="click")),
+            "forel, JSON lines, names kept": (jsonl, lambda: count(jsonl, label="click", names=True)),
+            "polars.read_ndjson": (jsonl, lambda: polars.read_ndjson(jsonl)),
+            "pyarrow.json.read_json": (jsonl, lambda: pyarrow.json.read_json(str(jsonl))),
+            "json.loads": (jsonl, lambda: parse_each(jsonl)),
             "forel, svmlight": (svmlight, lambda: count(svmlight)),
             "scikit-learn load_svmlight_file": (svmlight, lambda: load_svmlight_file(str(svmlight), dtype=np.float32)),
         }
@@ -69,6 +104,8 @@ def main():
         print(f"{name:34} {sizes[path]:7.1f} MB {found[name]:7.3f} s {sizes[path] / found[name]:7.0f} MB/s")
     ratio = found["scikit-learn load_svmlight_file"] / found["forel, svmlight"]
     print(f"\nsvmlight: {ratio:.1f} times as fast as scikit-learn")
+    for peer in ("polars.read_ndjson", "pyarrow.json.read_json", "json.loads"):
+        print(f"JSON lines: {found[peer] / found['forel, JSON lines']:.1f} times as fast as {peer}")
 
 
 if __name__ == "__main__":

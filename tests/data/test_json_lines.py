@@ -302,6 +302,14 @@ def test_kinds_of_repeated_and_escaped_keys():
     assert reader.kinds.known == wanted
 
 
+@pytest.mark.parametrize("value", ["[]", "{}", "1" * 400])
+def test_a_label_that_is_no_word_is_malformed(value):
+    text = f'{{"y": "a", "x": 1}}\n{{"y": {value}}}\n'.encode()
+    for positive in (None, "a"):
+        keywords = {"label": "y", "positive": positive}
+        assert check(text if positive else text.replace(b'"a"', b"1"), **keywords).count == 1
+
+
 def test_kinds_in_order_of_tasks():
     found = {}
     kinds = OrderedKinds(found, {"z": "number"})

@@ -89,7 +89,7 @@ def encode_label(item: Any, label: str, words: LabelWords | None, optional: bool
         return {**item, label: None} if optional else item
     try:
         return {**item, label: words.encode(value if isinstance(value, str) else f"{value:g}")}
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):  # another word, an object or list, or too large a number
         return {**item, label: None} if optional else item
 
 

@@ -32,7 +32,8 @@ test: $(READY)
 # Run the tests of generated data and of the documents without optional CPU features such as AVX-512.
 test-narrowed: $(READY)
 	env $$($(BIN)/python tests/narrowed.py) OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto \
-		tests/data/test_clicks.py tests/project/test_docs.py README.md docs
+		tests/data/test_clicks.py tests/project/test_docs.py::test_shell_blocks_run_in_order_and_print_what_is_shown \
+		README.md docs
 
 # Run the kernel tests with the oldest and the newest supported numba, each in its own environment.
 test-numba:

@@ -307,6 +307,21 @@ def test_settings_of_numba_leave_it_to_numba(code, monkeypatch):
     assert not list(code.glob("weigh-*"))
 
 
+@LINKS
+def test_code_for_a_chosen_processor_is_linked(code):
+    script = "import json, sys, numpy as np; from forel.learner.linear import Linear, Settings; "
+    script += "m = Linear(2, Settings(alpha=0.1)); m.learn(np.eye(2), [0, 1]); "
+    script += "print(json.dumps([m.weights.tolist(), 'numba' in sys.modules]))"
+    chosen = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    command = [sys.executable, "-c", script]
+    runs = [
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=chosen).stdout)
+        for _ in range(2)
+    ]
+    assert runs[0] == [runs[1][0], True]
+    assert not runs[1][1]
+
+
 def test_a_key_has_all_that_code_depends_on(monkeypatch, tmp_path):
     before, versions = key.key("f"), key._versions()
     assert key.key("f") == before != key.key("g")

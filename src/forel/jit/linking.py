@@ -24,11 +24,12 @@ ELF, SYMBOLS = b"\x7fELF\x02\x01", 2  # 64 bits, lowest byte first; the kind of 
 SECTION = np.dtype([("name", "<u4"), ("kind", "<u4"), ("skip", "V16"), ("at", "<u8"), ("size", "<u8"), ("link", "<u4"),
                     ("rest", "V20")])  # fmt: skip
 SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "V16")])
+PROCESSOR = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}  # part of every key
 
 
 def possible() -> bool:
-    """Return whether machine code can be linked: on Linux, without environment variables for numba."""
-    return sys.platform == "linux" and not any(name.startswith("NUMBA_") for name in os.environ)
+    """Return whether machine code can be linked: on Linux, without variables for numba other than the processor's."""
+    return sys.platform == "linux" and {name for name in os.environ if name.startswith("NUMBA_")} <= PROCESSOR
 
 
 def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | None:

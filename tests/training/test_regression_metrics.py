@@ -65,3 +65,15 @@ def test_tables_show_them(interpreted):
     report = forel.train(rows, forel.Settings("squared", alpha=0.5), label="y", bits=4).report
     titles = [title for _, title, _ in report.lines("squared loss")]
     assert titles[:6] == ["rows", "squared loss", "RMSE", "MAE", "RMSE of the mean label", "R²"]
+
+
+def test_checkpoints_of_earlier_versions_resume_without_errors():
+    metrics = Metrics(Squared(), "number")
+    metrics.add([1.0, 2.0], [1.5, 2.0])
+    packed = {name: array for name, array in metrics.pack().items() if name != "errors"}
+    resumed = Metrics(Squared(), "number")
+    resumed.unpack(packed)
+    resumed.add([3.0], [2.0])
+    report = resumed.report()
+    assert report.rows == 3
+    assert report.rmse is None

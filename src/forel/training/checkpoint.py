@@ -122,7 +122,8 @@ def _state(
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
     metrics = [new_metrics() for _ in range(content["turn"] + 1)]
     for k, one in enumerate(metrics):
-        one.unpack({name: stored.arrays[f"{k}.{name}"] for name in one.pack()})
+        found = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
+        one.unpack({name: array for name, array in found.items() if array is not None})
     *finished, progressive, holdout = metrics
     frontier = content.get("frontier")  # which older checkpoints do not have
     if frontier is not None:

@@ -165,7 +165,8 @@ class Metrics:
         self._sums[:] = arrays["sums"]
         self._bins[:] = 0
         self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
-        self._errors[:] = arrays["errors"] if self.kind == "number" else 0
+        # Checkpoints of earlier versions do not have errors: those of the rest of the run are not known either.
+        self._errors[:] = arrays.get("errors", np.nan) if self.kind == "number" else 0
         self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
     def report(self, recent: bool = False) -> Report:
@@ -177,7 +178,9 @@ class Metrics:
             # Rounding may leave a difference slightly below 0.
             sums, bins = sums - before[0], np.maximum(bins - before[1], 0)
         report = _report(self.kind, sums, bins)
-        return report if self.kind != "number" or not report.weight > 0 else replace(report, **_errors(errors, sums[1]))
+        if self.kind != "number" or not report.weight > 0 or np.isnan(errors).any():
+            return report
+        return replace(report, **_errors(errors, sums[1]))
 
 
 def _floats(values: ArrayLike) -> NDArray[Any]:

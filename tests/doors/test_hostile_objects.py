@@ -197,7 +197,7 @@ def test_an_interpreter_that_is_not_known_is_left_alone(monkeypatch):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     assert not dicts.usable()
     monkeypatch.undo()
-    monkeypatch.setattr(dicts, "ASKED", ["PyDict_Next", "PyDict_no_such_function"])
+    monkeypatch.setattr(dicts, "C_FUNCTIONS", ["PyDict_Next", "PyDict_no_such_function"])
     assert not dicts.usable()
     monkeypatch.undo()
     monkeypatch.setattr(dicts, "WORD", 0)

@@ -31,8 +31,8 @@ REFINEMENTS = 2
 def entropy(p: Vector) -> Vector:
     """Return the entropy of a probability, −p log p − (1 − p) log(1 − p).
 
-    >>> entropy(np.array([0.0, 0.5, 1.0])).round(4)
-    array([0.    , 0.6931, 0.    ])
+    >>> entropy(np.array([0.25, 0.5, 0.75])).round(4)
+    array([0.5623, 0.6931, 0.5623])
     """
     q = 1 - p
     return -p * np.log(np.where(p > 0, p, 1.0)) - q * np.log1p(np.where(q > 0, -p, 0.0))

@@ -9,7 +9,7 @@ __all__ = ["Holdout"]
 
 
 class Holdout(NamedTuple):
-    """Which rows are held out: one of ``every`` so many, or all ``after`` so many.
+    """Which rows are held out: every n-th row (``every``), or all rows after the first n (``after``).
 
     >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
     (array([False,  True, False, False]), array([False, False,  True,  True]), None)

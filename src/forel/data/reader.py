@@ -26,7 +26,7 @@ from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache, open_cache
-from forel.data.sources.streams import READ_ERRORS, chunks, open_stream, skip
+from forel.data.sources.streams import READ_ERRORS, Limited, chunks, open_stream, skip
 from forel.data.tasks import Task, completed_task, completed_tasks
 from forel.validation import refuse
 
@@ -45,6 +45,7 @@ class Reader:
     source, options : as in :func:`read`
     problems, names, kinds : updated while blocks are read; names may have been recorded before
     start : where to start: the position after a block of another reader with the same source and options
+    stop : number of bytes of a plain VW or svmlight file after which to stop, at a line end; None for its end
     """
 
     source: Any
@@ -53,6 +54,7 @@ class Reader:
     names: Names | None = field(default=None, repr=False)
     start: Position = BEGINNING
     kinds: Kinds = field(default_factory=Kinds, repr=False)
+    stop: int | None = None
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -68,8 +70,11 @@ class Reader:
             return
         for number, one in enumerate(single_sources(self.source)):
             if number >= self.start.file:
-                start = self.start if number == self.start.file else Position(number)
-                yield from _tasks(one, self, Problems(self.problems.on_error), start)
+                yield from self.file_tasks(one, self.start if number == self.start.file else Position(number))
+
+    def file_tasks(self, source: Any, start: Position, name: str | None = None) -> Iterator[Task]:
+        """Yield a task for each block of one file from a position on; ``name`` is that of messages."""
+        yield from _tasks(source, self, Problems(self.problems.on_error), start, name)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
         """Record the problems of a task, and yield its block if it has examples."""
@@ -110,9 +115,9 @@ def names_for(options: ReadOptions, given: bool | Names | None = None) -> Names 
     return given
 
 
-def _tasks(source: Any, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
+def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, name: str | None = None) -> Iterator[Task]:
     if isinstance(source, str) or hasattr(source, "read"):
-        file = "standard input" if source == "-" else source if isinstance(source, str) else _name(source)
+        file = name or _name(source)
         with open_stream(source) as stream:
             yield from _stream_tasks(stream, file, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
@@ -181,7 +186,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         line_format = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform)
         size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
-        found_lines = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
+        limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
+        found_lines = chunks(limited, size, problems, file, start.line, limit=options.longest_line(form))
         yield from parse_lines(found_lines, line_format, problems, reader.names, file, start)
 
 
@@ -224,6 +230,8 @@ def _dict_tasks(
 
 
 def _name(stream: Any) -> str:
+    if isinstance(stream, str):
+        return "standard input" if stream == "-" else stream
     with suppress(AttributeError):
         return os.fspath(stream.name) if not isinstance(stream.name, int) else f"file {stream.name}"
     return "stream"

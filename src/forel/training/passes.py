@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.kinds import Kinds
+from forel.data.pieces import Workers, ordered_pieces
 from forel.data.pipeline import ordered_blocks
 from forel.data.position import BEGINNING
 from forel.data.sources.files import fingerprints, single_sources
@@ -38,6 +39,7 @@ class Passes:
     number : number of passes
     cache : file of a cache to keep, which is read if it exists already; None for a temporary one
     threads : number of parser threads
+    workers : read and parse the source elsewhere; None for threads of this process
 
     >>> with Passes(iter([{"x": 1.0}, {"x": 2.0}]), ReadOptions(), number=2) as passes:
     ...     for k in (1, 2):
@@ -51,6 +53,7 @@ class Passes:
     number: int
     cache: Path | None = None
     threads: int | None = None
+    workers: Workers | None = None
     _reader: Reader = field(init=False, repr=False)
     _cache: RowCache | None = field(default=None, init=False, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
@@ -95,11 +98,17 @@ class Passes:
 
     def _blocks(self, pass_number: int, reader: Reader) -> Iterator[Block]:
         if self._cache is not None and reader.names is None:
-            yield from ordered_blocks(replace(reader, source=self._cache), self.threads)
+            yield from self._ordered(replace(reader, source=self._cache))
         elif self._cache is None and reader.start == BEGINNING and self._needs_cache(pass_number):
             yield from self._blocks_to_cache(reader)
         else:
-            yield from ordered_blocks(reader, self.threads)
+            yield from self._ordered(reader)
+
+    def _ordered(self, reader: Reader) -> Iterator[Block]:
+        """Yield blocks in order, from workers, or from threads, which also read the cache."""
+        if self.workers is None or isinstance(reader.source, RowCache):
+            return ordered_blocks(reader, self.threads)
+        return ordered_pieces(reader, self.workers)
 
     def _needs_cache(self, pass_number: int) -> bool:
         """Return whether a later pass or run would read a cache, and the source is not a cache itself."""
@@ -109,7 +118,7 @@ class Passes:
     def _blocks_to_cache(self, reader: Reader) -> Iterator[Block]:
         found = Problems(reader.problems.on_error)
         draft = self._try(lambda: CacheDraft(self.cache, reader, self._stack))
-        for block in ordered_blocks(replace(reader, problems=found), self.threads):
+        for block in self._ordered(replace(reader, problems=found)):
             if draft is not None:
                 draft = self._try(partial(draft.add, block, found))
             reader.problems.absorb(found)

@@ -14,6 +14,7 @@ from forel.data import Block, Names, Problems, ReadOptions
 from forel.data.features.kinds import Kinds
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
+from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate import Snapshot
 from forel.learner.protocol import Learner
@@ -45,6 +46,7 @@ def train(
     holdout: int = 0,
     holdout_after: int | None = None,
     threads: int | None = None,
+    cluster: Workers | None = None,
     certified: bool = False,
     share: float | None = None,
     start: Stored | None = None,
@@ -67,6 +69,8 @@ def train(
     holdout : hold out every n-th row, which is predicted but not learned from; 0 for none
     holdout_after : or hold out all rows after the first n
     threads : number of parser threads, which does not change the result; None for a default
+    cluster : reads and parses files elsewhere, such as :class:`forel.doors.cluster.RayWorkers` on a Ray cluster, which
+        does not change the result either; None for this process
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     start : a stored model to continue from, with its settings and read options
@@ -92,7 +96,7 @@ def train(
     held_out = _holdout(holdout, holdout_after)
     options = options_for(source, start, reading)
     with ExitStack() as stack:
-        blocks = stack.enter_context(Passes(source, options, whole("passes", passes, low=1), cache, threads))
+        blocks = stack.enter_context(Passes(source, options, whole("passes", passes, low=1), cache, threads, cluster))
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share

@@ -61,6 +61,10 @@ class Kinds:
         # Copies, because another thread may add to the originals.
         return {name: kind for file in files for name, kind in dict(self._by_file[file]).items()}
 
+    def copied(self) -> "Kinds":
+        """Return a copy, for a reader elsewhere."""
+        return Kinds.unpack(self.pack())
+
     def pack(self) -> list[Any]:
         """Return all kinds as JSON values."""
         return [[file, dict(kinds)] for file, kinds in list(self._by_file.items())]

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from forel.data.scanners import scanner
 
-__all__ = ["Names"]
+__all__ = ["Names", "PackedNames"]
 
 COLLIDED, FINGERPRINT, USED = 2, 0xFFFFFFFC, 1
+PackedNames = tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]
 
 
 class Names:
@@ -83,7 +84,7 @@ class Names:
             self._table = slots[order], piece[order], within[order]
         return self._table
 
-    def pack(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]:
+    def pack(self) -> PackedNames:
         """Return the sorted slots, their fingerprints, the lengths of names, and the bytes of all names.
 
         The arrays do not depend on block sizes. Another thread may add names meanwhile.
@@ -99,6 +100,33 @@ class Names:
         # The source of each byte of the result: its own offset, shifted as far as its name.
         shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return slots, self.fingerprints[slots], lengths, text[np.arange(text.size) + shift]
+
+    def drain(self) -> PackedNames:
+        """Return the arrays of :meth:`pack`, and forget all names."""
+        packed = self.pack()
+        self.fingerprints[packed[0]] = 0
+        self._pieces, self._table = [], None
+        return packed
+
+    def absorb(self, packed: PackedNames) -> None:
+        """Add names that were recorded elsewhere, in rows after those of this object.
+
+        >>> names, later = Names(4), Names(4)
+        >>> names.add(np.array([3]), np.array([1 << 34], np.uint64), lambda k: b"red")
+        >>> later.add(np.array([3, 5]), np.array([1 << 35, 1 << 36], np.uint64), lambda k: (b"blue", b"green")[k])
+        >>> names.absorb(later.drain())
+        >>> names[3], names[5], names.is_shared(3), len(later)
+        ('red', 'green', True, 0)
+        """
+        slots, found, lengths, text = packed
+        before = self.fingerprints[slots]
+        fresh = before == 0
+        other = (before ^ found) & np.uint32(FINGERPRINT) != 0
+        marks = (found | np.where(other, np.uint32(COLLIDED), np.uint32(0))) & np.uint32(COLLIDED)
+        self.fingerprints[slots] = np.where(fresh, found, before | marks)
+        if fresh.any():
+            kept = text[np.repeat(fresh, lengths)]
+            self._append(slots[fresh], kept.tobytes(), np.append(0, np.cumsum(lengths[fresh], dtype=np.int64)))
 
     @classmethod
     def unpack(

@@ -20,7 +20,7 @@ from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Chunk", "chunks", "count", "expand_paths", "open_stream", "skip"]
+__all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "skip"]
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
 GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -93,6 +93,11 @@ def open_stream(source: Any) -> Iterator[Any]:
             yield raw
 
 
+def is_compressed(beginning: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of gzip or zstd."""
+    return beginning.startswith((GZIP, ZSTD))
+
+
 class _Borrowed:
     """A stream that pyarrow may read but not close, because the caller owns it."""
 
@@ -136,6 +141,24 @@ def skip(stream: Any, size: int) -> None:
         return
     while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):
         size -= got
+
+
+class Limited:
+    """The next ``size`` bytes of a stream.
+
+    >>> limited, memory = Limited(io.BytesIO(b"1 |a b"), 3), bytearray(8)
+    >>> limited.readinto(memory), limited.readinto(memory)
+    (3, 0)
+    """
+
+    def __init__(self, stream: Any, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def readinto(self, memory: Any) -> int:
+        """Fill the memory, as far as there are bytes, and return their number."""
+        got: int = self._stream.readinto(memoryview(memory)[: self._left])
+        self._left -= got
+        return got
 
 
 def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tuple[int, int]:

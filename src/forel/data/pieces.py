@@ -1,0 +1,250 @@
+"""Pieces of files that are read elsewhere, such as on other machines, and put together in order.
+
+A piece is a file, or a range of a plain VW or svmlight file. A worker opens, decompresses and parses it, and its blocks
+are taken in the order of the source. What depends on earlier pieces is assumed when a piece is sent, and compared when
+its turn comes: if the kinds of columns were others, or if a problem needs the number of its line, the rest of the piece
+is read again. So rows, problems, names and kinds are those of reading in one place, for any number of workers.
+"""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from forel.data.block import Block
+from forel.data.features.constant import record_constant
+from forel.data.features.kinds import Kinds
+from forel.data.features.names import Names, PackedNames
+from forel.data.options import ReadOptions
+from forel.data.parsers.csv_separator import format_of
+from forel.data.position import Position
+from forel.data.problems import Problems
+from forel.data.reader import Reader
+from forel.data.sources.files import single_sources
+from forel.data.sources.streams import is_compressed
+from forel.validation import refuse
+
+__all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of", "read_piece"]
+
+PIECE = 1 << 26  # bytes of a range of a plain file
+LOOK = 1 << 16  # bytes that are searched for a line end at a time
+PLAIN = ("vw", "svmlight")  # formats whose lines mean the same wherever they are
+LATER = 2  # a guess of the first line of a piece: any but the first, which may have a byte order mark
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one worker reads, with all it has to know.
+
+    Parameters
+    ----------
+    path : the file, as an absolute path
+    name : its name in messages
+    start : where it begins; ``line`` is a guess where lines before are not counted yet
+    stop : where it ends, in bytes; None for the end of the file
+    options : of reading
+    kinds : kinds of columns found before it
+    names : whether to record names
+    """
+
+    path: str
+    name: str
+    start: Position
+    stop: int | None
+    options: ReadOptions
+    kinds: Kinds
+    names: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What a worker returns for each block: the block, and what was found beside it.
+
+    Parameters
+    ----------
+    block, problems : as tasks of a reader return them
+    kinds : of columns, found in this file so far
+    names : recorded in this block; None if names are not kept
+    error : an exception in place of a block
+    """
+
+    block: Block | None
+    problems: Problems
+    kinds: dict[str, str]
+    names: PackedNames | None = None
+    error: Exception | None = None
+
+
+class Results(Protocol):
+    """The results of reading a piece, which may be stopped."""
+
+    def __iter__(self) -> Iterator[Parsed]: ...
+
+    def close(self) -> None:
+        """Stop reading."""
+        ...
+
+
+class Workers(Protocol):
+    """Anything that reads pieces elsewhere."""
+
+    @property
+    def number(self) -> int:
+        """How many pieces are read at the same time."""
+        ...
+
+    def read(self, piece: Piece) -> Results:
+        """Start :func:`read_piece` somewhere, and return its results in order."""
+        ...
+
+
+def read_piece(piece: Piece) -> Iterator[Parsed]:
+    r"""Read a piece, on a worker; an error is the last result.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.vw"
+    >>> _ = path.write_text("1 |a b\n-1 |a c\n")
+    >>> piece = Piece(str(path), "a.vw", Position(), 7, ReadOptions(), Kinds())
+    >>> [parsed.block.labels.tolist() for parsed in read_piece(piece) if parsed.block is not None]
+    [[1.0]]
+    """
+    options, start = piece.options, piece.start
+    names = Names(options.bits) if piece.names else None
+    reader = Reader(piece.path, options, Problems(options.on_error), names, start, piece.kinds, piece.stop)
+    found = piece.kinds.of_file(start.file)
+    try:
+        for task in reader.file_tasks(piece.path, start, piece.name):
+            block, problems = task()
+            yield Parsed(block, problems, dict(found), None if names is None else names.drain())
+    except Exception as error:  # raised by the caller, in its turn
+        yield Parsed(None, Problems(options.on_error), dict(found), error=error)
+
+
+def ordered_pieces(reader: Reader, workers: Workers) -> Iterator[Block]:
+    """Yield a reader's blocks in order, read and parsed by workers.
+
+    Parameters
+    ----------
+    reader : of files; its names, kinds and problems are updated as if it had read them itself
+    workers : read at most ``workers.number`` pieces at the same time
+    """
+    if reader.options.constant and reader.names is not None:
+        record_constant(reader.names)
+    turn = _Turn(reader, workers)
+    try:
+        turn.send(1)  # its first block shows kinds of columns, which later pieces depend on
+        while turn.sent:
+            for parsed in turn.results():
+                if parsed.error is not None:
+                    raise parsed.error
+                yield from turn.finish(parsed)
+                turn.send(workers.number)
+            turn.sent.popleft()
+            turn.send(1)
+    finally:
+        for _, results in turn.sent:
+            results.close()
+
+
+class _Turn:
+    """Pieces that were sent to workers, and the position in the source that their results have reached."""
+
+    def __init__(self, reader: Reader, workers: Workers) -> None:
+        self.reader, self.workers = reader, workers
+        self.position = reader.start
+        self.sent = deque[tuple[Piece, Results]]()
+        self._coming = pieces_of(reader)
+
+    def send(self, limit: int) -> None:
+        """Send pieces until there are ``limit`` of them."""
+        while len(self.sent) < limit and (piece := next(self._coming, None)) is not None:
+            self.sent.append((piece, self.workers.read(piece)))
+
+    def results(self) -> Iterator[Parsed]:
+        """Yield the results of the first piece, with the numbers of lines in the whole file."""
+        piece, results = self.sent[0]
+        if piece.start.file > self.position.file:
+            self.position = piece.start
+        if piece.kinds.before(piece.start.file) != self.reader.kinds.before(piece.start.file):
+            piece, results = self._send_again(piece, results)
+        shift = self.position.line - piece.start.line
+        for parsed in results:
+            if shift and (parsed.error is not None or parsed.problems.count):
+                yield from self._send_again(piece, results)[1]
+                return
+            yield parsed if parsed.block is None or not shift else replace(parsed, block=_shifted(parsed.block, shift))
+
+    def finish(self, parsed: Parsed) -> Iterator[Block]:
+        """Record what was found beside a block, and yield it if it has examples."""
+        if parsed.names is not None and self.reader.names is not None:
+            self.reader.names.absorb(parsed.names)
+        self.reader.kinds.of_file(self.position.file).update(parsed.kinds)
+        if parsed.block is not None and parsed.block.after is not None:
+            self.position = parsed.block.after
+        yield from self.reader.finish(parsed.block, parsed.problems)
+
+    def _send_again(self, piece: Piece, results: Results) -> tuple[Piece, Results]:
+        """Send the rest of the first piece again, with all that is known now."""
+        results.close()
+        piece = replace(piece, start=self.position, kinds=self.reader.kinds.copied())
+        self.sent[0] = piece, self.workers.read(piece)
+        return self.sent[0]
+
+
+def _shifted(block: Block, lines: int) -> Block:
+    """Return a block that begins so many lines later."""
+    after = None if block.after is None else block.after._replace(line=block.after.line + lines)
+    own = None if block.lines is None else block.lines + lines
+    return replace(block, line=block.line + lines, lines=own, after=after)
+
+
+def pieces_of(reader: Reader) -> Iterator[Piece]:
+    """Yield the pieces of a reader's source, with the kinds of columns that are known by then."""
+    for number, name in enumerate(single_sources(reader.source)):
+        if not isinstance(name, str) or not os.path.isfile(name):
+            got = repr(name) if isinstance(name, str) else type(name).__name__
+            raise refuse("source", got, "files, which workers of a cluster can open")
+        if number < reader.start.file:
+            continue
+        start = reader.start if number == reader.start.file else Position(number)
+        starts = [start, *_range_starts(name, reader.options, start)]
+        for first, after in zip(starts, [*starts[1:], None], strict=True):
+            yield Piece(
+                os.path.abspath(name),
+                name,
+                first,
+                None if after is None else after.bytes,
+                reader.options,
+                reader.kinds.copied(),
+                reader.names is not None,
+            )
+
+
+def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[Position]:
+    """Yield where the second and further ranges of a plain file begin."""
+    with open(path, "rb") as file:
+        beginning = file.read(LOOK)
+        try:
+            if is_compressed(beginning) or format_of(path, options, beginning) not in PLAIN:
+                return
+        except ValueError:  # unknown, which the worker raises
+            return
+        before = start.bytes
+        for end in range(start.bytes + PIECE, os.path.getsize(path), PIECE):
+            place = _line_start(file, before, end)
+            if place > before:
+                yield start._replace(bytes=place, line=LATER)
+                before = place
+
+
+def _line_start(file: Any, low: int, end: int) -> int:
+    """Return the position after the last line end before ``end``; ``low`` without one after it."""
+    while end > low:
+        begin = max(low, end - LOOK)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return int(begin + found + 1)
+        end = begin
+    return low

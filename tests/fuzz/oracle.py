@@ -15,7 +15,8 @@ NUMBER = r"-?[0-9](?:[0-9.,]*[0-9])?(?:[eE][+-]?[0-9]+)?"
 NORM = rf"(?P<scaled>scaled )?norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)?"
 NEEDED = (
     rf"(?:\. An average loss below (?P<goal>{NUMBER}) would need a (?P<kind>scaled )?norm of at least "
-    rf"(?P<needed>{NUMBER}); the learned model has (?P<learned>{NUMBER}))?"
+    rf"(?P<needed>{NUMBER}); the learned model has (?P<learned>{NUMBER})|"
+    rf"\. No fixed model of any norm could have had an average loss below (?P<impossible>{NUMBER}))?"
 )
 CERTIFICATE = re.compile(
     rf"no fixed model of {NORM} could have had an average loss below (?P<floor>{NUMBER}) on these "
@@ -159,13 +160,14 @@ def certificate_violation(words, loss, features, labels, importance, own, scales
 
 
 def needed_violation(found, loss, rows, labels, importance, own):
-    """The reason why the sentence about the norm that a smaller loss needs is false, None if it is true."""
-    if found["goal"] is None:
+    """The reason why the sentence about the norm that a smaller loss needs, if any has it, is false; None if true."""
+    if found["goal"] is None and found["impossible"] is None:
         return None
-    least, goal = least_average(loss, rows, labels, importance, number(found["needed"])), number(found["goal"])
+    goal = number(found["goal"] or found["impossible"])
+    least = least_average(loss, rows, labels, importance, number(found["needed"] or "1e9"))
     if least < goal:
         return f"a model of the needed norm has {least:.9g}"
-    if found["learned"] != found["norm"]:
+    if found["goal"] and found["learned"] != found["norm"]:
         return "the learned model has two norms"
     if not 0.89 * abs(own) - 1e-4 <= goal + (own < 0) * 2 * abs(own) <= 0.91 * abs(own) + 1e-4:
         return "the smaller loss is not a tenth below the learner's"

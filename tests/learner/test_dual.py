@@ -5,9 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from forel.learner.dual import DualPoint
+from forel.learner.dual import Concavity, DualPoint
+from forel.learner.kernels import concavity
+from forel.learner.layout import BINS, CONCAVITY
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
+from forel.losses import Huber, Logistic, Poisson
 from forel.losses.margin import DualShape
 from forel.store import learners, load, save
 from tests.fuzz import oracle
@@ -36,16 +39,41 @@ def trained(loss, **options):
 def test_the_energy_is_bounded_by_the_conjugates_of_all_rows(loss):
     model, _, y, weight, margins = trained(loss)
     function, point = model.settings.loss_function, model.loss_floor().points[0]
-    slopes = function.slope(margins, y)
-    exact = [-float(weight @ function.conjugate(theta * slopes, y)) for theta in (0.03, 0.4, 0.9, 1.0)]
-    found = point.energy(np.array([0.03, 0.4, 0.9, 1.0]))
+    slopes, thetas = function.slope(margins, y), np.array([0.0, 0.03, 0.4, 0.9, 1.0])
+    exact = np.array([-float(weight @ function.conjugate(theta * slopes, y)) for theta in thetas])
+    found = point.energy(thetas)
     assert found[-1] == pytest.approx(exact[-1], rel=1e-9)
-    if function.dual_shape is DualShape.QUADRATIC:
-        assert found == pytest.approx(exact, rel=1e-9)
-        assert point.shrinks
-    if function.dual_shape is DualShape.ENTROPY:
+    assert point.shrinks == (function.dual_shape is not DualShape.LINEAR)
+    if loss == "logistic":
         assert (found <= exact).all()
         assert found == pytest.approx(exact, rel=0.03)
+    elif loss == "poisson":
+        chord = exact[0] + thetas * (exact[-1] - exact[0])
+        assert (found <= exact).all()
+        assert found[[0, -1]] == pytest.approx(exact[[0, -1]], rel=1e-9)
+        assert (found - chord >= 0.5 * (exact - chord) - 1e-6).all()
+    else:
+        assert found == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.7), Poisson(), Logistic()], ids=lambda loss: loss.name)
+def test_dual_values_are_bounded_between_two_points(loss):
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        label = {"poisson": rng.poisson(1.5) * rng.choice([0.1, 1.0, 10.0]), "logistic": rng.uniform()}.get(
+            loss.name, rng.normal()
+        )
+        slope = float(loss.slope(3 * rng.normal(), label))
+        least, *rest = getattr(concavity, loss.name)(slope, label)
+        point = DualPoint(-float(loss.conjugate(slope, label)), 0.0, Concavity(least, *rest))
+        thetas = np.array([0.0, 1e-5, 0.01, 0.3, 0.8, 0.99, 1.0])
+        exact = -loss.conjugate(thetas * slope, label)
+        rounding = 1e-12 * (1 + np.abs(exact))
+        assert (point.energy(thetas) <= exact + rounding).all()
+        assert point.energy(thetas[[0, -1]]) == pytest.approx(exact[[0, -1]], abs=1e-12)
+        assert (point.energy(thetas) > thetas * exact[-1] + (1 - thetas) * exact[0] - rounding).all()
+        if loss.name == "huber" or label == 0:
+            assert point.energy(thetas) == pytest.approx(exact, rel=1e-12, abs=1e-12)
 
 
 def softmax_energy(margins, y, weight, theta):
@@ -83,7 +111,10 @@ def test_labels_between_0_and_1_leave_the_bound_valid(shared):
     thetas = np.array([1e-4, 0.03, 0.4, 0.9, 1.0])
     exact = [-float(weight @ function.conjugate(theta * function.slope(margins, y), y)) for theta in thetas]
     assert (point.energy(thetas) <= np.array(exact) * (1 + 1e-12)).all()
+    assert point.energy(thetas) == pytest.approx(exact, rel=0.03)
     assert float(point.slopes.weights.sum()) == pytest.approx(weight[y % 1 == 0].sum())
+    if shared:
+        assert point.least == pytest.approx(float(weight @ -function.conjugate(0.0, y)), rel=1e-9)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -133,6 +164,35 @@ def test_a_file_without_the_further_sums_has_valid_weaker_bounds(rate, tmp_path,
     assert np.array_equal(old.loss_floor(since=before).points[0].slopes.weights > 0, new_rows(model, X, y, weight) > 0)
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_a_file_without_the_sums_of_concave_functions_uses_no_factor_below_1(loss, tmp_path, monkeypatch):
+    model, X, y, weight, _ = trained(loss)
+    thetas = np.array([0.0, 0.5])
+    first = model.loss_floor().points[0].energy(thetas)
+    with monkeypatch.context() as earlier:
+        earlier.setattr("forel.store.saving.pack_learner", without_concavity)
+        save(tmp_path / "old", model)
+    old = load(tmp_path / "old").model
+    assert not old.loss_floor().points[0].shrinks
+    assert old.loss_floor().points[0].lower == model.loss_floor().points[0].lower
+    before = old.snapshot()
+    for one in (model, old):
+        one.learn(X, y, weight)
+    assert not old.loss_floor().points[0].shrinks
+    # Of the rows since then, everything is known.
+    assert old.loss_floor(since=before).points[0].shrinks
+    assert model.loss_floor().points[0].energy(thetas) == pytest.approx(
+        first + old.loss_floor(since=before).points[0].energy(thetas),
+        rel=1e-6,
+    )
+
+
+def without_concavity(learner):
+    header, arrays = PACK(learner)
+    return header, {**arrays, "dual": arrays["dual"][: -CONCAVITY * learner.linear.lanes]}
+
+
 def without_dual_sums(learner):
     header, arrays = PACK(learner)
     return header, {name: array for name, array in arrays.items() if name != "dual"}
@@ -141,9 +201,9 @@ def without_dual_sums(learner):
 def new_rows(model, X, y, weight):
     alone = Linear(N, model.settings, certified=True)
     alone.learn(X[:40], y[:40], weight[:40])
-    before = alone._lanes.dual_sums[1::2, 0].copy()
+    before = alone._lanes.dual_sums[1 : 1 + 2 * BINS : 2, 0].copy()
     alone.learn(X[40:], y[40:], weight[40:])
-    return alone._lanes.dual_sums[1::2, 0] - before
+    return alone._lanes.dual_sums[1 : 1 + 2 * BINS : 2, 0] - before
 
 
 @pytest.mark.parametrize("curvature", [0.0, 0.5, 7.0])
@@ -151,7 +211,7 @@ def test_floors_and_needed_norms_are_those_of_a_fine_search(curvature):
     rng = np.random.default_rng(1)
     thetas = np.append(np.logspace(-8, -5, 1000), np.linspace(1e-5, 1, 200_001)) if curvature else np.ones(1)
     for _ in range(20):
-        point = DualPoint(rng.normal(), rng.exponential(), curvature)
+        point = DualPoint(rng.normal(), rng.exponential(), Concavity(curvature=curvature) if curvature else None)
         norm, loss = rng.exponential() * 5, rng.exponential()
         energy = point.energy(thetas)
         assert point.floor(norm) == pytest.approx(

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.learner.dual import DualPoint, SlopeHistogram
+from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.loss_floor import LossFloor
 from forel.theory.norms import L1, L2, LINF
 from forel.validation import Unsupported, Vector, non_negative, number, vector
@@ -44,7 +44,7 @@ class Certificate:
     least : a lower bound on the loss of any row
     bias : whether the last coordinate is a bias
     floor_void : why there is no lower bound on losses, if so
-    curvature, slopes : as in :class:`forel.learner.dual.DualPoint`
+    concavity, slopes : as in :class:`forel.learner.dual.DualPoint`
     scales, scaled_rounding : the largest absolute value of each coordinate, 1 for the bias, and a bound on the rounding
         error of g_{1:T} divided by it; None where scales are not kept
 
@@ -78,7 +78,7 @@ class Certificate:
     least: float = 0.0
     bias: bool = False
     floor_void: str = ""
-    curvature: float = 0.0
+    concavity: Concavity | None = None
     slopes: SlopeHistogram | None = None
     scales: Vector | None = None
     scaled_rounding: float = 0.0
@@ -169,7 +169,7 @@ class Certificate:
     def _point(self, norm: str) -> DualPoint:
         if self.floor_void:
             raise Unsupported(f"no loss floor: {self.floor_void}")
-        return DualPoint(self.lower - self.slack, sum(self._dual_norm(norm)), self.curvature, self.slopes)
+        return DualPoint(self.lower - self.slack, sum(self._dual_norm(norm)), self.concavity, self.slopes)
 
     def _dual_norm(self, norm: str) -> tuple[float, float]:
         """Return the dual norm of g_{1:T}, and a bound on its rounding error."""

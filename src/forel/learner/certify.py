@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.certificate import Certificate, Snapshot, in_scales
-from forel.learner.dual import DualPoint, SlopeHistogram
+from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
 from forel.learner.lanes import BLOCK, Lanes
-from forel.learner.layout import BINS, SUMS
+from forel.learner.layout import BINS, CONCAVITY, SUMS
 from forel.learner.loss_floor import LossFloor
 from forel.losses.margin import DualShape
 
@@ -34,7 +34,7 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         # Models are 0 in the other coordinates, but the learner was not.
         others = np.setdiff1d(state.seen, among, assume_unique=True)
         spent += sum(paid for _, _, paid in _parts(state, lanes, others))
-    slack = _slack(state, lanes, float(totals[0]), float(totals[1]), state.weight)
+    slack = _slack(state, lanes, None)
     scaled = settings.rate == "scale_free"
     return Certificate(
         rounds=state.rounds,
@@ -57,7 +57,7 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         least=settings.least,
         bias=settings.bias,
         floor_void=clipping(state, lanes),
-        curvature=_curvature(state, float(totals[0]) - slack),
+        concavity=_concavity(state, lanes, None, float(totals[0]) - slack),
         slopes=_slopes(state, lanes, None),
         scales=np.tile(state.scales[some].astype(np.float64), len(range(state.lanes)[lanes])) if scaled else None,
         scaled_rounding=_scaled_rounding(state, lanes) if scaled else 0.0,
@@ -98,12 +98,11 @@ def loss_floor(
         if clipping(state, one):
             continue
         loss, played = _sums(state, one, since)
-        slack = _slack(state, one, loss, played, weight)
+        slack = _slack(state, one, since)
         rounding = _scaled_rounding(state, one) if scaled else _rounding(state, one)
         gradients = float(np.sqrt(squares[one].sum())) + rounding
-        points.append(
-            DualPoint(loss - played - slack, gradients, _curvature(state, loss - slack), _slopes(state, one, since))
-        )
+        concavity = _concavity(state, one, since, loss - slack)
+        points.append(DualPoint(loss - played - slack, gradients, concavity, _slopes(state, one, since)))
     return LossFloor(
         rows=state.rounds - before.rounds,
         weight=weight,
@@ -133,16 +132,35 @@ def _slopes(state: Lanes, lanes: slice, since: Snapshot | None) -> SlopeHistogra
     if not state.layout.histogram:
         return None
     first = range(state.lanes)[lanes][0]
-    weights, totals = _since(state, since)[SUMS + 1 :, first].reshape(BINS, 2).T
-    kept = float(state.dual_sums[1::2, first].sum())
-    # Slopes times importances are right to a few last places, and each addition to the last place of a double.
-    rounding = 32 * float(np.finfo(state.dtype).eps) + 4 * float(np.finfo(np.float64).eps) * state.rounds
-    return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), rounding * kept)
+    bins = slice(SUMS + 1, SUMS + 1 + 2 * BINS)
+    weights, totals = _since(state, since)[bins, first].reshape(BINS, 2).T
+    kept = float(state.all_sums[bins, first][::2].sum())
+    return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), _relative_rounding(state) * kept)
 
 
-def _curvature(state: Lanes, loss: float) -> float:
-    """Return the curvature of E(θ), given a lower bound on the loss of the lanes."""
-    return max(loss, 0.0) if state.settings.loss_function.dual_shape is DualShape.QUADRATIC else 0.0
+def _concavity(state: Lanes, lanes: slice, since: Snapshot | None, loss: float) -> Concavity | None:
+    """Return the lower bound on E(θ) − θE(1), given a lower bound on the loss; None where nothing is known."""
+    if state.settings.loss_function.dual_shape is DualShape.QUADRATIC:
+        return Concavity(curvature=max(loss, 0.0))
+    if not state.layout.concavity:
+        return None
+    first = range(state.lanes)[lanes][0]
+    rows, *found = _since(state, since)[-CONCAVITY:, first].tolist()
+    needed = 1 if state.layout.histogram else state.rounds - (0 if since is None else since.rounds)
+    if rows < needed:  # no row, or a state of an earlier version, in which least values of losses are missing
+        return None
+    kept, relative = state.all_sums[-CONCAVITY:, first].tolist(), _relative_rounding(state)
+    least = found[0] - 8 * float(np.finfo(np.float64).eps) * state.rounds * (abs(kept[1]) + 2 * state.weight)
+    least = max(least, 0.0) if state.settings.least >= 0 else least
+    return Concavity(least, max(found[1] - relative * kept[2], 0.0), max(found[2] - relative * kept[3], 0.0))
+
+
+def _relative_rounding(state: Lanes) -> float:
+    """Return how far a sum of positive numbers may be from that of exact slopes, relative to the sum of all rows.
+
+    Slopes times importances are right to a few last places, and each addition to the last place of a double.
+    """
+    return 32 * float(np.finfo(state.dtype).eps) + 4 * float(np.finfo(np.float64).eps) * state.rounds
 
 
 def _rounding(state: Lanes, lanes: slice) -> float:
@@ -160,14 +178,18 @@ def _scaled_rounding(state: Lanes, lanes: slice) -> float:
     return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(state.dual_sums[0, lanes].sum()))
 
 
-def _slack(state: Lanes, lanes: slice, loss: float, played: float, weight: float) -> float:
+def _slack(state: Lanes, lanes: slice, since: Snapshot | None) -> float:
     """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
 
     Each loss and slope is right to a few last places, and each addition to the last place of a double.
     """
+    loss, played = _sums(state, lanes, since)
+    size = abs(loss) + abs(played) + state.weight - (0.0 if since is None else since.weight)
+    if state.layout.concavity:
+        size += abs(float(_since(state, since)[1 - CONCAVITY, lanes].sum()))
     sums = float(np.abs(state.sums[:2, lanes]).sum())
     added = 2 * float(np.finfo(np.float64).eps) * state.rounds * sums
-    return 8 * float(np.finfo(state.dtype).eps) * (abs(loss) + abs(played) + weight) + added
+    return 8 * float(np.finfo(state.dtype).eps) * size + added
 
 
 def _norms(state: Lanes, lanes: slice, since: Snapshot, scaled: bool) -> tuple[NDArray[np.float64], float]:

@@ -7,7 +7,8 @@ are such a point. At θ = 1, $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$ needs no co
 
 For log-loss and labels 0 and 1, $-\ell^\star(\theta a) = H(\theta|a|)$ with the binary entropy H. It is concave, so
 that in each bin of a histogram of |a| its chord is below it, and a sum of it is at most that of the mean. For several
-classes and $q = |a_y|$ the entropy of a shrunken point is $H(\theta q) + \theta(-\ell^\star(a) - H(q))$.
+classes and $q = |a_y|$ the entropy of a shrunken point is $H(\theta q) + \theta(-\ell^\star(a) - H(q))$. For other
+losses, E exceeds $\theta E(1)$ by a :class:`Concavity`; conjugates that are linear in θ have none, and θ = 1 is best.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import numpy as np
 from forel.learner.layout import BINS
 from forel.validation import Vector
 
-__all__ = ["DualPoint", "SlopeHistogram"]
+__all__ = ["Concavity", "DualPoint", "SlopeHistogram"]
 
 EDGES: Vector = (np.arange(BINS + 1) / BINS) ** 4
 LARGEST = 1 - 1e-6  # θ up to which rounded slopes times θ are in the domain of the conjugate
@@ -72,6 +73,29 @@ class SlopeHistogram:
         return np.where(theta <= LARGEST, np.maximum(first, second) - self.slack, -np.inf)
 
 
+@dataclass(frozen=True)
+class Concavity:
+    r"""A lower bound on $E(\theta) - \theta E(1)$, $(1-\theta)c_0 + \theta(1-\theta)c_1 - \theta\log(\theta)c_2$.
+
+    Parameters
+    ----------
+    least : c₀, a lower bound on the total loss of every model
+    curvature, entropy : c₁ and c₂, at least 0
+
+    >>> Concavity(least=1.0, curvature=4.0)(np.array([0.0, 0.5, 1.0]))
+    array([1. , 1.5, 0. ])
+    """
+
+    least: float = 0.0
+    curvature: float = 0.0
+    entropy: float = 0.0
+
+    def __call__(self, theta: Vector) -> Vector:
+        """Return the bound for each θ."""
+        logs: Vector = np.log(np.where(theta > 0, theta, 1.0))
+        return (1 - theta) * (self.least + theta * self.curvature) - theta * logs * self.entropy
+
+
 @dataclass(frozen=True, eq=False)
 class DualPoint:
     r"""A point of the dual problem: $E(\theta)$, bounded from below, and $\|G\|_\star$, bounded from above.
@@ -80,13 +104,13 @@ class DualPoint:
     ----------
     lower : a lower bound on E(1)
     gradient_norm : an upper bound on the dual norm of G
-    curvature : E(θ) is at least θ lower + θ(1 − θ) curvature; 0 where that is not known
-    slopes : the histogram of slopes of log-loss; None for other losses. Without it and curvature, only θ = 1 is used
+    concavity : a lower bound on E(θ) − θE(1); None where that is not known
+    slopes : the histogram of slopes of log-loss; None for other losses. Without it and concavity, only θ = 1 is used
 
     >>> point = DualPoint(lower=4.0, gradient_norm=1.0)
     >>> point.floor(2.0), point.floor(8.0), point.needed_norm(3.0)
     (2.0, -4.0, 1.0)
-    >>> round(DualPoint(4.0, 1.0, curvature=5.0).floor(8.0), 4)  # θ = 0.1
+    >>> round(DualPoint(4.0, 1.0, Concavity(curvature=5.0)).floor(8.0), 4)  # θ = 0.1
     0.05
 
     Survey: Corollary 6, of which this is the Fenchel side
@@ -94,22 +118,30 @@ class DualPoint:
 
     lower: float
     gradient_norm: float
-    curvature: float = 0.0
+    concavity: Concavity | None = None
     slopes: SlopeHistogram | None = None
 
     @property
     def shrinks(self) -> bool:
         """Whether E(θ) is known for θ below 1."""
-        return self.curvature > 0 or self.slopes is not None
+        return self.concavity is not None or self.slopes is not None
+
+    @property
+    def least(self) -> float:
+        """A lower bound on the total loss of every model, of any norm: E(0)."""
+        return -np.inf if self.concavity is None else self.concavity.least
 
     def energy(self, theta: Vector) -> Vector:
         """Return lower bounds on E(θ)."""
-        found: Vector = theta * self.lower + theta * (1 - theta) * self.curvature
-        return found if self.slopes is None else np.maximum(found, self.slopes.energy(theta, self.lower))
+        found: Vector = theta * self.lower
+        if self.slopes is not None:
+            found = np.maximum(found, self.slopes.energy(theta, self.lower))
+        # Rows in the histogram add nothing to the concavity.
+        return found if self.concavity is None else found + self.concavity(theta)
 
     def floor(self, norm: float) -> float:
         """Return a lower bound on the total loss of every model of at most this norm."""
-        return self._largest(lambda theta: self.energy(theta) - theta * norm * self.gradient_norm)
+        return max(self._largest(lambda theta: self.energy(theta) - theta * norm * self.gradient_norm), self.least)
 
     def needed_norm(self, loss: float) -> float:
         """Return a lower bound on the norm of every model whose total loss is smaller than ``loss``."""

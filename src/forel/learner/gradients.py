@@ -115,7 +115,7 @@ class GradientLearner:
         void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
         # Regret needs no losses; where they were not given they count as 0.
         loss = 0.0 if void else self._loss
-        return replace(proof, loss=loss, lower=proof.lower + loss, least=-math.inf, floor_void=void, curvature=0.0)
+        return replace(proof, loss=loss, lower=proof.lower + loss, least=-math.inf, floor_void=void, concavity=None)
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         held = np.asarray(indices)

@@ -62,8 +62,10 @@ class Lanes:
     def _set_lanes(self, lanes: int, labels: Labels) -> None:
         s = self.settings
         self.lanes, self.labels = lanes, labels
-        double, histogram = self.dtype == np.float64, s.loss_function.dual_shape is DualShape.ENTROPY
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, self.certified, histogram)
+        shape, double = s.loss_function.dual_shape, self.dtype == np.float64
+        histogram = shape is DualShape.ENTROPY
+        concavity = (histogram and not s.loss_function.joint) or shape is DualShape.CONCAVE
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, self.certified, histogram, concavity)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
@@ -158,9 +160,10 @@ class Lanes:
         return self.all_sums[SUMS:]
 
     def restore_dual_sums(self, stored: NDArray[np.float64] | None) -> None:
-        """Set the further sums of certificates; None for a state that was saved without, whose bounds are weaker."""
+        """Set the further sums of certificates; a state that was saved without all of them has weaker bounds."""
         if stored is not None:
-            self.dual_sums[:] = stored.reshape(self.dual_sums.shape)
+            known = stored.reshape(-1, self.lanes)
+            self.dual_sums[: len(known)] = known
         elif self.certified:
             # Not larger in the unit of any coordinate than in the smallest one.
             smallest = float(self.units(self.seen).min(initial=1.0))

@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "SUMS", "Layout", "record_width"]
+__all__ = ["BINS", "CONCAVITY", "SUMS", "Layout", "record_width"]
 
 SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
+CONCAVITY = 4  # sums of the numbers that forel.learner.kernels.concavity computes, after the number of their rows
 
 
 def record_width(numbers: int) -> int:
@@ -39,7 +40,7 @@ class Layout:
     lanes : models side by side
     double : float64 instead of float32
     certified : whether records keep what certificates need
-    histogram : whether certificates need a histogram of slopes
+    histogram, concavity : whether certificates need a histogram of slopes, and sums that bound a concave function
 
     >>> Layout("proximal", "scale_free", "once", certified=True).parts
     3
@@ -52,14 +53,16 @@ class Layout:
     double: bool = False
     certified: bool = False
     histogram: bool = False
+    concavity: bool = False
 
     @property
     def dual_sums(self) -> int:
-        """The number of further float64 sums of each lane, for certificates: ΣΣ (g_{1:t}/scale)², then the histogram.
+        """The number of further float64 sums of each lane, for certificates.
 
-        Each bin of the histogram has two: the importances of its rows, and their importances times |slope|.
+        They are ΣΣ (g_{1:t}/scale)², the histogram, and those of concave functions. Each bin of the histogram has two:
+        the importances of its rows, and their importances times |slope|.
         """
-        return (1 + 2 * BINS * self.histogram) * self.certified
+        return (1 + 2 * BINS * self.histogram + CONCAVITY * self.concavity) * self.certified
 
     @property
     def dtype(self) -> np.dtype[Any]:

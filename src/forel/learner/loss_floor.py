@@ -111,10 +111,12 @@ class LossFloor:
         return "" if finite else "sums left the range of double precision"
 
     def _inverse(self, name: str, shown: str) -> str:
-        """Return the norm that a smaller loss would need, as a further sentence; nothing if none is needed."""
+        """Return the norm that a smaller loss would need, or that none has it, as a further sentence, if so."""
         goal = _downward(self.average - (1 - GOAL) * abs(self.average))
         if not float(goal) > self.least:
             return ""
+        if float(goal) <= max(point.least for point in self.points) / (self.weight or 1.0):
+            return f". No fixed model of any norm could have had an average loss below {goal}"
         needed = self.needed_norm(float(goal))
         if not SMALL < needed / (self.norm or 1.0) < math.inf:
             return ""

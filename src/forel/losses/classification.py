@@ -100,7 +100,7 @@ class Hinge:
     link: ClassVar[Sign] = Sign()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:

@@ -43,7 +43,7 @@ class Poisson:
     least: ClassVar[float] = -math.inf
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.CONCAVE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cap", number("cap", self.cap, "a number from 50 to 500", 50.0, 500.0))

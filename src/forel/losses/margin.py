@@ -62,13 +62,18 @@ class DualShape(Enum):
     """How −ℓ*(θs), with s the slope at a margin of loss ℓ, depends on θ in [0, 1]; certificates shrink slopes by θ.
 
     UNKNOWN : certificates use θ = 1 alone, which needs no conjugate
+    LINEAR : −ℓ*(θs) = −θℓ*(s), so that no θ below 1 proves more than θ = 1, or than that losses are at least 0
     QUADRATIC : −ℓ*(θs) = −θℓ*(s) + θ(1 − θ)ℓ
+    CONCAVE : −ℓ*(θs) has a lower bound in θ whose coefficients the function of ``forel.learner.kernels.concavity`` of
+        the compiled twin's name returns
     ENTROPY : labels are 0 and 1, or classes, and −ℓ*(θs) is at least the entropy of a probability θ|s|, where for
-        several classes s is the slope of the right one
+        several classes s is the slope of the right one; other labels are bounded as for CONCAVE
     """
 
     UNKNOWN = "unknown"
+    LINEAR = "linear"
     QUADRATIC = "quadratic"
+    CONCAVE = "concave"
     ENTROPY = "entropy"
 
 

@@ -35,7 +35,7 @@ class Absolute:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
@@ -84,7 +84,7 @@ class Quantile:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:
         low, high = math.ulp(0.0), math.nextafter(1.0, 0.0)

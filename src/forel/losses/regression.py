@@ -143,7 +143,7 @@ class EpsilonInsensitive:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", non_negative("epsilon", self.epsilon))
@@ -199,7 +199,7 @@ class Huber:
     link: ClassVar[Identity] = Identity()
     joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
+    dual_shape: ClassVar[DualShape] = DualShape.CONCAVE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", positive("delta", self.delta))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.layout import SUMS
+from forel.learner.layout import CONCAVITY, SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
@@ -81,8 +81,11 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     more = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
     learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
-    # Files of earlier versions do not have it.
-    dual = file.array("dual", np.float64, (lanes.dual_sums.size,)) if file.has("dual") else None
+    dual = None
+    if file.has("dual"):  # files of earlier versions do not have it, or not its last sums
+        fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
+        size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
+        dual = file.array("dual", np.float64, (size,))
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
     updated: list[NDArray[Any]] = []
     for name, table in lanes.tables.items():

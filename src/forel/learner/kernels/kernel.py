@@ -100,15 +100,16 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
 def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
     """Execute the modules of a kernel, and return its functions."""
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.lanes == 1 else "many_lanes"
+    concavity = None
     if isinstance(loss, str) and not spec.joint:
-        losses = specialise([f"{HERE}.losses"], reference, names, name=name)
-        loss = getattr(losses[f"{HERE}.losses"], loss)
+        found = specialise([f"{HERE}.losses", f"{HERE}.concavity"], reference, names, name=name)
+        concavity = getattr(found[f"{HERE}.concavity"], loss, None)
+        loss = getattr(found[f"{HERE}.losses"], loss)
     modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]
-    copies = specialise(
-        modules, reference, {**names, "loss": loss}, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name
-    )  # fmt: skip
-    found: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
-    return _module({**found, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})
+    names = {**names, "loss": loss, "concavity": concavity}
+    copies = specialise(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
+    blocks: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
+    return _module({**blocks, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})
 
 
 def _module(functions: dict[str, Any]) -> ModuleType:

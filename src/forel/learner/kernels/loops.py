@@ -23,6 +23,7 @@ from forel.learner.kernels.reference import (
     BINS,
     BY_ROUND,
     CERTIFIED,
+    CONCAVE,
     DRIFTS,
     GRADIENT_LIMIT,
     HISTOGRAM,
@@ -46,6 +47,7 @@ from forel.learner.kernels.reference import (
     SUM_BINS,
     SUM_CLIPPED,
     SUM_CLOCK,
+    SUM_CONCAVITY,
     SUM_HALF,
     SUM_LIMIT,
     SUM_LOSS,
@@ -57,12 +59,13 @@ from forel.learner.kernels.reference import (
     ZERO,
     Work,
     allocate,
+    concavity,
     entry,
     inline,
     inline_ir,
     release,
 )
-from forel.learner.kernels.row_losses import row_losses
+from forel.learner.kernels.row_losses import row_losses, target
 from forel.learner.kernels.skipped_rounds import clock_tick
 from forel.learner.kernels.stochastic_rounding import noise_of
 from forel.learner.kernels.updates import penalty_total, penalty_weight
@@ -159,7 +162,7 @@ def add_to_certificate(w):
 def add_to_histogram(w, label, importance):
     """Add the slope of every lane to its histogram; of a joint loss that of the right class, once for each setting.
 
-    Rows whose label is between 0 and 1 are left out.
+    Rows whose label is between 0 and 1 are left out; ``add_concavity`` has them.
     """
     row, totals = w.row, w.totals
     if importance > 0 and (PER_CLASS or JOINT or label * (UNIT - label) == 0):
@@ -178,6 +181,21 @@ def add_to_histogram(w, label, importance):
             at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_LARGEST + hit]) + k)
             totals[at] += np.float64(importance)
             totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
+
+
+@inline
+def add_concavity(w, label, importance):
+    """Add the lower bound on a row's dual value, by the factor of its slope, to the sums of every lane."""
+    row, totals = w.row, w.totals
+    if not HISTOGRAM or (not PER_CLASS and label * (UNIT - label) != 0):
+        weight = np.float64(importance)
+        for k in range(LANES):
+            slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
+            least, curvature, entropy = concavity(slope, np.float64(target(label, k)))
+            totals[SUM_CONCAVITY + k] += 1.0
+            totals[SUM_CONCAVITY + LANES + k] += weight * least
+            totals[SUM_CONCAVITY + 2 * LANES + k] += weight * curvature
+            totals[SUM_CONCAVITY + 3 * LANES + k] += weight * entropy
 
 
 @inline
@@ -244,6 +262,8 @@ def learn(
             add_to_certificate(w)
             if HISTOGRAM:
                 add_to_histogram(w, labels[r], importance[r])
+            if CONCAVE:
+                add_concavity(w, labels[r], importance[r])
         t += 1
     release_work(w)
     return t

@@ -88,6 +88,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "CERTIFIED": layout.certified,
         "HISTOGRAM": layout.certified and layout.histogram,
         "BINS": HISTOGRAM_BINS,
+        "CONCAVE": layout.certified and layout.concavity,
         "KEEPS_GRADIENTS": layout.parts >= 3,
         "KEEPS_POINTS": layout.parts == 4,
         "STOCHASTIC_ROUNDING": not layout.double,
@@ -117,6 +118,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
         "SUM_SCALED": 6 * lanes,  # ΣΣ G², sampled, in units of scales
         "SUM_BINS": 7 * lanes,  # histogram of |slope|: for each bin Σv and Σv|slope|
+        # Rows, and sums of what ``concavity`` returns for them
+        "SUM_CONCAVITY": (7 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,
     }
 
 
@@ -133,8 +136,8 @@ def _reference() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "loss":
-        return importlib.import_module("forel.learner.kernels.losses").logistic  # which imports decorators from here
+    if name in ("loss", "concavity"):  # modules which import decorators from here
+        return importlib.import_module(f"forel.learner.kernels.{'losses' if name == 'loss' else name}").logistic
     if name.startswith("_") or name not in _reference():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _reference()[name]

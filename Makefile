@@ -26,7 +26,7 @@ survey: $(READY)
 	$(BIN)/forel survey --plots figures
 
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
 	$(MAKE) test-narrowed
 
 # Run the tests of generated data and of the documents without optional CPU features such as AVX-512.

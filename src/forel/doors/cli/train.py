@@ -1,7 +1,7 @@
 """``forel train``: from files to a model, in one pass by default."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import reading_options, source_of
 from forel.doors.cli.train_options import TrainOptions
 from forel.doors.cli.vowpal import translate_vw_options
+from forel.validation import refuse
 
 __all__ = ["train"]
 
@@ -40,6 +41,7 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
       forel train clicks.vw -f m.forel --certificate --names --report r.html
       zcat clicks.vw.gz | forel train - --format vw --certificate
       forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
+      forel train 'logs/*.vw.gz' -f m.forel --ray local --workers 4
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --l1 1
 
     For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2,
@@ -133,6 +135,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
         if options.predictions is not None:
             link = link_named(options.link, chosen.link_settings)
             out = stack.enter_context(Predictions(options.predictions, link))
+        cluster = stack.enter_context(_cluster(options))
         with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
             order = LabelOrder()
             history = None if page is None else page.history
@@ -144,7 +147,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
             trained = train(
                 source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False, progress=observe,
-                **saving, **reading,
+                cluster=cluster, **saving, **reading,
             )  # fmt: skip
         if (warning := order.warning()) is not None:
             typer.echo(f"forel: {warning}", err=True)
@@ -158,6 +161,17 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
                 *(() if page is None else (partial(page.write, trained, aside=options.as_json or on_stderr),)),
             )
     trained.remove_checkpoint()
+
+
+def _cluster(options: TrainOptions) -> AbstractContextManager[Any]:
+    """Return the workers of a cluster, or None, as a context."""
+    if options.ray is None:
+        if options.workers is not None:
+            raise refuse("workers", options.workers, "none without --ray")
+        return nullcontext()
+    from forel.doors.cluster import RayWorkers
+
+    return RayWorkers(options.ray, options.workers)
 
 
 def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:

@@ -35,6 +35,7 @@ __all__ = ["TrainOptions"]
 MODEL = "Model"
 EVALUATION = "Evaluation"
 FILES = "Output and checkpoints"
+CLUSTER = "Cluster"
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,22 @@ class TrainOptions:
     on_error: OnError = "raise"
     line_limit: LineLimit = None
     threads: Threads = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Read files on a Ray cluster: its address, or local to start Ray here. The model is the same.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of files or parts of files that --ray reads at the same time; all CPUs but one by default.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
     as_json: AsJson = False
     data: Data = None

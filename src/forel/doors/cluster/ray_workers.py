@@ -1,0 +1,142 @@
+"""Workers of a Ray cluster that read, decompress and parse files.
+
+Scheduling, retries and the transport of blocks are Ray's: a piece is a generator task, whose blocks are objects in
+shared memory. The task of a worker that dies is run again by Ray, and gives the same blocks.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from forel.data.block import Block
+from forel.data.pieces import Parsed, Piece, read_piece
+from forel.validation import refuse, whole
+
+__all__ = ["RayWorkers"]
+
+AHEAD = 4  # blocks of a piece that wait in the object store
+
+
+class RayWorkers:
+    """Workers on a Ray cluster, as ``forel.train(..., cluster=...)`` takes them; a context manager.
+
+    Parameters
+    ----------
+    address : "local" to start Ray on this machine, or the address of a cluster as :func:`ray.init` takes it: "auto",
+        "HOST:PORT" or "ray://HOST:PORT"; a connection that this process has already is used and left open
+    number : pieces of files that are read at the same time, each on one CPU; None for all CPUs but one
+
+    >>> RayWorkers("local", number=0)
+    Traceback (most recent call last):
+    ValueError: workers: got 0, expected a whole number of at least 1
+    """
+
+    def __init__(self, address: str = "local", number: int | None = None) -> None:
+        self.address = address
+        self._number = None if number is None else whole("workers", number, low=1)
+        self._owned = False
+        self._task: Any = None
+
+    def __enter__(self) -> "RayWorkers":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if self.address == "local":
+            # Ray reads it when it is imported: false lets it listen on the loopback interface alone.
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        ray = _ray()
+        if not ray.is_initialized():
+            self._start(ray)
+        if self._number is None:
+            self._number = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
+        self._task = ray.remote(num_cpus=1)(read_piece).options(
+            _generator_backpressure_num_objects=AHEAD, name="forel.read_piece"
+        )
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._task = None
+        if self._owned:
+            _ray().shutdown()
+            self._owned = False
+
+    def _start(self, ray: Any) -> None:
+        options: dict[str, Any] = {"configure_logging": False, "log_to_driver": False}
+        if self.address == "local":
+            options |= {"num_cpus": self._number or os.cpu_count(), "include_dashboard": False}
+        try:
+            ray.init(self.address, **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            got = f"{self.address}, which does not answer ({str(error).splitlines()[0]})"
+            raise refuse("ray", got, "local, or the address of a cluster, as ray start prints it") from error
+        self._owned = True
+
+    @property
+    def number(self) -> int:
+        """How many pieces are read at the same time."""
+        return self._number or 1
+
+    def read(self, piece: Piece) -> "RayResults":
+        """Start to read a piece on a worker."""
+        if self._task is None:
+            raise refuse("cluster", "workers that are not started", "with RayWorkers(...) as workers: around training")
+        return RayResults(self._task.remote(piece))
+
+
+@dataclass(frozen=True, eq=False)
+class RayResults:
+    """The blocks of a piece, in the order in which a worker yields them."""
+
+    references: Any
+
+    def __iter__(self) -> Iterator[Parsed]:
+        from ray.exceptions import RayError
+
+        try:
+            for reference in self.references:
+                yield _shared(_ray().get(reference))
+        except RayError as error:  # after Ray's own retries
+            raise OSError(f"cluster: a worker failed ({str(error).strip().splitlines()[0]})") from error
+
+    def close(self) -> None:
+        """Stop reading."""
+        with suppress(Exception):  # a task that has ended already
+            _ray().cancel(self.references, force=False)
+
+
+def _shared(parsed: Parsed) -> Parsed:
+    """Return what was parsed with arrays that kernels accept."""
+    block = parsed.block
+    if block is None:
+        return parsed
+    arrays = {one.name: getattr(block, one.name) for one in fields(Block)}
+    views = {name: _view(array) for name, array in arrays.items() if isinstance(array, np.ndarray)}
+    return replace(parsed, block=replace(block, **views))
+
+
+def _view(array: Any) -> Any:
+    """Return a view of an array in the object store that is not marked as read-only.
+
+    Kernels are compiled for arrays that may be written, and never write to rows. A copy would take as long as parsing
+    some formats.
+    """
+    return array if array.flags.writeable else np.asarray(_Interface(array))
+
+
+class _Interface:
+    """Another description of an array's memory, which keeps the array alive."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        place, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (place, False)}
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise refuse("ray", "an environment without Ray", "it installed: pip install 'forel[ray]'") from error
+    return ray

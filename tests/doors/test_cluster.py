@@ -1,0 +1,201 @@
+"""Training with files read on a Ray cluster: the same bytes as on one machine, whatever fails."""
+
+import gzip
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import forel
+from forel.doors.cluster import RayWorkers
+
+if importlib.util.find_spec("ray") is None:
+    pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
+
+pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+ONE = forel.Settings(alpha=0.5, l1=0.1)
+SQUARED = forel.Settings("squared", alpha=(0.1, 0.5))
+
+
+@pytest.fixture(scope="session")
+def address():
+    """Ray on this machine with two CPUs, started once."""
+    with RayWorkers("local", 2):
+        import ray
+
+        found = ray.get_runtime_context().gcs_address
+        assert found.startswith("127.0.0.1:")
+        yield found
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Four files in each format."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("cluster")
+    found = {"vw": [], "gzip": [], "csv": [], "parquet": []}
+    for part in range(4):
+        rows = range(150 * part, 150 * part + 150)
+        columns = {"y": [k % 2 for k in rows], "age": [k % 17 for k in rows], "city": [f"c{k % 5}" for k in rows]}
+        text = "".join(f"{y} |a age:{a} {c} w{a * 7 % 23}\n" for y, a, c in zip(*columns.values(), strict=True))
+        table = "y,age,city\n" + "".join(f"{y},{a},{c}\n" for y, a, c in zip(*columns.values(), strict=True))
+        (folder / f"{part}.vw").write_text(text)
+        (folder / f"{part}.vw.gz").write_bytes(gzip.compress(text.encode()))
+        (folder / f"{part}.csv").write_text(table)
+        pq.write_table(pa.table(columns), folder / f"{part}.parquet")
+        for name, suffix in (("vw", "vw"), ("gzip", "vw.gz"), ("csv", "csv"), ("parquet", "parquet")):
+            found[name].append(str(folder / f"{part}.{suffix}"))
+    return found
+
+
+def options_of(name):
+    return {"bits": 10, "block_bytes": 1000, **({"label": "y"} if name in ("csv", "parquet") else {})}
+
+
+def saved(tmp_path, trained):
+    trained.save(tmp_path / "m.forel")
+    return (tmp_path / "m.forel").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "number", "settings", "extra"), [
+    ("vw", 2, ONE, {"names": True, "certified": True, "holdout": 10}),
+    ("gzip", 1, ONE, {"passes": 2}),
+    ("gzip", 4, None, {"certified": True, "names": True}),
+    ("csv", 2, None, {"names": True}),
+    ("parquet", 4, ONE, {"holdout_after": 500}),
+    ("vw", 4, SQUARED, {}),
+])  # fmt: skip
+def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted, name, number, settings, extra):
+    progress = []
+    alone = forel.train(files[name], settings, **options_of(name), **extra)
+    with RayWorkers(address, number) as workers:
+        together = forel.train(
+            files[name], settings, cluster=workers, progress=progress.append, **options_of(name), **extra
+        )
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+    assert together.certificate == alone.certificate
+    assert together.report == alone.report
+    assert [p.rows for p in progress][-1] == 600
+    assert sys.modules["ray"].is_initialized()  # workers that did not start Ray leave it running
+
+
+def workers_of(process):
+    """Return the processes below a process that read pieces: Ray names them after the task."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int(entry.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+                found[int(entry.name)] = parent, entry.joinpath("cmdline").read_bytes()
+            except (OSError, ValueError):  # it has ended
+                continue
+
+    def below(number):
+        while number in found and number != process:
+            number = found[number][0]
+        return number == process
+
+    return [number for number, (_, command) in found.items() if b"forel.read_piece" in command and below(number)]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, interpreted):
+    options = {**options_of("gzip"), "block_bytes": 150}  # more blocks of a file than wait for the learner
+    alone = forel.train(files["gzip"], ONE, **options)
+    killed = []
+
+    def kill(progress):
+        if len(killed) < 1 + (progress.rows > 300):
+            found = workers_of(os.getpid())
+            killed.extend([found] if found else [])
+            for number in found:
+                os.kill(number, signal.SIGKILL)
+
+    with RayWorkers(address, 2) as workers:
+        together = forel.train(files["gzip"], ONE, cluster=workers, progress=kill, **options)
+    assert len(killed) == 2
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+
+
+def test_bad_input_on_a_worker_is_the_sentence_of_one_machine(address, files, tmp_path, interpreted):
+    bad = tmp_path / "bad.vw"
+    bad.write_text("1 |a b\n" * 500 + "1 |a b:oops\n" + "1 |a b\n" * 500)
+    source = [*files["gzip"], str(bad), *files["gzip"]]
+    with RayWorkers(address, 2) as workers:
+        for cluster in (None, workers):
+            with pytest.raises(forel.data.Malformed) as caught:
+                forel.train(source, ONE, cluster=cluster, **options_of("vw"))
+            assert str(caught.value) == f"{bad}, line 501, column 8: got 'oops', expected a number"
+    import ray
+
+    deadline = time.monotonic() + 60
+    while ray.available_resources().get("CPU") != 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert ray.available_resources()["CPU"] == 2  # no task is left
+
+
+DRIVER = """
+import os, signal, sys
+import forel
+from forel.doors.cluster import RayWorkers
+from forel.learner.kernels import kernel
+kernel.kernel = kernel.uncompiled_kernel
+address, checkpoint, *files = sys.argv[1:]
+def stop(progress):
+    if progress.rows > 330:
+        os.kill(os.getpid(), signal.SIGKILL)
+with RayWorkers(address, 2) as workers:
+    forel.train(files, forel.Settings(alpha=0.5, l1=0.1), cluster=workers, progress=stop, checkpoint=checkpoint,
+                checkpoint_every=100, bits=10, block_bytes=1000)
+"""
+
+
+def test_a_killed_driver_resumes_from_its_checkpoint(address, files, tmp_path, interpreted):
+    alone = forel.train(files["gzip"], ONE, **options_of("gzip"))
+    path = tmp_path / "m.checkpoint"
+    done = subprocess.run([sys.executable, "-c", DRIVER, address, path, *files["gzip"]], timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.exists()
+    seen = []
+    with RayWorkers(address, 2) as workers:
+        together = forel.train(
+            files["gzip"], ONE, cluster=workers, checkpoint=path, resume=True, progress=seen.append,
+            **options_of("gzip"),
+        )  # fmt: skip
+    assert 200 < seen[0].rows < 600
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+
+
+def test_the_command_line_reads_on_a_cluster(address, files, tmp_path):
+    models = []
+    for extra in ([], ["--ray", address, "--workers", "2"]):
+        model = tmp_path / f"{len(models)}.forel"
+        command = [sys.executable, "-m", "forel", "train", *files["vw"], "--bits", "10", "--model", model, *extra]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        models.append(model.read_bytes())
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--workers", "2"], "forel: --workers: got 2, expected none without --ray"),
+    (["--ray", "local", "--workers", "0"], "forel: --workers: got 0, expected a whole number of at least 1"),
+])  # fmt: skip
+def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):
+    command = [sys.executable, "-m", "forel", "train", *files["vw"], *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_workers_that_are_not_started_are_refused(files):
+    with pytest.raises(ValueError, match="cluster: got 'workers that are not started'"):
+        forel.train(files["vw"], ONE, cluster=RayWorkers("local", 2))

@@ -12,7 +12,6 @@ from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import reading_options, source_of
 from forel.doors.cli.train_options import TrainOptions
 from forel.doors.cli.vowpal import translate_vw_options
-from forel.validation import refuse
 
 __all__ = ["train"]
 
@@ -165,6 +164,8 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
 def _cluster(options: TrainOptions) -> AbstractContextManager[Any]:
     """Return the workers of a cluster, or None, as a context."""
+    from forel.validation import refuse
+
     if options.ray is None:
         if options.workers is not None:
             raise refuse("workers", options.workers, "none without --ray")

@@ -57,9 +57,7 @@ def test_the_positive_word_is_an_option():
 
 
 def test_other_words_are_errors_that_name_the_option():
-    with pytest.raises(ValueError, match=r"'a', 'b', 'c' in the first rows, expected two words.*--positive"):
-        labels(table(["a", "b", "c"]))
-    with pytest.raises(ValueError, match="label: got 'a' in the first rows, expected two words"):
+    with pytest.raises(ValueError, match=r"label: got 'a' in the first rows, expected at least two words.*--positive"):
         labels(table(["a", "a"]))
     late = table(["no", "yes"] * 500 + ["maybe"])
     with pytest.raises(ValueError, match="line 1002, column 'y': got 'maybe', expected 'no' or 'yes'"):
@@ -100,8 +98,7 @@ def test_dicts_have_the_same_labels(as_lines):
     (block,) = reader
     np.testing.assert_array_equal(block.labels, np.float32([1, np.nan, 0]))
     assert LabelWords.of_kind(reader.kinds.known["y"]) == LabelWords("ham", "spam")
-    with pytest.raises(ValueError, match="two words"):
-        list(read([{"y": "a"}, {"y": "b"}, {"y": "c"}], bits=8, label="y"))
+    assert [b.labels.tolist() for b in read([{"y": "a"}, {"y": "b"}, {"y": "c"}], bits=8, label="y")] == [[0, 1, 2]]
 
 
 def test_a_model_keeps_its_words_at_every_door(tmp_path, interpreted):

@@ -56,6 +56,16 @@ def test_numbers_are_labels_of_regression():
     assert found.arguments()[-4:] == ["--loss", "squared", "--model", "model.forel"]
 
 
+def test_few_words_are_classes(tmp_path):
+    rows = [f"{k % 7},{('setosa', 'virginica', 'versicolor')[k % 3]}" for k in range(30)]
+    found = summary("\n".join(rows).encode())
+    assert (found.label, found.classes, found.words, found.regression) == ("c2", 3, None, False)
+    assert found.arguments()[1:4] == ["--label", "c2", "--no-header"]
+    (tmp_path / "iris.data").write_text("\n".join(rows))
+    done = CliRunner().invoke(app, ["peek", str(tmp_path / "iris.data")])
+    assert "Labels: 3 classes." in done.stdout
+
+
 def test_identifiers_are_left_out():
     rows = "".join(f"{k:04d}-XYZ,{k % 5},{'Yes' if k % 3 else 'No'}\n" for k in range(40))
     found = summary(b"customerID,tenure,Churn\n" + rows.encode())

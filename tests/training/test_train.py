@@ -220,7 +220,6 @@ def test_invalid_arguments_are_refused(folder):
     for options, said in [
         ({"holdout": 1}, "holdout: got 1, expected 0 for none, or at least 2"),
         ({"passes": 0}, "passes: got 0"),
-        ({"settings": Settings("softmax")}, "expected a loss of one margin"),
         ({"bits": 99}, "bits: got 99"),
     ]:
         with pytest.raises(ValueError, match=said):

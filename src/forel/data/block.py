@@ -27,6 +27,7 @@ class Block:
     size : number of bytes of text that were read, 0 if unknown
     after : position after the block, to continue from
     lines : line of each row, if known
+    label_words : words that labels are places of, before a reader numbers classes
     entry_names : namespace and name of each entry, with the option ``entry_names``; equal slots of a row are then not
         summed
 
@@ -49,6 +50,7 @@ class Block:
     after: Position | None = None
     lines: NDArray[np.int64] | None = None
     entry_names: tuple[tuple[bytes, bytes], ...] | None = None
+    label_words: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:

@@ -73,6 +73,9 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     rows, lost = 0, Counter[str]()
     with _replacing(name) as part, (gzip.open if name.endswith(".gz") else open)(part, "wb") as file:
         for block in reader:
+            if reader.classes.names:  # numbers from 1 on, as Vowpal Wabbit has them
+                block = replace(block, labels=block.labels + 1)
+                lost["names of classes, of which the numbers are left"] = len(reader.classes.names)
             for line in WRITERS[chosen](block, lost):
                 file.write(line.encode("utf-8", "surrogateescape") + b"\n")
                 rows += 1

@@ -7,6 +7,7 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
+from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
@@ -52,6 +53,8 @@ class ReadOptions:
     label, importance : columns or keys of labels and example weights
     positive : the label of the positive class, a word or a number; every other label is negative. By default,
         labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last, is positive
+    classes : labels are classes, words or numbers: the names of all, or their number, or "auto" to count those of the
+        first 10,000 rows. By default, more than two words are classes, and numbers are not
     keep, ignore : columns or keys to use as features, or to leave out
     categories : columns or keys whose numbers are codes: each number is a category, like a string
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
@@ -93,6 +96,7 @@ class ReadOptions:
     label: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     importance: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     positive: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
+    classes: int | Literal["auto"] | tuple[str, ...] | None = _option(None, (int, str, list), Use.MEANING, Use.STORED)
     keep: tuple[str, ...] | None = _option(None, list, Use.MEANING, Use.STORED, Use.COLUMNS)
     ignore: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -124,6 +128,9 @@ class ReadOptions:
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")
+        object.__setattr__(self, "classes", validated_classes(self.classes))
+        if self.classes is not None and self.positive is not None:
+            raise refuse("positive", self.positive, "None where labels have several classes")
         self._check_text()
         twice = repeated((*self.categories, *self.log, *self.buckets))
         if twice is not None:
@@ -230,7 +237,7 @@ def _with(use: Use) -> tuple[str, ...]:
 
 
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
-ADDED = (*TEXT, "positive")  # options that earlier versions did not have
+ADDED = (*TEXT, "positive", "classes")  # options that earlier versions did not have
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
@@ -241,6 +248,7 @@ class ReadKeywords(TypedDict, total=False):
     label: str | None
     importance: str | None
     positive: str | None
+    classes: int | str | Iterable[str] | None
     keep: Iterable[str] | None
     ignore: Iterable[str] | None
     categories: Iterable[str] | None

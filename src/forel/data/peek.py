@@ -22,10 +22,12 @@ __all__ = ["ColumnSummary", "Summary", "peek"]
 
 BYTES = 1 << 20  # of text that are read
 EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
+MOST_CLASSES = 100  # of a column that may be the label
 # Common names of labels, the most certain first.
 LABELS = (
     "label", "target", "y", "class", "click", "clicked", "churn", "income", "outcome", "response", "is_spam", "spam",
-    "survived", "fraud", "converted", "conversion", "default", "rating", "cnt", "count", "price",
+    "survived", "species", "category", "topic", "fraud", "converted", "conversion", "default", "rating",
+    "cnt", "count", "price",
 )  # fmt: skip
 DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
 Row = Mapping[str, Any]
@@ -63,7 +65,8 @@ class Summary:
     options : how to read the file
     columns : in the order of the file; empty for formats without columns
     label : the column that most likely holds the labels; None if none does
-    words : the words of the labels; None if these are numbers
+    words : the words of the labels; None if these are numbers, or words of several classes
+    classes : number of classes; None for two, and for numbers
     regression : whether the label has more than two values, all numbers
     ignore : columns in which every row has another word, such as identifiers
     given : the options that the caller gave
@@ -76,6 +79,7 @@ class Summary:
     columns: tuple[ColumnSummary, ...] = ()
     label: str | None = None
     words: LabelWords | None = None
+    classes: int | None = None
     regression: bool = False
     ignore: tuple[str, ...] = ()
     given: ReadOptions = field(default_factory=ReadOptions, repr=False)
@@ -214,10 +218,11 @@ def _is_number(cell: Any, options: ReadOptions) -> bool:
 
 def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows: list[Row]) -> Summary:
     columns = tuple(_column(name, [row.get(name) for row in rows], options) for name in names)
-    label = options.label if options.label is not None else _guess(columns)
+    label = options.label if options.label is not None else _guess(columns, len(rows))
     labels = next((column for column in columns if column.name == label), None)
-    words = None
-    if labels is not None and labels.kind == "category" and labels.distinct == 2:
+    words, worded = None, labels is not None and labels.kind == "category"
+    classes = labels.distinct if labels is not None and worded and labels.distinct > 2 else None
+    if labels is not None and worded and labels.distinct == 2:
         words = choose_words(str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None)
     regression = labels is not None and labels.kind == "number" and labels.distinct > 2
     ids = [
@@ -227,7 +232,7 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
         and not any(" " in example for example in column.examples)
     ]  # fmt: skip
     ignore = tuple(ids) if len(ids) + (label is not None) < len(columns) else ()
-    return Summary(file, form, len(rows), options, columns, label, words, regression, ignore)
+    return Summary(file, form, len(rows), options, columns, label, words, classes, regression, ignore)
 
 
 def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary:
@@ -247,18 +252,22 @@ def _kind_cells(present: list[Any]) -> Iterator[Any]:
     yield from present[:1] if isinstance(present[0], str) else present
 
 
-def _guess(columns: Sequence[ColumnSummary]) -> str | None:
-    """Return the column of labels: by its name, or the last, first or only one with two values."""
+def _guess(columns: Sequence[ColumnSummary], rows: int) -> str | None:
+    """Return the column of labels: by its name, or the last, first or only one with two values, or with few words."""
     named = [(LABELS.index(key), c) for c in columns if (key := c.name.lower().strip()) in LABELS]
+    few = [c for c in columns if c.kind == "category" and 2 < c.distinct <= min(MOST_CLASSES, rows // 5)]
     two = [c for c in columns if c.distinct == 2]
     usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"} or all(word_sign(word) for word in c.examples)]
     choices: list[Callable[[], ColumnSummary | None]] = [
         lambda: min(((k, c) for k, c in named if c.distinct == 2), key=lambda pair: pair[0], default=(0, None))[1],
         lambda: min(((k, c) for k, c in named if c.kind == "number"), key=lambda pair: pair[0], default=(0, None))[1],
+        lambda: min(((k, c) for k, c in named if c in few), key=lambda pair: pair[0], default=(0, None))[1],
         lambda: columns[-1] if columns and columns[-1] in usual else None,
         lambda: columns[0] if columns and columns[0] in usual else None,
         lambda: columns[-1] if columns and columns[-1] in two else None,
         lambda: columns[0] if columns and columns[0] in two else None,
         lambda: two[0] if len(two) == 1 else None,
+        lambda: columns[-1] if columns and columns[-1] in few else None,
+        lambda: columns[0] if columns and columns[0] in few else None,
     ]
     return next((found.name for choice in choices if (found := choice()) is not None), None)

@@ -3,14 +3,18 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from forel.data.block import Block
+from forel.data.features.class_names import ClassNames, class_name, shown_names
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
+from forel.data.features.rows import drop_rows
 from forel.data.features.separate import SeparateFeatures
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.columns import Columns
@@ -35,7 +39,7 @@ __all__ = ["Reader", "names_for", "read"]
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """An iterator over the blocks of one pass, which fills ``problems``, ``names`` and ``kinds``.
+    """An iterator over the blocks of one pass, which fills ``problems``, ``names``, ``kinds`` and ``classes``.
 
     To parse on several threads, run :meth:`tasks` on any of them and pass the results to :meth:`finish` in order; with
     ``names``, tasks have to run in order too.
@@ -43,7 +47,7 @@ class Reader:
     Parameters
     ----------
     source, options : as in :func:`read`
-    problems, names, kinds : updated while blocks are read; names may have been recorded before
+    problems, names, kinds, classes : updated while blocks are read; names may have been recorded before
     start : where to start: the position after a block of another reader with the same source and options
     stop : number of bytes of a plain VW or svmlight file after which to stop, at a line end; None for its end
     """
@@ -55,6 +59,7 @@ class Reader:
     start: Position = BEGINNING
     kinds: Kinds = field(default_factory=Kinds, repr=False)
     stop: int | None = None
+    classes: ClassNames = field(default_factory=ClassNames, repr=False)
 
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
@@ -77,10 +82,27 @@ class Reader:
         yield from _tasks(source, self, Problems(self.problems.on_error), start, name)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
-        """Record the problems of a task, and yield its block if it has examples."""
+        """Record the problems of a task, number the classes of its block, and yield it if it has examples."""
         self.problems.absorb(problems)
+        if block is not None and (block.label_words is not None or self.options.classes is not None):
+            block = self._with_class_numbers(block)
         if block is not None and len(block):
             yield add_constant(block, self.options.bits) if self.options.constant else block
+
+    def _with_class_numbers(self, block: Block) -> Block:
+        """Return a block with the numbers of classes as labels; a row of an unknown class is malformed."""
+        numbers = self.classes.number(block.labels, block.label_words)
+        unknown, named = numbers == -1, replace(block, labels=numbers, label_words=None)
+        if not unknown.any():
+            return named
+        if self.options.unlabelled:
+            return replace(named, labels=np.where(unknown, np.float32(np.nan), numbers))
+        for row in np.flatnonzero(unknown).tolist():
+            label = block.labels[row] if block.label_words is None else block.label_words[int(block.labels[row])]
+            line = block.line if block.lines is None else int(block.lines[row])
+            got, expected = f"the class {class_name(label)!r}", f"one of {shown_names(self.classes.names)}"
+            self.problems.record(Malformed(block.file, line, self.options.label, got, expected))
+        return drop_rows(named, np.flatnonzero(unknown))
 
 
 def read(
@@ -103,7 +125,8 @@ def read(
     """
     chosen = (options or ReadOptions()).updated({"format": format, **keywords})
     names = names_for(chosen, keywords.get("names"))
-    return Reader(source, chosen, Problems(chosen.on_error), names, kinds=Kinds(chosen.kinds))
+    kinds, classes = Kinds(chosen.kinds), ClassNames(chosen.classes)
+    return Reader(source, chosen, Problems(chosen.on_error), names, kinds=kinds, classes=classes)
 
 
 def names_for(options: ReadOptions, given: bool | Names | None = None) -> Names | None:
@@ -200,7 +223,11 @@ def _check_cache(cache: RowCache, reader: Reader) -> None:
     """Refuse to read a cache with options other than those it was written with; defaults stand for the latter."""
     written, usual = cache.key.get("options", {}), ReadOptions().meaning
     for name, value in reader.options.meaning.items():
-        if name not in ("format", "kinds") and value != written.get(name) and (name == "bits" or value != usual[name]):
+        if (
+            name not in ("format", "kinds", "classes")
+            and value != written.get(name)
+            and (name == "bits" or value != usual[name])
+        ):
             raise refuse(name, value, f"{written.get(name)!r}, as {cache.file} was made with")
     for name, kind in cache.kinds.items():
         if reader.options.kinds.get(name, kind) != kind:
@@ -224,9 +251,11 @@ def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
-    items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found)
+    words: list[str] = []
+    items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.transform, kinds_found)
-    yield from completed_tasks(blocks, problems, start)
+    named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
+    yield from completed_tasks(named, problems, start)
 
 
 def _name(stream: Any) -> str:

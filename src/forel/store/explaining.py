@@ -1,6 +1,6 @@
 """Contributions of features to the margins of rows, by name."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,38 +31,54 @@ class Explanation:
 
     Parameters
     ----------
-    prediction : probability or mean; the margin for hinge losses
+    prediction : probability or mean; the margin for hinge losses; the probability of the predicted class, or its number
     margin : ``bias`` plus all contributions
     bias : weight of the constant feature
     contributions : one for each feature of the row
+    label : the predicted class of several, whose margin is explained; None for one margin
     """
 
     prediction: float
     margin: float
     bias: float
     contributions: tuple[Contribution, ...]
+    label: str | None = None
 
 
-def explain(model: Any, link: Callable[[Any], Any], options: ReadOptions, source: Any) -> Iterator[Explanation]:
+def explain(
+    model: Any, link: Callable[[Any], Any], options: ReadOptions, source: Any, classes: Sequence[str] | None = None
+) -> Iterator[Explanation]:
     """Yield an explanation of each row of a source; of a mixture, that of its best setting.
+
+    Of several classes, the margin of the one with the largest margin is explained.
 
     Parameters
     ----------
-    model : a learner or a serving model of one output
+    model : a learner or a serving model
     link : function from margins to predictions
     options : how the source is read
     source : as in :func:`forel.data.read`
+    classes : names of several classes; None for one margin
     """
-    names = Names(options.bits)
-    bias = float(np.ravel(model.bias)[0])
+    names, biases = Names(options.bits), np.ravel(model.bias).astype(np.float64)
     for block in read(source, options=options.updated({"names": True}), names=names):
-        weights = model.weights_at(np.asarray(block.indices, np.int64))[:, 0].tolist()
-        entries = list(zip(block.indices.tolist(), block.values.tolist(), weights, strict=True))
+        weights = model.weights_at(np.asarray(block.indices, np.int64)).astype(np.float64)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
+            row = slice(start, stop)
+            margins = biases + block.values[row].astype(np.float64) @ weights[row]
+            lane = 0 if classes is None else int(np.argmax(margins))
+            entries = zip(
+                block.indices[row].tolist(), block.values[row].tolist(), weights[row, lane].tolist(), strict=True
+            )
             parts = [
                 Contribution(names[k] if k in names else str(k), value, weight, weight * value, names.is_shared(k))
-                for k, value, weight in entries[start:stop]
+                for k, value, weight in entries
             ]
             parts.sort(key=lambda part: -abs(part.contribution))
-            margin = bias + sum(part.contribution for part in parts)
-            yield Explanation(float(link(np.float64(margin))), margin, bias, tuple(parts))
+            margin = float(biases[lane]) + sum(part.contribution for part in parts)
+            if classes is None:
+                yield Explanation(float(link(np.float64(margin))), margin, float(biases[0]), tuple(parts))
+                continue
+            found = np.ravel(link(margins[None]))
+            prediction = float(found[lane] if found.size > 1 else found[0])
+            yield Explanation(prediction, margin, float(biases[lane]), tuple(parts), classes[lane])

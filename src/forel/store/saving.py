@@ -14,6 +14,7 @@ from forel.learner.guard import unchanged
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.store.atomic import Path
+from forel.store.classes import number_of_classes
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import header_int, settings_from_json, validated_extra
@@ -69,8 +70,22 @@ class Stored:
         bits = {"bits": max(1, (self.model.features - 1).bit_length())}
         return ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
 
-    def predict_one(self, row: Mapping[str, Any]) -> float:
-        """Return the prediction for one row: a probability or a mean; the margin for hinge losses.
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of several classes, which are 0, 1, ... if none were stored; None for one margin.
+
+        >>> from forel.learner.linear import Linear
+        >>> Stored(Linear(4, Settings("softmax"), classes=2)).classes
+        ('0', '1')
+        """
+        count = number_of_classes(self.model)
+        if count is None:
+            return None
+        named = self.read_options.classes
+        return named if isinstance(named, tuple) and len(named) == count else tuple(map(str, range(count)))
+
+    def predict_one(self, row: Mapping[str, Any]) -> float | str:
+        """Return the prediction for one row: a probability or a mean, the margin for hinge losses, or a class.
 
         Parameters
         ----------
@@ -80,13 +95,18 @@ class Stored:
         >>> Stored(Linear(16, Settings())).predict_one({"city": "Rome", "age": 31})
         0.5
         """
+        if self.classes is not None:
+            return str(self.predict_many([row])[0])
         scorer = self._scorer
         margin = None if scorer is None else scorer.margin(row)
         return float(self._link(self._margins([row])[0] if margin is None else margin))
 
-    def predict_many(self, rows: Any) -> NDArray[np.float64]:
+    def predict_many(self, rows: Any) -> NDArray[Any]:
         """Return the prediction for each row of a table, file or list of dicts, as :func:`forel.data.read` takes it."""
-        return np.asarray(self._array_link(self._margins(rows)), np.float64)
+        names, margins = self.classes, self._margins(rows)
+        if names is not None:
+            return np.asarray(np.array(names)[margins.argmax(axis=1)])
+        return np.asarray(self._array_link(margins), np.float64)
 
     def explain_one(self, row: Mapping[str, Any]) -> Explanation:
         """Return the contribution of each feature of a row, by name.
@@ -103,7 +123,7 @@ class Stored:
 
         Of a mixture, the weights are those of its best setting.
         """
-        return explain(self.model, self._array_link, self._lenient.updated(reading), source)
+        return explain(self.model, self._array_link, self._lenient.updated(reading), source, self.classes)
 
     @cached_property
     def _lenient(self) -> ReadOptions:
@@ -111,9 +131,6 @@ class Stored:
         if self.estimator is not None:
             expected = "a model of named features; forel.doors.sklearn.estimator_of(stored) returns the estimator"
             raise ValueError(f"model: got an estimator, expected {expected}")
-        serving = isinstance(self.model, ServingModel)
-        if self.model.lanes > 1 if serving else self.model.classes is not None:
-            raise ValueError("model: got several outputs, expected one; use model.predict with blocks of rows")
         return replace(self.read_options, unlabelled=True, strict=False)
 
     @cached_property
@@ -126,12 +143,17 @@ class Stored:
 
     def _margins(self, source: Any) -> NDArray[Any]:
         blocks = read(source, options=self._lenient)
-        parts = [self.model.margins(Merged(*block.rows))[:, 0] for block in blocks]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        parts = [self.model.margins(Merged(*block.rows)) for block in blocks]
+        count = number_of_classes(self.model)
+        margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
+        return margins[:, 0] if count is None else margins
 
     @cached_property
     def _array_link(self) -> Callable[[Any], Any]:
         settings = self.settings
+        if number_of_classes(self.model) is not None:
+            # Of a mixture, explanations are those of one setting, whose margins are not those of the mixture.
+            return settings.loss_function.link.one_vs_rest
         return np.asarray if settings.signed else settings.loss_function.link
 
     @cached_property

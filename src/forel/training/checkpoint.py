@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from forel.data import Position, Problems
+from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.learner.loss_floor import Frontier
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
-from forel.training.metrics import Metrics
-from forel.training.state import TrainingState
+from forel.training.state import AnyMetrics, TrainingState
 from forel.validation import refuse
 
 __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
@@ -79,6 +79,7 @@ def write_checkpoint(
         "first": list(state.first_pass),
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
         "kinds": state.kinds.pack(),
+        "classes": state.classes.names,
         "frontier": None if state.frontier is None else _frontier_json(state.frontier),
         "told": dict(fingerprint),
     }
@@ -90,7 +91,8 @@ def read_checkpoint(
     path: Path,
     fingerprint: Mapping[str, Any],
     problems: Problems,
-    new_metrics: Callable[[], Metrics],
+    classes: ClassNames,
+    new_metrics: Callable[[Any], AnyMetrics],
     loss: Any = None,
 ) -> tuple[Any, TrainingState]:
     """Return the model of a checkpoint and the state of its training.
@@ -100,7 +102,8 @@ def read_checkpoint(
     path : the file
     fingerprint : options and sources; the error names the first that differs from the checkpoint's
     problems : receives the problems found before the checkpoint
-    new_metrics : creates empty metrics
+    classes : receives the classes found before the checkpoint
+    new_metrics : creates empty metrics for predictions of a model
     loss : the user-defined loss, if the model has one
     """
     remove_leftovers(path)
@@ -110,17 +113,19 @@ def read_checkpoint(
         raise ModelFileError(f"{path}: a model, but not a checkpoint of one; go on from it as a start")
     try:
         _check_fingerprint(path, content["told"], fingerprint)
-        return stored.model, _state(content, stored, problems, new_metrics)
+        classes.restore(content.get("classes", []))  # which older checkpoints do not have
+        return stored.model, _state(content, stored, problems, classes, new_metrics)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"not a whole checkpoint ({type(error).__name__}: {error}); take it away to begin again"
         raise ModelFileError(f"{path}: {what}") from error
 
 
 def _state(
-    content: Mapping[str, Any], stored: Stored, problems: Problems, new_metrics: Callable[[], Metrics]
-) -> TrainingState:
+    content: Mapping[str, Any], stored: Stored, problems: Problems, classes: ClassNames,
+    new_metrics: Callable[[Any], AnyMetrics],
+) -> TrainingState:  # fmt: skip
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
-    metrics = [new_metrics() for _ in range(content["turn"] + 1)]
+    metrics = [new_metrics(stored.model) for _ in range(content["turn"] + 1)]
     for k, one in enumerate(metrics):
         found = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
         one.unpack({name: array for name, array in found.items() if array is not None})
@@ -137,6 +142,7 @@ def _state(
         first_pass=(content["first"][0], content["first"][1]),
         finished=finished,
         kinds=Kinds.unpack(content["kinds"]),
+        classes=classes,
         frontier=frontier,
         **{name: content[key] for name, key in FIELDS.items()},
     )

@@ -1,15 +1,15 @@
 """Labels of files as losses expect them: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinges."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Problems
 from forel.learner.settings import Settings
 from forel.losses import Interval
-from forel.training.metrics import Metrics
-from forel.validation import refuse
 
-__all__ = ["LabelEncoder", "metrics_for"]
+__all__ = ["ClassEncoder", "LabelEncoder", "label_encoder"]
 
 EXPECTED = {
     "probability": "0 and 1 (or numbers between), or -1 and 1",
@@ -23,20 +23,8 @@ def label_kind(settings: Settings) -> str:
     >>> label_kind(Settings("hinge"))
     'sign'
     """
-    loss = settings.loss_function
-    if loss.joint:
-        expected = "a loss of one margin; forel.learner.linear.Linear learns several classes from blocks"
-        raise refuse("settings", loss.name, expected)
-    return "sign" if settings.signed else "probability" if loss.link.probabilities else "number"
-
-
-def metrics_for(settings: Settings) -> Metrics:
-    """Return empty metrics for predictions of a model with these settings.
-
-    >>> metrics_for(Settings("hinge")).kind
-    'sign'
-    """
-    return Metrics(settings.loss_function, label_kind(settings))
+    probabilities = settings.loss_function.link.probabilities
+    return "sign" if settings.signed else "probability" if probabilities else "number"
 
 
 class LabelEncoder:
@@ -84,15 +72,11 @@ class LabelEncoder:
         if valid.all():
             return None
         expected = self._expected()
-        for row in np.flatnonzero(~valid):
+        for row in np.flatnonzero(~valid).tolist():
             label = block.labels[row]
-            missing = bool(np.isnan(label))
-            got = "no label" if missing else f"the label {label:g}"
-            hint = "; label (--label) names the column of labels" if missing else self._hint
-            if block.lines is None:
-                got += f" in example {row + 1} from there on"
-            line = block.line if block.lines is None else int(block.lines[row])
-            self.problems.record(Malformed(block.file, line, None, got, expected + hint))
+            _record(
+                self.problems, block, row, f"the label {label:g}", expected + ("" if label != label else self._hint)
+            )
         return valid
 
     @property
@@ -104,3 +88,56 @@ class LabelEncoder:
             return self.domain.expected
         as_before = "" if self.negative is None else " as before"
         return ("-1 or 1" if self.negative == -1.0 else EXPECTED[self.kind]) + as_before
+
+
+class ClassEncoder:
+    """Checks the labels of several classes, which readers have numbered.
+
+    Parameters
+    ----------
+    count : number of classes of the model
+    names : of classes that were found so far
+    problems : counts or raises labels that are missing, and classes that the model does not have
+
+    >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([2, 1]))
+    >>> ClassEncoder(2, ["a", "b", "c"], Problems("skip")).encode(block)
+    (array([2., 1.], dtype=float32), array([False,  True]))
+    """
+
+    negative = None
+
+    def __init__(self, count: int, names: Sequence[str], problems: Problems) -> None:
+        self.count, self.names, self.problems = count, names, problems
+
+    def encode(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
+        """Return the labels of a block, and the mask of valid ones; None if all are valid."""
+        valid = (block.labels >= 0) & (block.labels < self.count)  # False for NaN
+        if valid.all():
+            return block.labels, None
+        for row in np.flatnonzero(~valid).tolist():
+            label = block.labels[row]
+            name = "" if np.isnan(label) else self.names[int(label)]
+            expected = f"one of the {self.count} classes before; classes (--classes) has their number, or all names"
+            _record(self.problems, block, row, f"the class {name!r}", "a class" if np.isnan(label) else expected)
+        return block.labels, valid
+
+
+def label_encoder(
+    settings: Settings,
+    problems: Problems,
+    classes: int | None,
+    names: Sequence[str] = (),
+    negative: float | None = None,
+) -> LabelEncoder | ClassEncoder:
+    """Return the encoder of the labels of a model: of several classes, or of one margin."""
+    return LabelEncoder(settings, problems, negative) if classes is None else ClassEncoder(classes, names, problems)
+
+
+def _record(problems: Problems, block: Block, row: int, got: str, expected: str) -> None:
+    """Record that the label of a row is missing or invalid."""
+    if np.isnan(block.labels[row]):
+        got, expected = "no label", expected + "; label (--label) names the column of labels"
+    if block.lines is None:
+        got += f" in example {row + 1} from there on"
+    line = block.line if block.lines is None else int(block.lines[row])
+    problems.record(Malformed(block.file, line, None, got, expected))

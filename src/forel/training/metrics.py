@@ -42,30 +42,39 @@ class Report:
     rows : number of rows, unweighted
     weight : sum of importances
     loss : mean loss
-    entropy : mean log-loss divided by that of always predicting the mean label; None without probabilities
+    entropy : mean log-loss divided by that of always predicting the mean label, or the shares of several classes; None
+        without probabilities
     auc, auc_error : area under the ROC curve, and the largest possible error of it; None without two classes
     calibration : sum of predictions over sum of labels; None without probabilities
-    mean_label, mean_prediction : weighted means
+    mean_label, mean_prediction : weighted means; None for several classes
     table : calibration by deciles of the prediction; empty without probabilities
     rmse, mae : root of the mean squared error, and mean absolute error, of regression; None for classes
     baseline_rmse : ``rmse`` of always predicting the mean label
     r2 : share of the labels' variance that predictions explain; None if labels are equal
+    accuracy : share of rows whose class is the predicted one of several classes
+    baseline_accuracy : accuracy of always predicting the commonest class
+    classes : names of several classes
+    confusion : total weight by actual class, a row each, and predicted class
     """
 
     rows: int
     weight: float
     loss: float
     entropy: float | None
-    auc: float | None
-    auc_error: float | None
-    calibration: float | None
-    mean_label: float
-    mean_prediction: float
+    auc: float | None = None
+    auc_error: float | None = None
+    calibration: float | None = None
+    mean_label: float | None = None
+    mean_prediction: float | None = None
     table: tuple[CalibrationBin, ...] = ()
     rmse: float | None = None
     mae: float | None = None
     baseline_rmse: float | None = None
     r2: float | None = None
+    accuracy: float | None = None
+    baseline_accuracy: float | None = None
+    classes: tuple[str, ...] = ()
+    confusion: tuple[tuple[float, ...], ...] = ()
 
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
@@ -76,6 +85,10 @@ class Report:
             lines.append(("auc", "AUC", self._format_auc()))
         if self.calibration is not None:
             lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
+        if self.accuracy is not None:
+            lines.append(("accuracy", "accuracy", f"{self.accuracy:.4f}"))
+        if self.baseline_accuracy is not None:
+            lines.append(("baseline_accuracy", "accuracy of the commonest class", f"{self.baseline_accuracy:.4f}"))
         if self.rmse is not None and self.mae is not None:
             lines += [("rmse", "RMSE", f"{self.rmse:.6g}"), ("mae", "MAE", f"{self.mae:.6g}")]
         if self.baseline_rmse is not None:
@@ -83,7 +96,8 @@ class Report:
         if self.r2 is not None:
             lines.append(("r2", "R²", f"{self.r2:.4f}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
-        return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in means)]
+        known = ((field, field.replace("_", " "), f"{value:.6g}") for field, value in means if value is not None)
+        return [*lines, *known]
 
     def _format_auc(self) -> str:
         """Return the AUC with as many digits, up to four, as ``auc_error`` leaves right to two units."""

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from forel.data import ReadOptions
+from forel.data.features.class_names import validated_classes
 from forel.store import Stored
 from forel.training.row_cache import cached_options
 
-__all__ = ["options_for", "updated_options"]
+__all__ = ["model_options", "options_for", "updated_options"]
 
 
 def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) -> ReadOptions:
@@ -15,12 +16,19 @@ def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) 
     cached = cached_options(source)
     if start is None:
         return (cached or ReadOptions()).updated(keywords)
-    options = updated_options(start.read_options, {**({} if cached is None else cached.stored), **keywords})
+    stored = model_options(start)
+    options = updated_options(stored, {**({} if cached is None else cached.stored), **keywords})
     return options if start.names is None else options.updated({"names": True})
 
 
+def model_options(stored: Stored) -> ReadOptions:
+    """Return the options that data for a model is read with, with the names of all its classes, if it has several."""
+    names = stored.classes
+    return stored.read_options if names is None else stored.read_options.updated({"classes": names})
+
+
 def updated_options(options: ReadOptions, keywords: Mapping[str, Any]) -> ReadOptions:
-    """Return a model's options with some changed; the number of bits is fixed.
+    """Return a model's options with some changed; the number of bits and the classes are fixed.
 
     >>> updated_options(ReadOptions(bits=18), {"bits": 20})
     Traceback (most recent call last):
@@ -28,4 +36,8 @@ def updated_options(options: ReadOptions, keywords: Mapping[str, Any]) -> ReadOp
     """
     if keywords.get("bits") not in (None, options.bits):
         raise ValueError(f"bits: got {keywords['bits']}, expected {options.bits}, as the model was trained with")
-    return options.updated(keywords)
+    given = validated_classes(keywords.get("classes"))
+    names = options.classes
+    if isinstance(names, tuple) and given not in (None, "auto", len(names), names):
+        raise ValueError(f"classes: got {given}, expected {names}, as the model was trained with")
+    return options.updated({**keywords, "classes": names or given})

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
+from forel.data.features.class_names import ClassNames
 from forel.data.features.constant import add_constant, record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.pieces import Workers, ordered_pieces
@@ -83,11 +84,12 @@ class Passes:
 
     def blocks(
         self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
-        kinds: Kinds | None = None,
+        kinds: Kinds | None = None, classes: ClassNames | None = None,
     ) -> Iterator[Block]:  # fmt: skip
-        """Yield the blocks of a pass from a place on; ``problems``, ``names`` and ``kinds`` are updated."""
+        """Yield the blocks of a pass from a place on; update problems, names, kinds and classes."""
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
+        reader = reader if classes is None else replace(reader, classes=classes)
         blocks = self._blocks(pass_number, reader)
         if not self.options.constant:
             yield from blocks
@@ -124,7 +126,7 @@ class Passes:
             reader.problems.absorb(found)
             yield block
         if draft is not None:
-            self._cache = self._try(partial(draft.finish, found, reader.kinds.known))
+            self._cache = self._try(partial(draft.finish, found, reader))
         reader.problems.absorb(found)
 
     def _try(self, write: Callable[[], T]) -> T | None:

@@ -4,7 +4,7 @@ import errno
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -47,7 +47,7 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
         draft, no_problems = CacheDraft(path, reader, stack), Problems()
         for block in ordered_blocks(reader, threads):
             draft.add(block, no_problems)
-        return draft.finish(reader.problems, reader.kinds.known)
+        return draft.finish(reader.problems, reader)
 
 
 class CacheDraft:
@@ -84,11 +84,11 @@ class CacheDraft:
             self._writer.add(block)
         return self
 
-    def finish(self, problems: Problems, kinds: Mapping[str, str]) -> RowCache:
-        """Complete the file, rename it, and open it for reading."""
+    def finish(self, problems: Problems, reader: Reader) -> RowCache:
+        """Complete the file with what the reader has found, rename it, and open it for reading."""
         self._problems.absorb(replace(problems, messages=list(problems.messages)))
         with self._write_errors():
-            self._writer.close(self._problems, kinds)
+            self._writer.close(self._problems, reader.kinds.known, reader.classes.names)
             if self._path is not None:
                 os.fsync(self._file.fileno())
                 os.replace(self._name, self._path)
@@ -150,7 +150,12 @@ def cached_options(source: Any) -> ReadOptions | None:
         cache = open_cache(file, os.fspath(paths[0]))
     if cache is None:
         return None
-    return ReadOptions.from_json({**cache.key["options"], "format": None, "kinds": cache.kinds}, owner=cache.file)
+    found = {
+        "format": None,
+        "kinds": cache.kinds,
+        **({} if cache.classes is None else {"classes": list(cache.classes)}),
+    }
+    return ReadOptions.from_json({**cache.key["options"], **found}, owner=cache.file)
 
 
 def is_cache(path: Any) -> bool:

@@ -13,11 +13,14 @@ from forel.data.pipeline import ordered_blocks
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.store import Stored, load
-from forel.training.labels import LabelEncoder, metrics_for
+from forel.store.classes import class_link, number_of_classes
+from forel.training.classes import metrics_for
+from forel.training.labels import label_encoder
 from forel.training.metrics import Report
-from forel.training.options import updated_options
+from forel.training.options import model_options, updated_options
+from forel.validation import refuse
 
-__all__ = ["Evaluation", "evaluate", "link_of", "predict", "predict_blocks", "stored_model"]
+__all__ = ["Evaluation", "evaluate", "link_of", "predict", "predict_blocks", "prediction_link", "stored_model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,9 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     """
     stored = stored_model(model)
     settings, problems = stored.settings, Problems(reading.get("on_error") or "raise")
-    labels, metrics = LabelEncoder(settings, problems), metrics_for(settings)
+    names = stored.classes or ()
+    labels = label_encoder(settings, problems, number_of_classes(stored.model), names)
+    metrics = metrics_for(settings, stored.model, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
     for block, margins in predict_blocks(stored, source, threads, problems, **options):
@@ -56,17 +61,25 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
 
 
 def predict(
-    model: Any, source: Any, *, margins: bool = False, threads: int | None = None, **reading: Any
-) -> NDArray[np.float32]:
+    model: Any,
+    source: Any,
+    *,
+    margins: bool = False,
+    probabilities: bool = False,
+    threads: int | None = None,
+    **reading: Any,
+) -> NDArray[Any]:
     """Return the prediction of a model for each row of a source, without learning; labels are optional.
 
-    Predictions are probabilities for log-loss, means for regression losses, and margins for hinge losses.
+    Predictions are probabilities for log-loss, means for regression losses, margins for hinge losses, and the names of
+    classes where there are several.
 
     Parameters
     ----------
     model : a path, or the result of :func:`forel.load` or :func:`forel.train`
     source : as in :func:`forel.data.read`
-    margins : return margins w·x instead of predictions
+    margins : return margins w·x instead of predictions, with a column for each of several classes
+    probabilities : return probabilities, with a column for each of several classes
     threads : number of parser threads; None for a default
     reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
@@ -77,16 +90,42 @@ def predict(
     [True, False]
     """
     stored = stored_model(model)
-    link = np.asarray if margins else link_of(stored.settings)
+    names = stored.classes
+    link = np.asarray if margins else prediction_link(stored, probabilities)
     blocks = predict_blocks(stored, source, threads, **reading)
-    parts = [link(found).astype(np.float32, copy=False) for _, found in blocks]
-    return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+    parts = [np.asarray(link(found)) for _, found in blocks]
+    kind: Any = np.float32 if names is None or margins or probabilities else np.array(names).dtype
+    empty: Any = np.zeros((0, len(names)) if names is not None and (margins or probabilities) else 0, kind)
+    return np.concatenate(parts).astype(kind, copy=False) if parts else empty
+
+
+def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[Any], Any]:
+    """Return the function from the margins of rows to their predictions.
+
+    Parameters
+    ----------
+    stored : the model
+    probabilities : whether predictions are probabilities, with a column for each of several classes
+
+    >>> from forel.learner.linear import Linear
+    >>> stored = Stored(Linear(4, Settings("softmax"), classes=2))
+    >>> prediction_link(stored)(np.array([[0.0, 1.0]])), prediction_link(stored, probabilities=True)(np.zeros((1, 2)))
+    (array(['1'], dtype='<U1'), array([[0.5, 0.5]]))
+    """
+    names, link = stored.classes, class_link(stored.model)
+    if probabilities and not (stored.settings.loss_function.link if link is None else link).probabilities:
+        raise refuse("probabilities", probabilities, f"False: the loss {stored.settings.loss_function.name} has none")
+    if names is None or link is None:
+        return link_of(stored.settings)
+    return link if probabilities else lambda margins: np.array(names)[np.argmax(margins, axis=1)]
 
 
 def predict_blocks(
     stored: Stored, source: Any, threads: int | None = None, problems: Problems | None = None, **reading: Any
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
-    """Yield each block of a source with the margins of its rows; labels are optional.
+    """Yield each block of a source with the margins of its rows, with a column for each of several classes.
+
+    Labels are optional.
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
@@ -95,10 +134,12 @@ def predict_blocks(
     >>> (margins > 0).tolist()
     [True, False]
     """
-    lenient = replace(stored.read_options, unlabelled=True, strict=False)
+    lenient = replace(model_options(stored), unlabelled=True, strict=False)
     reader = read(source, options=updated_options(lenient, reading))
+    several = number_of_classes(stored.model) is not None
     for block in ordered_blocks(reader, threads):
-        yield block, stored.model.margins(Merged(*block.rows))[:, 0]
+        margins = stored.model.margins(Merged(*block.rows))
+        yield block, margins if several else margins[:, 0]
     if problems is not None:
         problems.absorb(reader.problems)
 

@@ -48,6 +48,7 @@ def initial_model(
     copy: bool = True,
     certified: bool = False,
     share: float | None = None,
+    classes: int | None = None,
 ) -> Learner:
     """Return a new model, which is a mixture if there are several settings, or the stored model to continue.
 
@@ -58,4 +59,4 @@ def initial_model(
         model: Learner = start.model
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
-    return make_learner(features, settings, certified=certified, share=share)
+    return make_learner(features, settings, classes, certified=certified, share=share)

@@ -1,19 +1,24 @@
 """The state of a training run beside the model, and the progress that callbacks receive."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Position, Problems
+from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
 from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
+from forel.training.class_metrics import ClassMetrics
 from forel.training.metrics import Metrics
 
-__all__ = ["Progress", "TrainingState"]
+__all__ = ["AnyMetrics", "Progress", "TrainingState"]
+
+AnyMetrics = Metrics | ClassMetrics
 
 
 @dataclass(frozen=True)
@@ -27,17 +32,23 @@ class Progress:
     progressive, holdout : metrics of the rows learned from, and of the rows held out, in this pass
     block, margins : the last block, and the margins of its rows before they were learned from
     model : the model after the block
+    classes : names of several classes; empty for one margin
     """
 
     pass_number: int
     rows: int
     entries: int
     bytes: int
-    progressive: Metrics
-    holdout: Metrics
+    progressive: AnyMetrics
+    holdout: AnyMetrics
     block: Block = field(repr=False)
     margins: NDArray[Any] = field(repr=False)
     model: Learner = field(repr=False)
+    classes: Sequence[str] = ()
+
+    def predicted(self, link: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        """Return the predictions for the rows of the block: the link of margins, or the names of classes."""
+        return np.array(self.classes)[self.margins.argmax(axis=1)] if self.classes else link(self.margins)
 
 
 @dataclass
@@ -56,11 +67,11 @@ class TrainingState:
     finished : metrics of the rows learned from in each earlier pass
     seconds : time spent so far
     certificate, frontier : summary of the certificate of the first pass, and its floors by norm, once it has ended
-    kinds : kinds of columns found so far
+    kinds, classes : kinds of columns, and classes of labels, found so far
     """
 
-    progressive: Metrics
-    holdout: Metrics
+    progressive: AnyMetrics
+    holdout: AnyMetrics
     problems: Problems
     names: Names | None = None
     pass_number: int = 1
@@ -70,18 +81,19 @@ class TrainingState:
     negative_label: float | None = None
     place: Position | None = BEGINNING
     first_pass: tuple[int, int] = (0, 0)
-    finished: list[Metrics] = field(default_factory=list)
+    finished: list[AnyMetrics] = field(default_factory=list)
     seconds: float = 0.0
     certificate: str | None = None
     frontier: Frontier | None = None
     kinds: Kinds = field(default_factory=Kinds)
+    classes: ClassNames = field(default_factory=ClassNames)
 
     @property
-    def metrics(self) -> list[Metrics]:
+    def metrics(self) -> list[AnyMetrics]:
         """The metrics of all passes: finished ones, then the current rows learned from and held out."""
         return [*self.finished, self.progressive, self.holdout]
 
-    def next_pass(self, new_metrics: Callable[[], Metrics]) -> None:
+    def next_pass(self, new_metrics: Callable[[], AnyMetrics]) -> None:
         """End this pass and start the next one."""
         if self.pass_number == 1:
             self.first_pass = self.rows, self.entries

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Names, Problems, ReadOptions
+from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
@@ -25,11 +26,12 @@ from forel.store.atomic import Path
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
-from forel.training.labels import LabelEncoder, metrics_for
+from forel.training.classes import count_classes, metrics_for
+from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.start import initial_model, initial_settings
-from forel.training.state import Progress, TrainingState
+from forel.training.state import AnyMetrics, Progress, TrainingState
 from forel.training.trained import Trained
 from forel.validation import refuse, whole
 
@@ -84,7 +86,8 @@ def train(
         same as without the interruption
     reading : options of :class:`forel.data.ReadOptions`: ``bits``, ``format``, ``label``, ``names``, ``on_error``, ...
 
-    Labels of −1 and 1, or of 0 and 1, suit both log-loss and hinge losses.
+    Labels of −1 and 1, or of 0 and 1, suit both log-loss and hinge losses. Labels of more than two words are classes,
+    each learned against the rest, or jointly with the loss "softmax"; numbers are with the option ``classes``.
 
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
     >>> trained = train(clicks, Settings(alpha=1.0), label="click", bits=10, holdout=10)
@@ -95,33 +98,45 @@ def train(
     """
     held_out = _holdout(holdout, holdout_after)
     options = options_for(source, start, reading)
+    joint = settings is not None and settings.loss_function.joint
+    options = options.updated({"classes": "auto" if joint and options.classes is None else None})
     with ExitStack() as stack:
         blocks = stack.enter_context(Passes(source, options, whole("passes", passes, low=1), cache, threads, cluster))
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share
-        new_metrics, problems = partial(metrics_for, settings), Problems(options.on_error)
-        names = _names(options, reading.get("names"), start, copy)
-        state = TrainingState(new_metrics(), new_metrics(), problems, names, kinds=Kinds(options.kinds))
+        problems, classes = Problems(options.on_error), ClassNames(options.classes)
+
+        def new_metrics(model: Learner) -> AnyMetrics:
+            return metrics_for(settings, model, classes.names)
+
         others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN_EXTRA}
         stored_options = options.stored
         # The certificate is about the rows of this run only.
         before = Snapshot() if start is None else start.model.snapshot()
-        model, save = None, None
+        model, begun, save, state = None, None, None, None
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 loss = user_defined_loss(settings)
-                model, state = read_checkpoint(checkpoint, fingerprint, problems, new_metrics, loss)
+                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, new_metrics, loss)
             extra = {**others, "reading": stored_options}
-            save = CheckpointWriter(checkpoint, every, fingerprint, extra, state.pass_number, state.rows)
-        if model is None:
-            model = initial_model(1 << options.bits, settings, start, copy, certified, share)
+            where = (1, 0) if state is None else (state.pass_number, state.rows)
+            save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
+        if model is None or state is None:
+            names, kinds = _names(options, reading.get("names"), start, copy), Kinds(options.kinds)
+            first = blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
+            count, begun = (None, first) if start else count_classes(options, settings, classes, first)
+            if certified and count is not None and not settings.loss_function.joint:
+                raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
+            model = initial_model(1 << options.bits, settings, start, copy, certified, share, count)
+            metrics = new_metrics(model), new_metrics(model)
+            state = TrainingState(*metrics, problems, names, kinds=kinds, classes=classes)
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
-            for update in _learn_pass(model, state, blocks, held_out):
+            for update in _learn_pass(model, state, blocks, held_out, begun if state.pass_number == 1 else None):
                 state.seconds = time.perf_counter() - started
                 if progress is not None:
                     progress(update)
@@ -130,9 +145,11 @@ def train(
             if state.pass_number == 1:
                 _finish_first_pass(model, state, before)
             holdout_report = state.holdout.report() if any(held_out) else None
-            state.next_pass(new_metrics)
+            state.next_pass(partial(new_metrics, model))
     if state.kinds.known:
         stored_options["kinds"] = state.kinds.known
+    if model.classes is not None:
+        stored_options["classes"] = classes.names[: model.classes]
     reports = tuple(metrics.report() for metrics in state.finished)
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
@@ -157,18 +174,22 @@ def _names(options: ReadOptions, given: bool | Names | None, start: Stored | Non
     return names_for(options, deepcopy(start.names) if copy else start.names)
 
 
-def _learn_pass(model: Learner, state: TrainingState, passes: Passes, holdout: Holdout) -> Iterator[Progress]:
-    """Learn from the remaining blocks of the current pass."""
+def _learn_pass(
+    model: Learner, state: TrainingState, passes: Passes, holdout: Holdout, begun: Iterator[Block] | None
+) -> Iterator[Progress]:
+    """Learn from the remaining blocks of the current pass, which may have begun."""
     # The first pass collects names and problems.
     first = state.pass_number == 1
     problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
-    labels = LabelEncoder(model.settings, problems, state.negative_label)
-    for block in passes.blocks(state.pass_number, problems, names, state.place, state.kinds):
+    labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
+    if begun is None:
+        begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
+    for block in begun:
         yield _learn_block(model, state, labels, block, holdout)
 
 
 def _learn_block(
-    model: Learner, state: TrainingState, encoder: LabelEncoder, block: Block, holdout: Holdout
+    model: Learner, state: TrainingState, encoder: LabelEncoder | ClassEncoder, block: Block, holdout: Holdout
 ) -> Progress:
     """Predict and learn each row of a block, and update the metrics."""
     place = block.after
@@ -178,7 +199,8 @@ def _learn_block(
     held_out = holdout.rows(state.rows, len(block))
     # Rows that were learned before do not tell which setting is best.
     learn = model.relearn if state.pass_number > 1 else model.progress
-    margins = learn(Merged(*block.rows), labels, block.importance, held_out)[:, 0]
+    margins = learn(Merged(*block.rows), labels, block.importance, held_out)
+    margins = margins if model.classes is not None else margins[:, 0]
     if held_out is None:
         state.progressive.add(margins, labels, block.importance)
     else:
@@ -189,7 +211,8 @@ def _learn_block(
     state.bytes += block.size
     state.negative_label, state.place = encoder.negative, place
     counts = state.pass_number, state.rows, state.entries, state.bytes
-    return Progress(*counts, state.progressive, state.holdout, block, margins, model)
+    names = () if model.classes is None else state.classes.names
+    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names)
 
 
 def _finish_first_pass(model: Learner, state: TrainingState, before: Snapshot) -> None:

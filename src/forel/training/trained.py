@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, Problems
@@ -19,7 +18,15 @@ from forel.training.metrics import Report
 
 __all__ = ["Trained"]
 
-NOT_STORED = ("table", "rmse", "mae", "baseline_rmse", "r2")  # of a report, so that equal runs give equal files
+NOT_STORED = (
+    "table",
+    "rmse",
+    "mae",
+    "baseline_rmse",
+    "r2",
+    "confusion",
+    "classes",
+)  # of a report, so that equal runs give equal files
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +88,11 @@ class Trained:
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
 
-    def predict_one(self, row: Mapping[str, Any]) -> float:
+    def predict_one(self, row: Mapping[str, Any]) -> float | str:
         """Return the prediction for one row, as :meth:`forel.store.Stored.predict_one` does."""
         return self.stored.predict_one(row)
 
-    def predict_many(self, rows: Any) -> NDArray[np.float64]:
+    def predict_many(self, rows: Any) -> NDArray[Any]:
         """Return the prediction for each row of a table, file or list of dicts."""
         return self.stored.predict_many(rows)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any
 
-from forel.data.features.label_words import LabelWords
+from forel.data.features.label_words import CLASSES, LabelWords
 from forel.validation import refuse
 
 __all__ = ["Kinds", "OrderedKinds", "add_kind", "validate_kinds"]
 
-KINDS = ("number", "category", "either")
+KINDS = ("number", "category", "either", CLASSES)
 MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from forel.validation import refuse
 
-__all__ = ["MISSING", "LabelWords", "choose_words", "word_sign"]
+__all__ = ["CLASSES", "MISSING", "LabelWords", "choose_words", "kind_of_words", "word_sign"]
 
+CLASSES = "classes"  # kind of a column of labels of more than two classes
 PREFIX = "labels "  # of the kind of a column of labels, before its words in JSON
 # Missing values of numeric columns and labels; a category is missing only if the cell is empty.
 MISSING = ("", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?")
@@ -43,7 +44,8 @@ class LabelWords:
     @property
     def expected(self) -> str:
         """The valid words, for errors."""
-        return f"{self.negative!r} or {self.positive!r}; positive (--positive) names one class against all others"
+        others = "classes (--classes) has more than two, positive (--positive) names one class against all others"
+        return f"{self.negative!r} or {self.positive!r}; {others}"
 
     def summary(self) -> str:
         """Return which word is positive."""
@@ -83,9 +85,19 @@ def choose_words(words: Iterable[str]) -> LabelWords:
         return LabelWords(None, found[0]) if word_sign(found[0]) > 0 else LabelWords(found[0], None)
     if len(found) != 2:
         shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-        expected = "two words or numbers; positive (--positive) names one class against all others"
+        expected = "at least two words, or numbers; classes (--classes) names them, positive (--positive) one of them"
         raise ValueError(f"label: got {shown or 'no word'} in the first rows, expected {expected}")
     return LabelWords(*found)
+
+
+def kind_of_words(words: Iterable[str]) -> str:
+    """Return the kind of a column of labels: that of two words, or of several classes.
+
+    >>> kind_of_words(["yes", "no"]), kind_of_words(["red", "green", "blue"])
+    ('labels ["no", "yes"]', 'classes')
+    """
+    found = {word.strip() for word in words} - {*MISSING}
+    return CLASSES if len(found) > 2 else choose_words(found).kind
 
 
 def word_sign(word: str) -> int:

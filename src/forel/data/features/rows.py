@@ -105,4 +105,5 @@ def drop_rows(block: Block, rows: NDArray[Any]) -> Block:
         block.file, block.line, block.size, block.after,
         lines=None if block.lines is None else block.lines[kept],
         entry_names=entry_names,
+        label_words=block.label_words,
     )  # fmt: skip

@@ -24,7 +24,7 @@ from forel.data.parsers.csv_rows import (
     read_table,
     split_rows,
 )
-from forel.data.parsers.label_cells import given_words, word_labels
+from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
 from forel.data.position import Position
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
@@ -122,8 +122,10 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     }
     if kinds.get(str(columns.importance)) == "category":
         raise refuse("importance", f"column {columns.importance} of words", "a column of numbers")
-    words, expected = given_words(columns, kinds), "a number"
-    if columns.label in table.used and words is not None:
+    words, expected, class_words = given_words(columns, kinds), "a number", None
+    if columns.label in table.used and has_classes(columns, kinds):
+        numbers[columns.label], class_words = class_labels(rows.words(table.used[columns.label]))
+    elif columns.label in table.used and words is not None:
         numbers[columns.label] = word_labels(rows.words(table.used[columns.label]), words)
         expected = words.expected
     labels, importance = labels_and_importance(numbers, columns, row_problems, expected)
@@ -138,7 +140,8 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
             # Cells before a column's first value are absent, as they are in a chunk without one.
             cells.present[: chunk.first_words.get(name, 0), place] = False
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
-    return block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
+    block = block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
+    return block if class_words is None else replace(block, label_words=class_words)
 
 
 def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:

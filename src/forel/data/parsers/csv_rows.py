@@ -12,7 +12,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import CHUNK, Transform
 from forel.data.features.hashing import START, hash_names
-from forel.data.features.label_words import LabelWords, choose_words
+from forel.data.features.label_words import CLASSES, LabelWords, kind_of_words
 from forel.data.features.names import Names
 from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.cells import Spans
@@ -172,7 +172,11 @@ def csv_chunks(
             decided, first_words = _decide(rows, table, kinds)
             kinds = {**kinds, **decided} if decided else kinds  # a copy, because earlier chunks refer to the old one
             if kinds_found is not None:
-                stored = {name for name, kind in decided.items() if name in table.places or LabelWords.of_kind(kind)}
+                stored = {
+                    name
+                    for name, kind in decided.items()
+                    if name in table.places or kind == CLASSES or LabelWords.of_kind(kind)
+                }
                 kinds_found.update((name, decided[name]) for name in sorted(stored))
         yield CsvChunk(number, line, chunk, rows, kinds, first_words)
         line += chunk.lines
@@ -237,13 +241,14 @@ def _decide(rows: CsvRows, table: CsvTable, kinds: dict[str, str]) -> tuple[dict
             except ValueError:
                 decided[name], first_words[name] = "category", row
         if name == table.form.columns.label and decided.get(name) == "category" and _reads_words(table.form.columns):
-            decided[name] = choose_words(words_of(words)).kind
+            decided[name] = kind_of_words(words_of(words))
     return decided, first_words
 
 
 def _reads_words(columns: Columns) -> bool:
     """Return whether the words of the labels have to be known."""
-    return not columns.options.unlabelled and columns.options.positive is None
+    options = columns.options
+    return not options.unlabelled and options.positive is None and options.classes is None
 
 
 def _filled(words: Spans) -> Iterator[int]:

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.features.label_words import LabelWords, choose_words
+from forel.data.features.class_names import class_name
+from forel.data.features.label_words import CLASSES, MISSING, LabelWords, kind_of_words
 from forel.data.parsers.cells import Spans
 from forel.data.parsers.column_values import NumberColumn, StringColumn
 from forel.data.parsers.columns import Columns
 
-__all__ = ["dicts_with_numbers", "encode_label", "given_words", "no_labels", "word_labels", "words_of"]
+__all__ = [
+    "class_labels", "dicts_with_numbers", "encode_label", "given_words", "has_classes", "no_labels", "word_labels",
+    "words_of",
+]  # fmt: skip
 
 FIRST = 1 << 10  # dicts that decide which words there are
 
@@ -24,6 +28,21 @@ def given_words(columns: Columns, kinds: Mapping[str, str]) -> LabelWords | None
     if columns.options.positive is not None:
         return LabelWords(None, columns.options.positive)
     return LabelWords.of_kind(kinds.get(columns.label))
+
+
+def has_classes(columns: Columns, kinds: Mapping[str, str]) -> bool:
+    """Return whether labels are known to be classes, which the reader numbers."""
+    return columns.options.classes is not None or kinds.get(str(columns.label)) == CLASSES
+
+
+def class_labels(cells: Spans, present: NDArray[np.bool_] | None = None) -> tuple[NumberColumn, tuple[str, ...]]:
+    """Return a column of labels as places among its distinct words, and these words."""
+    n = cells.starts.size
+    _, first, which = np.unique(cells.hashes(b"", np.arange(n)), return_index=True, return_inverse=True)
+    words = tuple(_decoded(cells[row]) for row in first.tolist())
+    there = np.array([word.strip() not in MISSING for word in words], bool)[which]
+    wide = which.astype(np.float64)
+    return NumberColumn(wide.astype(np.float32), there if present is None else there & present, wide), words
 
 
 def words_of(cells: Spans, present: NDArray[np.bool_] | None = None) -> list[str]:
@@ -57,12 +76,16 @@ def no_labels(rows: int) -> NumberColumn:
 
 
 def dicts_with_numbers(
-    items: Iterable[tuple[int, Any]], columns: Columns, found: dict[str, str]
+    items: Iterable[tuple[int, Any]], columns: Columns, found: dict[str, str], classes: list[str]
 ) -> Iterator[tuple[int, Any]]:
     """Yield numbered dicts with numbers in place of labels that are words; the first dicts decide which is positive.
 
-    ``found`` receives the words. Labels that are numbers, and words of neither class, stay as they are.
+    ``found`` receives the kind of the labels. Labels that are numbers, and words of neither class, stay as they are.
+    Labels of several classes become places in ``classes``, which are added to it.
     """
+    if has_classes(columns, columns.known):
+        yield from _with_places(items, str(columns.label), classes)
+        return
     label, optional = columns.label, columns.options.unlabelled
     words, rest = given_words(columns, columns.known), iter(items)
     for line, item in rest:
@@ -70,12 +93,30 @@ def dicts_with_numbers(
         if isinstance(value, str) and words is None and not optional:
             held = [(line, item), *islice(rest, FIRST - 1)]
             labels = (one.get(label) for _, one in held if isinstance(one, Mapping))
-            words = choose_words(word for word in labels if isinstance(word, str))
             rest = chain(held, rest)
-            found[str(label)] = words.kind
+            found[str(label)] = kind = kind_of_words(word for word in labels if isinstance(word, str))
+            words = LabelWords.of_kind(kind)
+            if words is None:
+                yield from _with_places(rest, str(label), classes)
+                return
             yield from ((number, encode_label(one, str(label), words, optional)) for number, one in rest)
             return
         yield line, item if value is None else encode_label(item, str(label), words, optional)
+
+
+def _with_places(items: Iterable[tuple[int, Any]], label: str, classes: list[str]) -> Iterator[tuple[int, Any]]:
+    """Yield numbered dicts with labels as places among classes; labels that name no class stay as they are."""
+    places = {name: k for k, name in enumerate(classes)}
+    for line, item in items:
+        value = item.get(label) if isinstance(item, Mapping) else None
+        if not isinstance(value, str | int | float | np.number | np.bool_) or value != value:
+            yield line, item
+            continue
+        name = class_name(value)
+        if name not in MISSING and name not in places:
+            places[name] = len(classes)
+            classes.append(name)
+        yield line, {**item, label: places.get(name)}
 
 
 def encode_label(item: Any, label: str, words: LabelWords | None, optional: bool) -> Any:

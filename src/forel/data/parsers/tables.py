@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.features.crosses import Transform
 from forel.data.features.kinds import add_kind
-from forel.data.features.label_words import choose_words
+from forel.data.features.label_words import LabelWords, kind_of_words
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import is_number, is_string, plain, string_spans, valid
@@ -29,7 +30,7 @@ from forel.data.parsers.column_values import (
     labels_and_importance,
 )
 from forel.data.parsers.columns import Columns
-from forel.data.parsers.label_cells import given_words, no_labels, word_labels, words_of
+from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
@@ -208,8 +209,9 @@ def table_blocks(
                 kind = "number" if isinstance(column, NumberColumn) else "category"
                 add_kind(found, columns.known, feature, kind)
         dictionaries = DictionaryColumns.of([held[name] for name in features], batch.num_rows, buffers)
+        class_words = None
         if columns.label is not None and columns.label in batch.schema.names:
-            held[columns.label] = _label(batch.column(columns.label), columns.label, columns, found)
+            held[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
         if columns.importance is not None and columns.importance in batch.schema.names:
             held[columns.importance] = _importance(batch.column(columns.importance), columns.importance)
         words = given_words(columns, {**columns.known, **found})
@@ -223,7 +225,7 @@ def table_blocks(
             dictionaries.fill(cells, start)
             block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
             if len(block):
-                yield block
+                yield block if class_words is None else replace(block, label_words=class_words)
 
 
 def _block(
@@ -240,25 +242,33 @@ def _block(
     return block_from_columns(cells, made, labels, importance, row_problems, bits, names, transform)
 
 
-def _label(array: Any, name: str, columns: Columns, found: dict[str, str]) -> NumberColumn:
-    """Return the labels of a table; its first batch decides which of two words is positive."""
+def _label(
+    array: Any, name: str, columns: Columns, found: dict[str, str]
+) -> tuple[NumberColumn, tuple[str, ...] | None]:
+    """Return the labels of a table, as places among words if these are classes, and these words.
+
+    The first batch decides which of two words is positive, or that there are several classes.
+    """
     import pyarrow as pa
     from pyarrow import types
 
     words = given_words(columns, {**columns.known, **found})
     if is_number(array.type) and words is None:
-        return _numbers(array)
+        return _numbers(array), None
     if is_number(array.type):
         array = array.cast(pa.string())
     elif types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     cells, there = string_spans(array, name), valid(array)
-    if words is None and columns.options.unlabelled:
-        return no_labels(len(array))
+    kinds = {**columns.known, **found}
+    if words is None and columns.options.unlabelled and not has_classes(columns, kinds):
+        return no_labels(len(array)), None
+    if words is None and not has_classes(columns, kinds):
+        found[name] = kinds[name] = kind_of_words(words_of(cells, there))
+        words = LabelWords.of_kind(kinds[name])
     if words is None:
-        words = choose_words(words_of(cells, there))
-        found[name] = words.kind
-    return word_labels(cells, words, there)
+        return class_labels(cells, there)
+    return word_labels(cells, words, there), None
 
 
 def _importance(array: Any, name: str) -> NumberColumn:

@@ -11,7 +11,7 @@ import os
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -77,11 +77,14 @@ class CacheWriter:
         self.entries += block.indices.size
         self.bytes += block.size
 
-    def close(self, problems: Problems, kinds: Mapping[str, str] | None = None) -> None:
-        """Write the description, with the problems of reading and the kinds of columns."""
+    def close(
+        self, problems: Problems, kinds: Mapping[str, str] | None = None, classes: Sequence[str] | None = None
+    ) -> None:
+        """Write the description, with the problems of reading, the kinds of columns, and the names of classes."""
         totals = {
             "rows": self.rows, "entries": self.entries, "bytes": self.bytes, "kinds": dict(kinds or {}),
             "problems": {"count": problems.count, "messages": problems.messages},
+            **({"classes": list(classes)} if classes else {}),
         }  # fmt: skip
         start = self._offset
         text = json.dumps({"told": self._key, "totals": totals, "blocks": self._blocks}).encode()
@@ -105,7 +108,7 @@ class RowCache:
     ----------
     file : its name
     key : options and sources that the rows depend on
-    totals : rows, entries, bytes of text, kinds of columns, and problems of reading
+    totals : rows, entries, bytes of text, kinds of columns, problems of reading, and names of classes if labels are
     """
 
     file: str
@@ -127,6 +130,11 @@ class RowCache:
     def kinds(self) -> dict[str, str]:
         """The kinds of columns when the cache was written."""
         return dict(self.totals["kinds"])
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of classes, whose places are the labels; None if labels are numbers."""
+        return tuple(self.totals["classes"]) if self.totals.get("classes") else None
 
     def find(self, position: Position) -> int:
         """Return the number of the first block after a position in the source."""
@@ -154,7 +162,13 @@ class RowCache:
             raise _broken(self.file, wrong) from None
         after = known["after"] if file is None else (file, k + 1)
         position = None if after is None else Position(*after)
-        block = Block(**arrays, file=known["file"], line=known["line"], size=known["size"], after=position)
+        labels = arrays["labels"]
+        if self.classes is not None and not (np.isnan(labels) | np.isin(labels, np.arange(len(self.classes)))).all():
+            raise _broken(self.file, "a label that is not the place of a class")
+        block = Block(
+            **arrays, file=known["file"], line=known["line"], size=known["size"], after=position,
+            label_words=self.classes,
+        )  # fmt: skip
         return block, Problems("skip")
 
 
@@ -239,7 +253,9 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     if any(type(one) is not int or not 0 <= one < 1 << 62 for one in numbers) or offset != end:
         raise ValueError("blocks that do not follow one another")
     bits = content["told"]["options"]["bits"]
+    classes = content["totals"].get("classes", [])
     plain = isinstance(content["totals"]["kinds"], dict) and isinstance(problems["messages"], list)
+    plain = plain and isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     if type(bits) is not int or not 1 <= bits <= 31 or not plain:
         raise ValueError("a cache that does not say how it was made")
     blocks: list[dict[str, Any]] = content["blocks"]

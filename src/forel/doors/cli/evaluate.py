@@ -41,7 +41,7 @@ def evaluate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on files: loss, normalised entropy, AUC, calibration.
+    """Measure a model on files: loss, normalised entropy, AUC, calibration; accuracy and confusion of classes.
 
     Example: forel evaluate test.vw --model m.forel
     """
@@ -49,7 +49,7 @@ def evaluate(
         from rich.console import Console
         from rich.table import Table
 
-        from forel.doors.cli.show import jsonable, print_problems, report_table
+        from forel.doors.cli.show import confusion_table, jsonable, print_problems, report_table
         from forel.store import load
         from forel.training.scoring import evaluate
 
@@ -69,4 +69,6 @@ def evaluate(
             for bucket in found.report.table:
                 table.add_row(f"{bucket.weight:,.6g}", f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
             console.print(table)
+        if found.report.confusion:
+            console.print(confusion_table(found.report))
         print_problems(found.problems, Console(stderr=True))

@@ -73,7 +73,8 @@ def _print(explanation: Any, number: int, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    title = f"row {number}: prediction {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
+    label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
+    title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
     table = Table("feature", "value", "weight", "contribution", title=title)
     for column in table.columns[1:]:
         column.justify = "right"

@@ -51,10 +51,12 @@ def inspect(
             console.print(
                 f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", markup=False, soft_wrap=True
             )
-        largest = Table("slot", "name", "weight", title="largest weights")
+        several = any("class" in weight for weight in found["weights"])
+        largest = Table("slot", "name", "weight", *(["class"] if several else []), title="largest weights")
         for weight in found["weights"]:
             name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
-            largest.add_row(str(weight["slot"]), escape(name), f"{weight['weight']:+.5f}")
+            label = [escape(weight["class"])] if several else []
+            largest.add_row(str(weight["slot"]), escape(name), f"{weight['weight']:+.5f}", *label)
         console.print(largest)
 
 
@@ -71,7 +73,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)
     slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
     order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
-    names = stored.names
+    names, classes = stored.names, stored.classes if stored.estimator is None else None
     settings = stored.settings
     said = None
     if whole and model.certified and model.lanes == 1:
@@ -100,7 +102,8 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
                 "slot": int(slots[k]),
                 "name": names[int(slots[k])] if names is not None and int(slots[k]) in names else None,
                 "shared": names is not None and names.is_shared(int(slots[k])),
-                "weight": float(kept[k, 0]),
+                "weight": float(kept[k, lane := int(np.argmax(np.abs(kept[k])))]),
+                **({} if classes is None else {"class": classes[lane]}),
             }
             for k in order
         ],

@@ -46,6 +46,15 @@ Positive = Annotated[
         show_default=False,
     ),
 ]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        help="Labels are classes: their number, all names separated by commas, or auto to count those of the first "
+        "10,000 rows. More than two words always are.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
 Importance = Annotated[
     str | None,
     typer.Option(help="The column of example weights.", rich_help_panel=READING, show_default=False),
@@ -145,9 +154,20 @@ def reading_options(**given: Any) -> dict[str, Any]:
     found = {name: value for name, value in given.items() if value is not None and value != []}
     for name in LISTS & found.keys():
         found[name] = [one for value in found[name] for one in split_list(value)]
+    if "classes" in found:
+        found["classes"] = parse_classes(found["classes"])
     if "separator" in found:
         found["separator"] = SEPARATORS.get(found["separator"], found["separator"])
     return found
+
+
+def parse_classes(value: str) -> int | str | list[str]:
+    """Return a number of classes, names separated by commas, or "auto".
+
+    >>> parse_classes("3"), parse_classes("red,green"), parse_classes("auto")
+    (3, ['red', 'green'], 'auto')
+    """
+    return int(value) if value.isdecimal() else value if value == "auto" else split_list(value)
 
 
 def split_list(value: str) -> list[str]:

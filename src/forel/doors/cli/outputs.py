@@ -45,7 +45,7 @@ class Predictions:
         if self._problem is not None:
             return
         try:
-            self._write(moment.block, self._link(moment.margins))
+            self._write(moment.block, moment.predicted(self._link))
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -67,6 +67,7 @@ def _described(found: Any, command: str) -> dict[str, Any]:
             for column in found.columns
         ],
         "label": found.label,
+        "classes": found.classes,
         "positive": None if found.words is None else found.words.positive,
         "command": command,
     }
@@ -93,6 +94,8 @@ def _print(found: Any, command: str) -> None:
         console.print(table)
         if found.words is not None:
             console.print(f"Labels: {found.words.summary()}.", markup=False, highlight=False)
+        elif found.classes is not None:
+            console.print(f"Labels: {found.classes} classes.", markup=False, highlight=False)
         elif found.label is None:
             console.print("No column looks like a label; --label names it.", markup=False, highlight=False)
     console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)

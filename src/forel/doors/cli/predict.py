@@ -1,7 +1,7 @@
 """``forel predict``: one line for each example, with its prediction and its tag."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Annotated, Any
@@ -37,6 +37,10 @@ def predict(
         str,
         typer.Option(help="auto: probabilities if the loss has them; identity: margins; logistic; glf1: −1 to 1."),
     ] = "auto",
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Of several classes, write name:probability of each, separated by tabs."),
+    ] = False,
     data: Data = None,
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     form: Form = "auto",
@@ -49,7 +53,7 @@ def predict(
     line_limit: LineLimit = None,
     threads: Threads = None,
 ) -> None:
-    """Write a prediction for each example, followed by its tag if it has one.
+    """Write a prediction for each example, followed by its tag if it has one: of several classes, the name.
 
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
@@ -59,12 +63,18 @@ def predict(
         from forel.data import Problems
         from forel.doors.cli.show import print_problems
         from forel.store import load
-        from forel.training.scoring import predict_blocks
+        from forel.training.scoring import predict_blocks, prediction_link
+        from forel.validation import refuse
 
         source = source_of(files, data)
         check_files({"--output": output}, [*source, model])
         stored = load(model)
-        apply_link = link_named(link, stored.settings)
+        names = stored.classes
+        if names is not None and link != "auto":
+            raise refuse("--link", link, "auto for several classes; --probabilities writes their probabilities")
+        several = names is not None or probabilities
+        apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
+        columns = names if probabilities else None
         reading = reading_options(
             format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit, separator=separator,
             header=header, missing=missing, decimal=decimal,
@@ -72,7 +82,7 @@ def predict(
         with writing(output) as write:
             problems = Problems()
             for block, margins in predict_blocks(stored, source, threads, problems, **reading):
-                write(block, apply_link(margins))
+                write(block, apply_link(margins), columns)
         print_problems(problems, Console(stderr=True))
 
 
@@ -112,10 +122,15 @@ def writing(path: str) -> Iterator[Any]:
         yield partial(_write_block, write)
 
 
-def _write_block(write: Callable[[str], object], block: Any, values: Any) -> None:
+def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:
+    """Write numbers, names of classes, or a probability for each of these."""
     from forel.data.writers import number_lines
 
-    text = number_lines(values)
+    if names is not None:
+        pairs = ("\t".join(f"{n}:{p:.6g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
+        text = "".join(f"{line}\n" for line in pairs)
+    else:
+        text = number_lines(values) if values.dtype.kind == "f" else "".join(f"{name}\n" for name in values.tolist())
     if block.tags is not None and any(block.tags):
         tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
         words = zip(text.split("\n"), tags, strict=False)

@@ -9,12 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from forel.data import Problems
+from forel.data.sources.streams import natural_key
 from forel.learner.protocol import Learner
 from forel.training.metrics import Report
 
-__all__ = ["jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
+__all__ = ["confusion_table", "jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
 
 TOP = 5
+MOST_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
 
 
 def report_table(columns: dict[str, Report], loss: str) -> Table:
@@ -25,6 +27,23 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
     each = [{name: text for _, name, text in report.lines(loss)} for report in columns.values()]
     for name in each[0]:
         table.add_row(escape(name), *(lines.get(name, "") for lines in each))
+    return table
+
+
+def confusion_table(report: Report) -> Table:
+    """Return the rows by actual and predicted class; with many classes, the commonest confusions."""
+    order = sorted(range(len(report.classes)), key=lambda k: natural_key(report.classes[k]))
+    if len(order) <= MOST_CLASSES:
+        table = Table("actual \\ predicted", *(escape(report.classes[k]) for k in order), title="confusion")
+        for k in order:
+            table.add_row(escape(report.classes[k]), *(f"{report.confusion[k][j]:,.6g}" for j in order))
+    else:
+        pairs = [(report.confusion[k][j], k, j) for k in order for j in order if k != j and report.confusion[k][j]]
+        table = Table("actual", "predicted", "weight", title="commonest confusions")
+        for weight, k, j in sorted(pairs, key=lambda pair: -pair[0])[:MOST_CLASSES]:
+            table.add_row(escape(report.classes[k]), escape(report.classes[j]), f"{weight:,.6g}")
+    for column in table.columns[1 if len(order) <= MOST_CLASSES else 2 :]:
+        column.justify = "right"
     return table
 
 

@@ -19,8 +19,8 @@ SETTINGS = (
     "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2", "penalty_weight", "radius", "seed",
 )  # fmt: skip
 READING = (
-    "bits", "label", "positive", "importance", "keep", "ignore", "categories", "log", "bucket", "interactions", "names",
-    "on_error", "line_limit", "separator", "header", "missing", "decimal",
+    "bits", "label", "positive", "classes", "importance", "keep", "ignore", "categories", "log", "bucket",
+    "interactions", "names", "on_error", "line_limit", "separator", "header", "missing", "decimal",
 )  # fmt: skip
 
 
@@ -38,12 +38,13 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
       forel train clicks.vw --model m.forel
       forel train day1.csv.gz day2.csv.gz --label click --model m.forel
       forel train clicks.vw -f m.forel --certificate --names --report r.html
+      forel train iris.csv --label species --loss softmax --model m.forel
       zcat clicks.vw.gz | forel train - --format vw --certificate
       forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
       forel train 'logs/*.vw.gz' -f m.forel --ray local --workers 4
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --l1 1
 
-    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2,
+    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --oaa,
     --ftrl_alpha, --ftrl_beta, --passes, --link, --noconstant and --holdout_off
     have the same meaning as in VW. With an alpha, so do --loss_function and
     the constant. Hashes and defaults differ; see docs/guide/from_vw.md.
@@ -123,7 +124,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None if options.report is None else Page(options.report, source, options.certificate)
     reading = reading_options(
-        **{name: getattr(options, name) for name in READING},
+        **{**{name: getattr(options, name) for name in READING}, "classes": _classes(options)},
         format=options.form,
         tags=options.predictions is not None,
         constant=chosen.vw_constant or None,
@@ -173,6 +174,13 @@ def _cluster(options: TrainOptions) -> AbstractContextManager[Any]:
     from forel.doors.cluster import RayWorkers
 
     return RayWorkers(options.ray, options.workers)
+
+
+def _classes(options: TrainOptions) -> str | None:
+    """Return the classes in forel's or VW's spelling."""
+    if options.oaa is not None and options.classes is not None:
+        raise typer.BadParameter("is VW's name of --classes; give one of them", param_hint="--oaa")
+    return options.classes if options.oaa is None else str(options.oaa)
 
 
 def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:

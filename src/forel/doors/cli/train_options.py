@@ -11,6 +11,7 @@ from forel.doors.cli.options import (
     AsJson,
     Bucket,
     Categories,
+    Classes,
     Data,
     Decimal,
     Files,
@@ -44,7 +45,8 @@ class TrainOptions:
 
     files: Files = None
     loss: Annotated[
-        str, typer.Option(help="logistic, hinge, squared, absolute, quantile, poisson, …", rich_help_panel=MODEL)
+        str,
+        typer.Option(help="logistic, hinge, softmax, squared, absolute, quantile, poisson, …", rich_help_panel=MODEL),
     ] = "logistic"
     algorithm: Annotated[
         str,
@@ -217,6 +219,7 @@ class TrainOptions:
     form: Form = "auto"
     label: Label = None
     positive: Positive = None
+    classes: Classes = None
     importance: Importance = None
     keep: Keep = None
     ignore: Ignore = None
@@ -272,6 +275,10 @@ class TrainOptions:
     ] = None
     ftrl_beta: Annotated[
         float | None, typer.Option("--ftrl_beta", help="VW's name of --beta.", rich_help_panel=VW, show_default=False)
+    ] = None
+    oaa: Annotated[
+        int | None,
+        typer.Option("--oaa", help="VW's name of --classes, with a number.", rich_help_panel=VW, show_default=False),
     ] = None
     loss_function: Annotated[
         str | None,

@@ -1,0 +1,97 @@
+r"""Streaming metrics of several classes: loss, accuracy, and the confusion matrix.
+
+Sums are accumulated row by row, so that they do not depend on how rows are divided into blocks.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forel.learner.settings import Settings
+from forel.losses.links import Link, Normalized
+from forel.training.metrics import Report
+
+__all__ = ["ClassMetrics"]
+
+Floats = NDArray[np.float64]
+
+
+class ClassMetrics:
+    """Accumulated metrics of several classes, in total and since the last report.
+
+    Parameters
+    ----------
+    settings : settings of the model, with its loss
+    link : from margins to probabilities of classes, or to the class
+    count : number of classes
+    names : of the classes; a list may grow to this number
+
+    >>> from forel.losses.links import Shares
+    >>> metrics = ClassMetrics(Settings("softmax"), Shares(), 2, ["cat", "dog"])
+    >>> metrics.add([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
+    >>> found = metrics.report()
+    >>> round(found.loss, 3), round(found.accuracy, 3), found.confusion
+    (0.584, 0.667, ((1.0, 0.0), (1.0, 1.0)))
+    """
+
+    def __init__(self, settings: Settings, link: Link, count: int, names: Sequence[str]) -> None:
+        self.settings, self.link, self.count, self.names = settings, link, count, names
+        self._sums = np.zeros(3)  # rows, weight, loss
+        self._confusion = np.zeros((count, count))
+        self._last_report = self._sums.copy(), self._confusion.copy()
+
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
+        """Add rows: a margin for each class, and the number of the class."""
+        m, y = np.asarray(margins, np.float64), np.asarray(labels).astype(np.int64)
+        w = np.ones(y.size) if importance is None else np.asarray(importance, np.float64)
+        if m.shape != (y.size, self.count) or w.shape != y.shape:
+            raise ValueError(f"margins: got shape {m.shape}, expected {(y.size, self.count)}, a number for each class")
+        np.add.at(self._confusion, (y, m.argmax(axis=1)), w)
+        for k, parts in enumerate((np.ones(y.size), w, w * self._losses(m, y))):
+            # A cumulative sum adds in order, so that the total does not depend on blocks.
+            self._sums[k] = np.cumsum(np.append(self._sums[k], parts))[-1]
+
+    def _losses(self, margins: Floats, labels: NDArray[np.int64]) -> Floats:
+        from scipy.special import log_expit, log_softmax
+
+        if self.link.probabilities:
+            logs = log_softmax(log_expit(margins) if isinstance(self.link, Normalized) else margins, axis=1)
+            return np.asarray(-logs[np.arange(labels.size), labels])
+        hit = labels[:, None] == np.arange(self.count)
+        targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
+        losses: Floats = np.sum(self.settings.loss_function(margins, targets), axis=1)
+        return losses
+
+    def pack(self) -> dict[str, Floats]:
+        """Return the totals as arrays."""
+        return {"sums": self._sums.copy(), "confusion": self._confusion.ravel()}
+
+    def unpack(self, arrays: Mapping[str, Floats]) -> None:
+        """Replace the totals by those that :meth:`pack` returned."""
+        self._sums[:], self._confusion[:] = arrays["sums"], arrays["confusion"].reshape(self._confusion.shape)
+        self._last_report = self._sums.copy(), self._confusion.copy()
+
+    def report(self, recent: bool = False) -> Report:
+        """Return the metrics of all rows, or of the rows added since the previous ``recent`` report."""
+        sums, confusion = self._sums, self._confusion
+        if recent:
+            before, self._last_report = self._last_report, (sums.copy(), confusion.copy())
+            sums, confusion = sums - before[0], np.maximum(confusion - before[1], 0)
+        rows, weight, loss = sums.tolist()
+        mean: Any = (lambda total: float(total) / weight) if weight > 0 else (lambda total: math.nan)
+        shares = confusion.sum(axis=1) / weight if weight > 0 else np.zeros(self.count)
+        base = -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+        names = (*self.names[: self.count], *(f"class {k + 1}" for k in range(len(self.names), self.count)))
+        return Report(
+            rows=int(rows),
+            weight=weight,
+            loss=mean(loss),
+            entropy=mean(loss) / base if base > 0 and self.link.probabilities else None,
+            accuracy=mean(np.trace(confusion)),
+            baseline_accuracy=mean(weight * shares.max()),
+            classes=names,
+            confusion=tuple(map(tuple, confusion.tolist())),
+        )

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_digits, make_regression
+from sklearn.datasets import load_digits, load_iris, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
+from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, shared
 from forel.learner.linear import Linear, Settings
 from forel.losses import Huber, Quantile
 
@@ -27,7 +27,7 @@ CONFIGURATIONS = [
     FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01),
     FTRLClassifier(loss="squared_hinge", algorithm="centered", alpha=0.1, dtype="float64"),
     FTRLRegressor(),
-    FTRLRegressor(algorithm="centered", dtype="float64", passes=100, shuffle=True),
+    FTRLRegressor(algorithm="centered", dtype="float64", passes=100),
 ]
 REPEATED = "a row of weight 2 is not the row twice: the second time, the model has learned from the first"
 
@@ -122,7 +122,7 @@ def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
     make, loss = (FTRLClassifier, "logistic") if kind == "classifier" else (FTRLRegressor, "squared")
     options = {"alpha": 0.2, "l1": 0.3, "l2": 0.1}
     weight = np.random.default_rng(0).random(4000)
-    whole, pieces = make(**options).fit(X, y, weight), make(**options)
+    whole, pieces = make(**options, shuffle=False).fit(X, y, weight), make(**options)
     for k in range(0, 4000, 700):
         first = {"classes": [0, 1]} if kind == "classifier" and k == 0 else {}
         pieces.partial_fit(X[k : k + 700], y[k : k + 700], sample_weight=weight[k : k + 700], **first)
@@ -139,8 +139,9 @@ def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
 def test_classes_may_have_any_names_and_hinges_get_their_signs():
     X, y = clicks()
     names = np.array(["ham", "spam"])
-    model = FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01).fit(X, names[y])
-    linear = Linear(60, Settings("hinge", "mirror", "constant", 0.01))
+    options = {"loss": "hinge", "algorithm": "mirror", "rate": "constant", "alpha": 0.01}
+    model = FTRLClassifier(**options, shuffle=False).fit(X, names[y])
+    linear = Linear(60, Settings(**options))
     linear.learn(X, 2 * y - 1)
     assert np.array_equal(model.coef_[0], linear.weights[:, 0])
     assert model.classes_.tolist() == ["ham", "spam"]
@@ -154,9 +155,10 @@ def test_classes_may_have_any_names_and_hinges_get_their_signs():
 
 def test_fit_begins_anew_unless_warm_start():
     X, y = clicks()
-    once, twice, passes = FTRLClassifier().fit(X, y), FTRLClassifier().fit(X, y), FTRLClassifier(passes=2).fit(X, y)
+    once, twice = FTRLClassifier(shuffle=False).fit(X, y), FTRLClassifier(shuffle=False).fit(X, y)
+    passes = FTRLClassifier(passes=2, shuffle=False).fit(X, y)
     assert same(once, twice.fit(X, y))
-    warm = FTRLClassifier(warm_start=True).fit(X, y)
+    warm = FTRLClassifier(warm_start=True, shuffle=False).fit(X, y)
     assert same(once, warm)
     warm.fit(X, y)
     assert same(warm, passes)
@@ -166,14 +168,28 @@ def test_fit_begins_anew_unless_warm_start():
     assert passes.progressive_loss_ == once.progressive_loss_
 
 
-def test_shuffling_follows_the_random_state():
+def test_fit_shuffles_in_blocks_by_the_random_state_and_partial_fit_never(monkeypatch):
     X, y = clicks()
     weight = np.linspace(0, 1, 4000)
-    models = [FTRLClassifier(shuffle=True, random_state=s).fit(X, y, weight) for s in (0, 0, 1)]
+    monkeypatch.setattr(shared, "SHUFFLED", 700)
+    models = [FTRLClassifier(passes=2, random_state=s).fit(X, y, weight) for s in (0, 0, 1)]
     assert same(models[0], models[1])
+    assert same(models[0], FTRLClassifier(passes=2).fit(X, y, weight))  # reproducible by default
     assert not same(models[0], models[2])
-    order = np.random.RandomState(0).permutation(4000)
-    assert same(models[0], FTRLClassifier().fit(X[order], y[order], weight[order]))
+    random = np.random.RandomState(0)
+    ordered = FTRLClassifier(shuffle=False, warm_start=True)
+    for _ in range(2):
+        order = random.permutation(4000)
+        ordered.fit(X[order], y[order], weight[order])
+    assert same(models[0], ordered)
+    stream = FTRLClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=weight)
+    assert same(stream, FTRLClassifier(shuffle=False).fit(X, y, weight))
+
+
+def test_rows_sorted_by_class_are_learned():
+    X, y = load_iris(return_X_y=True)
+    assert FTRLClassifier(passes=10).fit(X, y).score(X, y) > 0.9
+    assert FTRLClassifier(shuffle=False).fit(X, y).score(X, y) < 0.5
 
 
 def test_arrays_sparse_matrices_and_frames_are_the_same_rows():
@@ -202,7 +218,7 @@ def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     X, y = clicks()
     seen = []
     monkeypatch.setattr(Linear, "learn", lambda self, X, y, weight: seen.append(X) or np.zeros(1))
-    FTRLClassifier(alpha=0.1).fit(X, y)
+    FTRLClassifier(alpha=0.1, shuffle=False).fit(X, y)
     assert np.shares_memory(seen[0].data, X.data)
     assert np.shares_memory(seen[0].indices, X.indices)
 
@@ -365,7 +381,7 @@ def test_regression_losses_find_what_they_are_for():
     X = np.ones((20_000, 1))
     y = rng.exponential(size=20_000)
     at = {}
-    for loss in ("squared", "absolute", Quantile(0.9), Huber(0.1), cautious):
+    for loss in ("squared", "absolute", Quantile(0.9), Huber(0.5), cautious):
         at[loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)] = (
             FTRLRegressor(loss=loss, alpha=0.3, fit_intercept=False, passes=3).fit(X, y).predict([[1.0]])[0]
         )

@@ -333,7 +333,7 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     from forel.doors.sklearn import FTRLClassifier
 
     block = concatenate(forel.read(clicks, bits=14))
-    estimator = FTRLClassifier().fit(block.matrix(1 << 14), block.labels)
+    estimator = FTRLClassifier(shuffle=False).fit(block.matrix(1 << 14), block.labels)
     model = forel.train(clicks, bits=14).model
     assert estimator._model.linear.state.tobytes() == model.linear.state.tobytes()
     assert np.array_equal(estimator._model.ledger.array, model.ledger.array)

@@ -67,7 +67,7 @@ def test_command_function_and_estimator_train_the_same_model(folder, tmp_path):
     mine = load(path).model
     assert mine.state.tobytes() == train(folder / "a.vw", SETTINGS, bits=16, passes=2).model.state.tobytes()
     whole = concatenate(read(folder / "a.vw", bits=16))
-    estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2).fit(whole.matrix(1 << 16), whole.labels)
+    estimator = FTRLClassifier(alpha=0.3, l1=0.5, passes=2, shuffle=False).fit(whole.matrix(1 << 16), whole.labels)
     assert mine.state.tobytes() == estimator._model.state.tobytes()
     assert mine.weights.tobytes() == estimator.coef_.tobytes()
     assert (mine.rounds, float(mine.loss[0])) == (6000, float(estimator._model.loss[0]))

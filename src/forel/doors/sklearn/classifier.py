@@ -50,8 +50,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     fit_intercept : whether to add a constant feature, which is not penalised
-    passes : number of passes of ``fit``; ``partial_fit`` makes one
-    shuffle, random_state : whether ``fit`` shuffles the rows before each pass, and the seed of the order
+    passes : number of passes of ``fit``; ``partial_fit`` makes one, in the order of the rows
+    shuffle : whether ``fit`` shuffles the rows before each pass, for rows that are sorted
+    random_state : seed of the order of rows; the same rows give the same model unless it is None
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` continues the present model
     seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
@@ -88,8 +89,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         radius: float | None = None,
         fit_intercept: bool = True,
         passes: int = 1,
-        shuffle: bool = False,
-        random_state: Any = None,
+        shuffle: bool = True,
+        random_state: Any = 0,
         dtype: Any = "float32",
         warm_start: bool = False,
         certified: bool = False,

@@ -18,13 +18,14 @@ from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
-from forel.learner.rows import rows_of
+from forel.learner.rows import Merged, rows_of
 from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONAL = ("alpha", "beta", "l1", "rate")  # None selects the default grid's value
+SHUFFLED = 1 << 14  # rows that are copied at a time; the model does not depend on it
 
 
 def guard_of(estimator: Any) -> Guard:
@@ -124,11 +125,12 @@ def train(
     for turn in range(turns):
         # Only rows of the first pass compare settings fairly.
         learn = model.relearn if turn > 0 else model.learn
-        order = None if random is None else random.permutation(len(labels))
-        if order is None:
+        if random is None:
             learn(X, labels, weight)
         else:
-            learn(X[order], labels[order], None if weight is None else weight[order])
+            order = random.permutation(len(labels))
+            for block in (order[k : k + SHUFFLED] for k in range(0, order.size, SHUFFLED)):
+                learn(_merged(X[block]), labels[block], None if weight is None else weight[block])
         # Only the first pass predicts rows before learning from them.
         first = float(np.sum(model.loss)) - before if turn == 0 else first
     if model is not getattr(estimator, "_model", None):
@@ -136,6 +138,11 @@ def train(
     suffered, seen = estimator._progress
     estimator._progress = suffered + first, seen + (len(labels) if weight is None else float(weight.sum()))
     estimator.n_iter_ = turns
+
+
+def _merged(matrix: Any) -> Merged:
+    """Return rows of a validated matrix, without validating them again."""
+    return Merged(matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data)
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:

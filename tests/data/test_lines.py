@@ -122,6 +122,10 @@ SHORT = [
 @example(b"|a  |b y")
 @example(b"|a :2 |b y")
 @example(b"|a seven77 |b eight888 |c nine99999 |a x")
+@example(b"|a |b y |c z")
+@example(b"|user x |b y z |c z")
+@example(b"|user x|b y |c z")
+@example(b"|a x |b")
 def test_namespaces_of_one_letter_and_feature_give_what_the_twin_gives(rest):
     check("vw", b"1 " + rest)
 
@@ -134,19 +138,40 @@ VALID = {
 }
 
 
+VALUES = [
+    b":1",
+    b":0.5234",
+    b":-.25",
+    b":12345678",
+    b":1234567.8",
+    b":16777217",
+    b":0.00000001",
+    b":1e3",
+    b":5.",
+    b":-0",
+]
+
+
 @st.composite
 def plain_lines(draw):
-    """Return lines of plain names, alone in namespaces of one letter or many in one, with a few bytes off."""
+    """Return lines of names, alone in short and long namespaces or many in one, some with values, a few bytes off."""
     lengths = st.one_of(st.integers(1, 9), st.integers(1, 70))
     letters = st.sampled_from([b"a", b"\xe4"])
-    before = draw(st.lists(st.sampled_from([b" ", b" |a "]), min_size=1, max_size=2))
-    names = st.builds(lambda a, b, n: a + b"x" * (n - 1) + b, st.sampled_from(before), letters, lengths)
+    before = draw(st.lists(st.sampled_from([b" ", b" |a ", b" |c14 ", b" |namespace "]), min_size=1, max_size=2))
+    values = draw(st.sampled_from([[b""], [b"", b":1.5", b":-12"], VALUES]))
+    names = st.builds(
+        lambda a, b, n, v: a + b"x" * (n - 1) + b + v,
+        st.sampled_from(before),
+        letters,
+        lengths,
+        st.sampled_from(values),
+    )
     text = bytearray(
         b"1 |b x" + b"".join(draw(st.lists(names, max_size=40))) + draw(st.sampled_from([b"", b"\n1 |a x"]))
     )
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, len(text)))
-        other = st.sampled_from([b"", b" ", b"|", b":", b"\t", b"|a", b"|a:3", b":2", b"a"])
+        other = st.sampled_from([b"", b" ", b"|", b":", b"\t", b"\n", b"|a", b"|a:3", b":2", b":.", b"a"])
         text[place : place + draw(st.integers(0, 2))] = draw(other)
     return bytes(text)
 

@@ -23,12 +23,14 @@ __all__ = ["cached_njit", "keep"]
 HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # they are not called from C
 
 
-def cached_njit(*files: str | pathlib.Path, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
+def cached_njit(
+    *files: str | pathlib.Path, nogil: bool = True, forceinline: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles functions with the code cache; their code depends on these files or folders."""
     source = sources(*files)
 
     def compiled(function: Callable[..., Any]) -> Any:
-        return keep(numba.njit(nogil=nogil, **HOW)(function), source)
+        return keep(numba.njit(nogil=nogil, forceinline=forceinline, **HOW)(function), source)
 
     return compiled
 

@@ -8,10 +8,11 @@ from forel.data.compiled import plain
 from forel.jit import disabled
 from forel.jit.compiling import cached_njit
 
-__all__ = ["fast", "intrinsic"]
+__all__ = ["fast", "inlined", "intrinsic"]
 
 # All of them: a scanner's code changes with the scanners that it calls.
 fast = cached_njit(pathlib.Path(__file__).parent)
+inlined = cached_njit(pathlib.Path(__file__).parent, forceinline=True)
 
 
 def intrinsic(define):

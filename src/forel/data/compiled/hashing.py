@@ -7,12 +7,12 @@ padded with zeros. The hash of a namespace is the initial state of the hashes of
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
-from forel.data.compiled.words import EIGHT, THREE, address, byte, load
+from forel.data.compiled.cache import fast, inlined
+from forel.data.compiled.words import EIGHT, THREE, WORD, address, byte, load
 
 __all__ = [
-    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_padded", "hash_pieces", "hash_spans",
-    "mix", "only",
+    "LETTERS", "START", "absorb", "fill_codes", "fill_spans", "finish", "hash_name", "hash_padded", "hash_pieces",
+    "hash_spans", "mix", "only",
 ]  # fmt: skip
 
 START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -54,6 +54,18 @@ def plain_of(function):
 
 # The hashes of all names of one byte, which most namespaces have.
 LETTERS = plain_of(mix)(plain_of(absorb)(START, np.arange(256, dtype=np.uint64)) ^ ONE)
+
+
+@inlined
+def hash_name(at, length, state):
+    """Return the hash of ``length`` bytes from an address on, at least one, with room for a word after them."""
+    rest = length
+    while rest > EIGHT:
+        state = absorb(state, load(at))
+        at += EIGHT
+        rest -= EIGHT
+    beyond = WORD - (rest << THREE)  # bits of the word after the name
+    return finish(absorb(state, load(at) << beyond >> beyond), length)
 
 
 @fast

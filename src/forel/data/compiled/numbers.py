@@ -10,12 +10,13 @@ case, and below the normal range, the number is hard, and the caller resolves it
 import numpy as np
 from numba import types
 
-from forel.data.compiled.cache import fast, intrinsic
-from forel.data.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
+from forel.data.compiled.cache import fast, inlined, intrinsic
+from forel.data.compiled.words import EIGHT, THREE, byte, digits, first_point, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard"]
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard", "short_number"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
+POINT = np.uint64(ord("."))
 ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it, eight more digits fit
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
@@ -36,6 +37,12 @@ def bits_of(typing_context, real):
     return types.uint64(types.float64), codegen
 
 
+@inlined
+def far_from_midpoints(real, units):
+    """Tell whether no midpoint between two float32 is within so many units in the last place of a double."""
+    return (bits_of(real) & REST) - HALF + units > units + units
+
+
 @fast
 def rounded(w, cut, e):
     """Return w·10ᵉ as a double, and whether its float32 is certain; ``cut`` tells that digits were left out."""
@@ -47,8 +54,7 @@ def rounded(w, cut, e):
         return np.inf, True
     real = np.float64(w) * POWERS[np.uint64(e + REACH)]
     near = NEAR + AHEAD // w if cut else NEAR
-    rest = (bits_of(real) & REST) - HALF + near
-    return real, real >= TINY and rest > near + near
+    return real, real >= TINY and far_from_midpoints(real, near)
 
 
 @fast
@@ -70,6 +76,34 @@ def gather(i, w, cut):
             i += ONE
             digit = np.uint64(byte(i)) - ZERO
     return i, w, taken, cut
+
+
+@inlined
+def short_number(i, length):
+    """Read a number of ``length`` bytes from address i; return it, and False if it needs :func:`number`.
+
+    It handles at most eight digits and a point, without branches that depend on where the point is.
+    """
+    negative = byte(i) == MINUS
+    if negative:
+        i += ONE
+        length -= ONE
+    if length - ONE >= EIGHT:
+        return np.float32(0), False
+    # A point after the last digit where there is none before, unless the word is full.
+    word = load(i)
+    if length < EIGHT:
+        word = word & ((ONE << (length << THREE)) - ONE) | POINT << (length << THREE)
+    point = first_point(word)
+    if point == EIGHT:
+        return np.float32(0), False
+    whole = word & ((ONE << (point << THREE)) - ONE)
+    word = whole | word >> (point << THREE) >> EIGHT << (point << THREE)  # without the point
+    n = length - ONE if point < length else length
+    if n == 0 or digits(word) < n:
+        return np.float32(0), False
+    real = np.float64(value(word, n)) * POWERS[np.uint64(REACH) + point - n]
+    return np.float32(-real if negative else real), far_from_midpoints(real, NEAR)
 
 
 @fast

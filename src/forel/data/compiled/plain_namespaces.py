@@ -1,52 +1,54 @@
-"""Namespaces of one letter with one name each, ``|a name |b name``: most lines of click logs have only these.
+"""Namespaces with one name each, ``|user u17 |b name``: most lines of click logs have only these.
 
 Bars and blanks of 64 bytes are located at once, so that the start of a name does not depend on the end of the previous
-one. If blanks are exactly where this form has them, every name lies between two bars.
+one. If every bar follows a space, and one more space is between two bars, that one separates a namespace from its name.
 """
 
 import numpy as np
 
 from forel.data.compiled.cache import fast
-from forel.data.compiled.hashing import LETTERS, absorb, finish
-from forel.data.compiled.words import EIGHT, at_most, byte, equal, load, lowest
+from forel.data.compiled.hashing import LETTERS, START, hash_name
+from forel.data.compiled.words import at_most, byte, equal, lowest
 
 __all__ = ["plain_namespaces"]
 
-ZERO, ONE, TWO, THREE, FOUR, WORD = (np.uint64(k) for k in (0, 1, 2, 3, 4, 64))
-BAR, SPACE, COLON = (np.uint8(ord(c)) for c in "| :")
+ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+BAR, SPACE, COLON, END = (np.uint8(ord(c)) for c in "| :\n")
 
 
 @fast
 def plain_namespaces(i, mask, indices, values, entry):
-    """Read all such namespaces from the bar at address i on, each followed by a bar.
+    """Read all such namespaces from the bar at address i on, each followed by a bar or the end of the line.
 
-    Return the address of the bar after the last, and the end of the entries. Other forms are left to the caller.
+    Return the address of the bar or line end after the last, and the end of the entries. Other forms are left to the
+    caller.
     """
     one = np.float32(1)
     while True:
-        bars, spaces = equal(i, BAR), equal(i, SPACE)
-        # A space before each bar, another after its letter, and no other blank or colon.
-        wrong = spaces ^ (bars >> ONE | bars << TWO) | spaces ^ (at_most(i, SPACE) | equal(i, COLON))
-        bars &= wrong ^ (wrong - ONE)  # up to the first mismatch
-        bars &= bars - ONE  # without the bar at i
+        bars, spaces, lines = equal(i, BAR), equal(i, SPACE), equal(i, END)
+        before = bars >> ONE
+        inner = spaces & ~before
+        ends = before & spaces | lines
+        # If spaces within and ends of namespaces alternate, the difference has all bits from each space to its end.
+        names = ends - inner
+        wrong = names ^ names << ONE ^ (inner | ends) | names & ends
+        wrong |= inner & (bars << ONE | ends >> ONE)  # empty namespaces and names
+        wrong |= before & ~spaces | (spaces | lines) ^ (at_most(i, SPACE) | equal(i, COLON))
+        ends &= ~wrong & (wrong - ONE) & (lines ^ (lines - ONE))  # before the first mismatch, up to the end of the line
         here = i
-        while bars != ZERO:
-            there = i + lowest(bars)
-            bars &= bars - ONE
-            n, at, state = there - here - FOUR, here + THREE, LETTERS[byte(here + ONE)]
-            if n - ONE > WORD:
-                return here, entry  # empty name
-            length = n
-            while n > EIGHT:
-                state = absorb(state, load(at))
-                at += EIGHT
-                n -= EIGHT
-            beyond = WORD - (n << THREE)  # bits of the word after the name
-            state = absorb(state, load(at) << beyond >> beyond)
-            indices[entry] = np.int32(finish(state, length) & mask)
+        while ends != ZERO:
+            middle, end = i + lowest(inner), i + lowest(ends)
+            inner &= inner - ONE
+            ends &= ends - ONE
+            state = LETTERS[byte(here + ONE)]
+            if middle != here + TWO:
+                state = hash_name(here + ONE, middle - here - ONE, START)
+            indices[entry] = np.int32(hash_name(middle + ONE, end - middle - ONE, state) & mask)
             values[entry] = one
             entry += ONE
-            here = there
+            here = end + ONE
         if here == i:
-            return here, entry
+            return i, entry
+        if byte(here - ONE) == END:
+            return here - ONE, entry
         i = here

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from forel.data.compiled.cache import fast, intrinsic
+from forel.data.compiled.cache import fast, inlined, intrinsic
 
 __all__ = [
     "EIGHT",
@@ -27,6 +27,7 @@ __all__ = [
     "equal",
     "every",
     "first",
+    "first_point",
     "load",
     "lowest",
     "name_end",
@@ -43,7 +44,8 @@ def every(byte):
     return np.uint64(int.from_bytes(bytes([byte]) * 8, "little"))
 
 
-ONES, TOPS, BLANK, COLONS, BARS = every(1), every(128), every(33), every(ord(":")), every(ord("|"))
+ONES, TOPS, BLANK = every(1), every(128), every(33)
+COLONS, BARS, POINTS = every(ord(":")), every(ord("|")), every(ord("."))
 ZEROS, ABOVE_NINE = every(ord("0")), every(128 - 10)
 EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
 TENS = np.array([10**k for k in range(9)], np.uint64)
@@ -149,14 +151,21 @@ def name_end(word):
     return first((((word - BLANK) & ~word) | ((colon - ONES) & ~colon) | ((bar - ONES) & ~bar)) & TOPS)
 
 
-@fast
+@inlined
+def first_point(word):
+    """Return the number of bytes before the first decimal point; 8 without one."""
+    found = word ^ POINTS
+    return first((found - ONES) & ~found & TOPS)
+
+
+@inlined
 def digits(word):
     """Return the number of leading digits of a word."""
     found = word ^ ZEROS
     return first(((found + ABOVE_NINE) | found) & TOPS)
 
 
-@fast
+@inlined
 def value(word, n):
     """Return the value of the first n digits of a word, n ≥ 1."""
     # Digits are shifted to the upper end, below them zeros; then pairs, fours and all eight are combined.

@@ -99,6 +99,18 @@ def test_errors_in_getting_tasks_and_in_tasks_reach_the_caller(threads):
         list(in_order([lambda: 1 / 0], threads))
 
 
+def test_the_caller_runs_a_later_task_instead_of_waiting():
+    later = threading.Event()
+    assert list(in_order([lambda: later.wait(20), later.set], threads=1)) == [True, None]
+
+
+def test_sequential_tasks_run_one_after_the_other():
+    run = []
+    tasks = [lambda k=k: (run.append(k), time.sleep(0.001)) for k in range(50)]
+    list(in_order(tasks, threads=3, sequential=True))
+    assert run == list(range(50))
+
+
 def test_a_reader_that_waits_for_bytes_is_left_behind():
     release = threading.Event()
 

@@ -1,16 +1,18 @@
 """Reading ahead: blocks are read and parsed on other threads, and yielded in order.
 
-One thread reads, others parse, and the caller's learns. Compiled parsers and kernels release the global interpreter
-lock. The number of blocks in flight is bounded, and their order does not depend on the number of threads.
+One thread reads, others parse, and the caller's learns; where it would wait for a block, it parses a later one.
+Compiled parsers and kernels release the global interpreter lock. The number of blocks in flight is bounded, and their
+order does not depend on the number of threads.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from queue import Empty, Queue
-from threading import Event, Thread
-from typing import Any, TypeVar
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Semaphore, Thread
+from typing import Any, Generic, TypeVar
 
 from forel.data import Block, Reader
 from forel.validation import whole
@@ -41,14 +43,20 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
     [[1.0], [-1.0]]
     """
     number = default_threads() if threads is None else whole("threads", threads)
-    for found in in_order(reader.tasks(), number if reader.names is None else min(number, 1)):
+    for found in in_order(reader.tasks(), number, sequential=reader.names is not None):
         yield from reader.finish(*found)
 
 
-def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
+def in_order(tasks: Iterable[Callable[[], T]], threads: int, sequential: bool = False) -> Iterator[T]:
     """Run tasks ahead on threads, and yield their results in order.
 
     An exception in a task, or in the iterable, is raised in place of its result. The threads stop when the caller does.
+
+    Parameters
+    ----------
+    tasks : functions without arguments
+    threads : number of threads beside the caller's, which helps instead of waiting; 0 for the caller's alone
+    sequential : run tasks one after the other, on one thread
 
     >>> list(in_order((lambda k=k: k * k for k in range(4)), threads=2))
     [0, 1, 4, 9]
@@ -57,54 +65,89 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
         for task in tasks:
             yield task()
         return
-    results: Queue[Future[T] | None] = Queue(2 * threads + 2)
-    stop = Event()
-    # A single thread both reads and parses: handing over work would gain nothing.
-    pool = ThreadPoolExecutor(threads, "forel-parser") if threads > 1 else None
-    reader = Thread(target=_feed, args=(iter(tasks), pool, results, stop), name="forel-reader", daemon=True)
+    queue: SimpleQueue[_Job[T] | None] = SimpleQueue()
+    ahead: deque[_Job[T] | None] = deque()  # taken from the queue before their turn
+    room, stop = Semaphore(2 * threads + 2), Event()
+    pool = None if sequential else ThreadPoolExecutor(threads, "forel-parser")
+    reader = Thread(target=_feed, args=(iter(tasks), pool, queue, room, stop), name="forel-reader", daemon=True)
     reader.start()
     try:
-        while (result := results.get()) is not None:
-            yield result.result()
+        while (job := ahead.popleft() if ahead else queue.get()) is not None:
+            while not job.done:
+                with suppress(Empty):
+                    while True:
+                        ahead.append(queue.get_nowait())
+                if not any(other.run() for other in (job, *ahead) if other is not None):
+                    break
+            room.release()
+            yield job.result()
     finally:
         stop.set()
-        with suppress(Empty):
-            while True:  # unblocks the reader if the queue is full
-                results.get_nowait()
+        room.release()
         # A reader that waits for input may never stop; it is a daemon thread.
         reader.join(WAIT)
         if pool is not None:
             pool.shutdown(wait=not reader.is_alive(), cancel_futures=True)
 
 
+class _Job(Generic[T]):
+    """A task that runs once, on the first thread that claims it."""
+
+    def __init__(self, task: Callable[[], T]) -> None:
+        self._task, self._claim = task, Lock()
+        self._future: Future[T] = Future()
+
+    def fail(self, wrong: BaseException) -> None:
+        """Make an exception the result."""
+        self._future.set_exception(wrong)
+
+    def run(self) -> bool:
+        """Run the task; return False if a thread did or does so already."""
+        if not self._claim.acquire(blocking=False):
+            return False
+        try:
+            self._future.set_result(self._task())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as wrong:
+            self.fail(wrong)
+        return True
+
+    @property
+    def done(self) -> bool:
+        """Whether the task has run."""
+        return self._future.done()
+
+    def result(self) -> T:
+        """Wait for the task, and return its result or raise its exception."""
+        return self._future.result()
+
+
 def _feed(
-    tasks: Iterator[Callable[[], Any]], pool: ThreadPoolExecutor | None, results: Queue[Any], stop: Event
+    tasks: Iterator[Callable[[], Any]],
+    pool: ThreadPoolExecutor | None,
+    queue: "SimpleQueue[_Job[Any] | None]",
+    room: Semaphore,
+    stop: Event,
 ) -> None:
-    """Put the futures of all tasks into the queue, and None at the end."""
+    """Put all tasks into the queue as jobs, and None at the end; without a pool, run them first."""
     try:
         for task in tasks:
-            results.put(_run(task) if pool is None else pool.submit(task))
+            job = _Job(task)
+            if pool is None:
+                job.run()
+            else:
+                pool.submit(job.run)
+            queue.put(job)
+            room.acquire()
             if stop.is_set():
                 break
-    except BaseException as wrong:  # raised in the caller's thread
-        results.put(_failed(wrong))
+    except BaseException as wrong:
+        job = _Job(tuple)
+        job.fail(wrong)  # raised in the caller's thread
+        queue.put(job)
     else:
-        results.put(None)
+        queue.put(None)
     finally:
         if hasattr(tasks, "close"):
             tasks.close()  # closes files in the thread that reads them
-
-
-def _run(task: Callable[[], T]) -> Future[T]:
-    result: Future[T] = Future()
-    try:
-        result.set_result(task())
-    except BaseException as wrong:
-        return _failed(wrong)
-    return result
-
-
-def _failed(wrong: BaseException) -> Future[Any]:
-    result: Future[Any] = Future()
-    result.set_exception(wrong)
-    return result

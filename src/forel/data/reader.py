@@ -30,7 +30,7 @@ from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache, open_cache
-from forel.data.sources.streams import READ_ERRORS, Limited, chunks, open_stream, skip
+from forel.data.sources.streams import Limited, chunks, open_stream, read_errors, skip
 from forel.data.tasks import Task, completed_task, completed_tasks
 from forel.validation import refuse
 
@@ -162,7 +162,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
     try:
         beginning = stream.peek(1 << 12) if options.format in ("auto", "csv") else b""
         form = format_of(file, options, beginning)
-    except READ_ERRORS as wrong:
+    except read_errors() as wrong:
         problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
         yield completed_task(None, problems)
         return

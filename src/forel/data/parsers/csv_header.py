@@ -7,7 +7,7 @@ from typing import Any
 from forel.data.options import repeated
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, excerpt
-from forel.data.sources.streams import LONGEST, READ_ERRORS, too_long
+from forel.data.sources.streams import LONGEST, read_errors, too_long
 from forel.validation import refuse
 
 __all__ = ["number_columns", "read_header"]
@@ -87,7 +87,7 @@ def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list
         names = next(csv.reader(lines(), delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error) as wrong:
         raise Malformed(file, 1, None, excerpt(held[0]), "a header of column names in UTF-8") from wrong
-    except READ_ERRORS as wrong:
+    except read_errors() as wrong:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
         raise Malformed(file, 1, None, "no header", "the names of the columns")

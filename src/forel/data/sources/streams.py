@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,13 @@ from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "skip"]
+__all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "read_errors", "skip"]
 
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
 GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # default maximum length of a line in bytes
-READ_ERRORS = (OSError, EOFError, zlib.error)  # raised by reading a damaged file
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +81,7 @@ def open_stream(source: Any) -> Iterator[Any]:
     with _raw(source) as raw:
         first = raw.peek(4)[:4]
         if first.startswith(GZIP):
-            import gzip
-
-            yield io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 17)
+            yield io.BufferedReader(_gzip_file(raw), 1 << 17)
         elif first == ZSTD:
             # pyarrow's reader detects truncated files.
             import pyarrow as pa
@@ -96,6 +94,21 @@ def open_stream(source: Any) -> Iterator[Any]:
 def is_compressed(beginning: bytes) -> bool:
     """Tell whether the first bytes of a file are those of gzip or zstd."""
     return beginning.startswith((GZIP, ZSTD))
+
+
+def _gzip_file(raw: Any) -> Any:
+    """Return a decompressed file: by ISA-L, if it is installed, several times as fast as zlib."""
+    try:
+        gzip: Any = import_module("isal.igzip")
+    except ImportError:
+        gzip = import_module("gzip")
+    return gzip.open(raw)
+
+
+def read_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that reading a damaged file may raise."""
+    isal = sys.modules.get("isal.isal_zlib")
+    return OSError, EOFError, zlib.error, *(() if isal is None else (isal.error,))
 
 
 class _Borrowed:
@@ -250,7 +263,7 @@ def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]
             if not got:
                 break
             n += got
-    except READ_ERRORS as problem:
+    except read_errors() as problem:
         return n, problem
     return n, None
 

@@ -12,10 +12,11 @@ import cvxpy as cp
 import numpy as np
 
 NUMBER = r"-?[0-9](?:[0-9.,]*[0-9])?(?:[eE][+-]?[0-9]+)?"
-NORM = rf"(?P<scaled>scaled )?norm at most (?P<norm>{NUMBER})(?P<bias>, bias included,)?"
+BIAS = rf"(?P<bias>, bias included,|, with a bias within ±(?P<free>{NUMBER}),)?"
+NORM = rf"(?P<scaled>scaled )?norm at most (?P<norm>{NUMBER}){BIAS}"
 NEEDED = (
     rf"(?:\. An average loss below (?P<goal>{NUMBER}) would need a (?P<kind>scaled )?norm of at least "
-    rf"(?P<needed>{NUMBER}); the learned model has (?P<learned>{NUMBER})|"
+    rf"(?P<needed>{NUMBER})(?P<beside>, with such a bias)?; the learned model has (?P<learned>{NUMBER})|"
     rf"\. No fixed model of any norm could have had an average loss below (?P<impossible>{NUMBER}))?"
 )
 CERTIFICATE = re.compile(
@@ -100,17 +101,21 @@ def average(loss, margins, labels, importance):
     return float((importance * LOSSES[loss].value(margins, labels)).sum() / weight) if weight else 0.0
 
 
-def least_average(loss, features, labels, importance, norm):
+def least_average(loss, features, labels, importance, norm, free_bias=None):
     """The smallest average loss found among models of at most this norm, by a convex solver and a few obvious ones.
 
-    The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one.
+    The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one. With
+    ``free_bias`` the norm is that of all weights but the last, which is at most this large in absolute value.
     """
     x = cp.Variable(features.shape[1])
     rows = importance > 0
     tried = [np.zeros(features.shape[1])]
     scale = float(np.abs(features).max(initial=0.0)) or 1.0  # so that the solver's numbers are near 1
     objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
-    problem = cp.Problem(cp.Minimize(objective / importance.sum()), [cp.norm(x) <= norm * scale])
+    ball = [cp.norm(x) <= norm * scale]
+    if free_bias is not None:
+        ball = [cp.norm(x[:-1]) <= norm * scale, cp.abs(x[-1]) <= free_bias * scale]
+    problem = cp.Problem(cp.Minimize(objective / importance.sum()), ball)
     try:
         with warnings.catch_warnings(action="ignore"):  # inaccurate solutions are valid candidates too
             problem.solve(solver=cp.CLARABEL)
@@ -119,7 +124,11 @@ def least_average(loss, features, labels, importance, norm):
         found = None
     if found is not None and np.isfinite(found).all():
         found = found / scale
-        tried.append(found * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found), 1e-300)))
+        if free_bias is None:
+            tried.append(found * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found), 1e-300)))
+        else:
+            shrunken = found[:-1] * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found[:-1]), 1e-300))
+            tried.append(np.append(shrunken, np.clip(found[-1], -free_bias, free_bias)))
     with np.errstate(over="ignore"):
         return min(average(loss, features @ one, labels, importance) for one in tried)
 
@@ -136,6 +145,9 @@ def certificate_violation(words, loss, features, labels, importance, own, scales
     found = CERTIFICATE.fullmatch(words) or NOTHING.fullmatch(words)
     if found is None:
         return "it is not one of the sentences"
+    free = None if found["free"] is None else number(found["free"])
+    if found["goal"] and (found["beside"] is None) != (free is None):
+        return "it does not say how the bias counts"
     if bool(found["scaled"]) != (scales is not None) or (found["goal"] and found["kind"] != found["scaled"]):
         return "it is about another norm"
     units = np.ones(features.shape[1]) if scales is None else scales
@@ -145,7 +157,7 @@ def certificate_violation(words, loss, features, labels, importance, own, scales
         if loss == "poisson":
             return "a loss that can be negative has a floor, whatever its sign"
     else:
-        least = least_average(loss, rows, labels, importance, number(found["norm"]))
+        least = least_average(loss, rows, labels, importance, number(found["norm"]), free)
         if least < number(found["floor"]):
             return f"a model of that norm has {least:.9g}"
     if number(found["rows"]) != len(labels):
@@ -153,18 +165,18 @@ def certificate_violation(words, loss, features, labels, importance, own, scales
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
         return f"the learner had {own:.9g}"
     if learned is not None:
-        norm = float(np.linalg.norm(learned * units))
+        norm = float(np.linalg.norm(learned * units if free is None else (learned * units)[:-1]))
         if not norm * (1 - 1e-5) <= number(found["norm"]) <= norm * 1.0011 + 1e-300:
             return f"the learned model has the norm {norm:.9g}"
-    return needed_violation(found, loss, rows, labels, importance, own)
+    return needed_violation(found, loss, rows, labels, importance, own, free)
 
 
-def needed_violation(found, loss, rows, labels, importance, own):
+def needed_violation(found, loss, rows, labels, importance, own, free=None):
     """The reason why the sentence about the norm that a smaller loss needs, if any has it, is false; None if true."""
     if found["goal"] is None and found["impossible"] is None:
         return None
     goal = number(found["goal"] or found["impossible"])
-    least = least_average(loss, rows, labels, importance, number(found["needed"] or "1e9"))
+    least = least_average(loss, rows, labels, importance, number(found["needed"] or "1e9"), free)
     if least < goal:
         return f"a model of the needed norm has {least:.9g}"
     if found["goal"] and found["learned"] != found["norm"]:

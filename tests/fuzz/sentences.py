@@ -14,6 +14,7 @@ import numpy as np
 
 import forel
 from forel.data.features.hashing import slot
+from forel.learner.certificate_sums import difference, merge
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear, Settings
@@ -184,6 +185,10 @@ def learner_violations(rng, loss, kind):
     scales = scales_of(X, settings)
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
     violations += [f"{words}: {why}"] if why else []
+    if settings.bias:
+        words = model.loss_floor().with_free_bias(float(rng.exponential()) if rng.random() < 0.5 else None).summary()
+        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
+        violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
         words = str(model.guarantee())
         each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
@@ -208,6 +213,27 @@ def learner_violations(rng, loss, kind):
     return settings, violations
 
 
+def merged_violations(rng, loss, kind):
+    """Train learners on parts of the rows, each from nothing or from the rows before, and merge their certificates."""
+    settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
+    X, y, weight = stream(rng, loss, kind)
+    labels, violations, sums, margins = coded(loss, y), [], [], []
+    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
+    for part in np.array_split(np.arange(len(y)), int(rng.integers(2, 5))):
+        if rng.random() < 0.5:
+            model.reset()
+        before = model.snapshot()
+        margins.append(model.progress(X[part], labels[part], weight[part])[:, 0].astype(float))
+        sums.append(difference(model.snapshot(), before))
+    features, own = with_constant(X, settings), oracle.average(loss, np.concatenate(margins), labels, weight)
+    floor = model.loss_floor(rows=merge(*sums))
+    for one in (floor, floor.with_free_bias()) if settings.bias else (floor,):
+        words = one.summary()
+        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales_of(X, settings))
+        violations += [f"{words}: {why}"] if why else []
+    return settings, violations
+
+
 def run(streams, seed=0, compiled=False, say=None, seconds=None):
     """Run ``streams`` streams, or until the time limit; return the count of each loss and kind, and all violations."""
     played, violations = Counter(), []
@@ -218,7 +244,7 @@ def run(streams, seed=0, compiled=False, say=None, seconds=None):
                 break
             rng = np.random.default_rng((seed, k))
             loss, kind = list(oracle.LOSSES)[k % len(oracle.LOSSES)], KINDS[int(rng.integers(len(KINDS)))]
-            play = trained_violations if rng.random() < 0.5 else learner_violations
+            play = (trained_violations, learner_violations, merged_violations)[rng.choice(3, p=(0.5, 0.35, 0.15))]
             settings, found = play(rng, loss, kind)
             played[loss, kind] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]

@@ -11,19 +11,19 @@ is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
 Loss floors need only convexity; they are those of :mod:`forel.learner.dual`.
 """
 
-import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.dual import DualPoint
+from forel.learner.dual_points import Norm, in_scales
 from forel.learner.loss_floor import LossFloor
 from forel.theory.norms import L1, L2, LINF
 from forel.validation import Unsupported, Vector, non_negative, number, vector
 
-__all__ = ["Certificate", "Snapshot", "in_scales"]
+__all__ = ["Certificate"]
 
 DUALS = {"l2": L2, "l1": LINF, "box": L1}
 
@@ -44,9 +44,9 @@ class Certificate:
     least : a lower bound on the loss of any row
     bias : whether the last coordinate is a bias
     floor_void : why there is no lower bound on losses, if so
-    concavity, slopes : as in :class:`forel.learner.dual.DualPoint`
-    scales, scaled_rounding : the largest absolute value of each coordinate, 1 for the bias, and a bound on the rounding
-        error of g_{1:T} divided by it; None where scales are not kept
+    models : the number of models that the loss is a joint one of; coordinates are those of the first, then the second
+    points : points of the dual problem for each norm: the learner's own, and those of other settings on the same rows
+    scales : the largest absolute value of each coordinate, 1 for the bias; None where scales are not kept
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=0.5, bias=False), certified=True)
@@ -78,10 +78,9 @@ class Certificate:
     least: float = 0.0
     bias: bool = False
     floor_void: str = ""
-    concavity: Concavity | None = None
-    slopes: SlopeHistogram | None = None
+    models: int = 1
+    points: Mapping[str, tuple[DualPoint, ...]] = field(default_factory=dict)
     scales: Vector | None = None
-    scaled_rounding: float = 0.0
 
     def regret(self, model: ArrayLike) -> float:
         r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which bounds the regret of the losses."""
@@ -115,7 +114,10 @@ class Certificate:
         feature i and 1 for the bias.
         """
         name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
-        return self.loss - self.lower + size * self._dual_norm(name)[0]
+        gradients = self.gradients
+        if name == "scaled":
+            gradients = in_scales(gradients, self._scales)
+        return self.loss - self.lower + size * DUALS.get(name, L2)(gradients)
 
     def loss_floor(
         self,
@@ -124,16 +126,20 @@ class Certificate:
         l1: float | None = None,
         box: float | None = None,
         scaled: float | None = None,
+        bias: float | None = None,
     ) -> float:
         """Return a lower bound on the average loss of every fixed model in a ball, on the rows so far.
 
-        Balls are those of :meth:`worst`. The bound on rounding errors is subtracted.
+        Balls are those of :meth:`worst`. With ``bias`` they are balls of the weights alone, and the bias is at most
+        that in absolute value. The bound on rounding errors is subtracted.
         """
         name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
-        return self._point(name).floor(size) / (self.weight or 1.0)
+        return max(point.floor(size) for point in self._points(name, bias)) / (self.weight or 1.0)
 
-    def needed_norm(self, loss: float, norm: Literal["l2", "l1", "box", "scaled"] = "l2") -> float:
+    def needed_norm(self, loss: float, norm: Norm = "l2", bias: float | None = None) -> float:
         """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``loss``.
+
+        With ``bias`` it is the norm of the weights alone, for models whose bias is at most that in absolute value.
 
         >>> import numpy as np
         >>> from forel.learner.linear import Linear, Settings
@@ -144,7 +150,8 @@ class Certificate:
         >>> proof.loss_floor(l2=needed - 0.001) > 0.2 > proof.loss_floor(l2=needed + 0.001)
         True
         """
-        return self._point(norm).needed_norm(number("loss", loss) * (self.weight or 1.0))
+        total = number("loss", loss) * (self.weight or 1.0)
+        return max(point.needed_norm(total) for point in self._points(norm, bias))
 
     def summary(self, model: ArrayLike) -> str:
         """Return the loss floor of all models of at most a model's norm, such as the learned one's, in a sentence.
@@ -158,40 +165,39 @@ class Certificate:
         >>> model.certificate().summary(model.weights)
         'no fixed model of norm at most 1.643 could have had an average loss below ... on these 100 rows; ...'
         """
-        x, scaled = self._model(model), self.scales is not None
-        floor = LossFloor(
-            self.rounds, self.weight, self.loss, L2(x if self.scales is None else x * self.scales),
-            () if self.floor_void else (self._point("scaled" if scaled else "l2"),),
-            self.least, self.bias, scaled, self.floor_void,
-        )  # fmt: skip
-        return floor.summary()
+        return self.floor_for(model).summary()
 
-    def _point(self, norm: str) -> DualPoint:
+    def floor_for(self, model: ArrayLike) -> LossFloor:
+        """Return lower bounds on the average loss of fixed models by their norm, which is compared with a model's."""
+        x, scaled = self._model(model), self.scales is not None
+        each = (x * self._scales if scaled else x).reshape(self.models, -1)
+        weights, biases = (each[:, :-1], each[:, -1]) if self.bias else (each, each[:, :0])
+        points = () if self.floor_void else self.points["scaled" if scaled else "l2"]
+        return LossFloor(
+            self.rounds, self.weight, self.loss, L2(each.ravel()), points, self.least, self.models * self.bias, scaled,
+            self.floor_void, L2(weights.ravel()), L2(biases),
+        )  # fmt: skip
+
+    def _points(self, norm: str, bias: float | None) -> tuple[DualPoint, ...]:
         if self.floor_void:
             raise Unsupported(f"no loss floor: {self.floor_void}")
-        return DualPoint(self.lower - self.slack, sum(self._dual_norm(norm)), self.concavity, self.slopes)
+        if norm == "scaled":
+            _ = self._scales
+        if bias is None:
+            return self.points[norm]
+        if not self.bias:
+            raise Unsupported(f"bias: got {bias:.6g}, expected None for a model without a bias")
+        limit = non_negative("bias", bias)
+        return tuple(point.with_free_bias(limit) for point in self.points[norm])
 
-    def _dual_norm(self, norm: str) -> tuple[float, float]:
-        """Return the dual norm of g_{1:T}, and a bound on its rounding error."""
-        if norm != "scaled":
-            return DUALS[norm](self.gradients), self.rounding * (
-                math.sqrt(self.gradients.size) if norm == "box" else 1.0
-            )
+    @property
+    def _scales(self) -> Vector:
         if self.scales is None:
             raise Unsupported("scaled: got a certificate without scales, expected one of rate='scale_free'")
-        return L2(in_scales(self.gradients, self.scales)), self.scaled_rounding
+        return self.scales
 
     def _model(self, model: ArrayLike) -> Vector:
         return vector("model", np.asarray(model, dtype=np.float64).ravel(), self.gradients.size)
-
-
-def in_scales(gradients: Vector, scales: Vector) -> Vector:
-    """Return gradients divided by scales; a feature without a scale was in no row, and has no gradient.
-
-    >>> in_scales(np.array([3.0, 0.0]), np.array([2.0, 0.0]))
-    array([1.5, 0. ])
-    """
-    return np.divide(gradients, scales, out=np.zeros_like(gradients), where=scales > 0)
 
 
 def _ball(**radii: float | None) -> tuple[str, float]:
@@ -201,24 +207,3 @@ def _ball(**radii: float | None) -> tuple[str, float]:
         raise ValueError(f"{', '.join(radii)}: got {len(given)} of them, expected exactly one")
     ((name, size),) = given.items()
     return name, non_negative(name, size)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The sums of a certificate at some moment; differences to later sums are about the rows in between.
-
-    Parameters
-    ----------
-    rounds, weight : the number of rows learned from, and the sum of their importances
-    sums : all running sums, a column for each lane
-    slots, gradients : the coordinates of those rows, and g_{1:t} there, a column for each lane
-    mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
-    """
-
-    rounds: int = 0
-    weight: float = 0.0
-    sums: NDArray[np.float64] | None = None
-    slots: NDArray[np.int64] | None = None
-    gradients: NDArray[np.float64] | None = None
-    mixture_loss: float = 0.0
-    mixture_rows: int = 0

@@ -3,28 +3,38 @@
 ``lanes`` says which of a state's models are meant: one, or those of a joint loss together.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.certificate import Certificate, Snapshot, in_scales
-from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.certificate import Certificate
+from forel.learner.certificate_sums import CertificateSums, difference
+from forel.learner.dual_points import Evidence, GradientNorms, Norm
 from forel.learner.lanes import BLOCK, Lanes
-from forel.learner.layout import BINS, CONCAVITY, SUMS
 from forel.learner.loss_floor import LossFloor
-from forel.losses.margin import DualShape
 
 __all__ = ["certificate", "clipping", "loss_floor", "snapshot"]
 
 
-def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None) -> Certificate:
-    """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some."""
+def certificate(
+    state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None, candidates: Sequence[slice] = ()
+) -> Certificate:
+    """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some.
+
+    Parameters
+    ----------
+    state : the lanes
+    lanes : those of one model
+    among : the coordinates of comparators; None for all
+    candidates : lanes that learn from the same labels, whose slopes give loss floors as well
+    """
     settings, primal = state.settings, state.layout.primal
     some = np.arange(state.features + int(settings.bias)) if among is None else among
-    totals = state.sums[:, lanes].sum(axis=1)
-    columns, spent = np.empty((5, len(range(state.lanes)[lanes]), some.size)), 0.0
+    totals, models = state.sums[:, lanes].sum(axis=1), len(range(state.lanes)[lanes])
+    columns, spent = np.empty((5, models, some.size)), 0.0
     for start, found, paid in _parts(state, lanes, some):
         for column, block in zip(columns, found, strict=True):
             column[:, start : start + BLOCK] = block
@@ -34,8 +44,10 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         # Models are 0 in the other coordinates, but the learner was not.
         others = np.setdiff1d(state.seen, among, assume_unique=True)
         spent += sum(paid for _, _, paid in _parts(state, lanes, others))
-    slack = _slack(state, lanes, None)
-    scaled = settings.rate == "scale_free"
+    evidence, scaled = _evidence(state), settings.rate == "scale_free"
+    norms, _ = _norms(state, some)
+    valid = [one for one in (lanes, *(each for each in candidates if each != lanes)) if not clipping(state, one)]
+    kinds: tuple[Norm, ...] = ("l2", "l1", "box", *(("scaled",) if scaled else ()))
     return Certificate(
         rounds=state.rounds,
         weight=state.weight,
@@ -52,35 +64,36 @@ def certificate(state: Lanes, lanes: slice, among: NDArray[np.int64] | None = No
         radius=None if settings.radius is None else float(state.parameters.reshape(5, -1)[4, lanes].min()),
         result="Theorem 12" if primal else "Lemma 5",
         void=_void(state, lanes),
-        rounding=_rounding(state, lanes),
-        slack=slack,
+        rounding=evidence.rounding(lanes),
+        slack=evidence.slack(lanes),
         least=settings.least,
-        bias=settings.bias,
-        floor_void=clipping(state, lanes),
-        concavity=_concavity(state, lanes, None, float(totals[0]) - slack),
-        slopes=_slopes(state, lanes, None),
-        scales=np.tile(state.scales[some].astype(np.float64), len(range(state.lanes)[lanes])) if scaled else None,
-        scaled_rounding=_scaled_rounding(state, lanes) if scaled else 0.0,
+        bias=bool(some.size and some[-1] == state.features),
+        floor_void="" if valid else clipping(state, lanes),
+        models=models,
+        points={kind: tuple(evidence.point(one, norms, kind) for one in valid) for kind in kinds},
+        scales=np.tile(state.scales[some].astype(np.float64), models) if scaled else None,
     )
 
 
-def snapshot(state: Lanes) -> Snapshot:
+def snapshot(state: Lanes) -> CertificateSums:
     """Return where the sums of certificates stand."""
     if not state.certified:
-        return Snapshot(state.rounds, state.weight)
+        return CertificateSums(state.rounds, state.weight)
     slots = state.seen
     gradients = state.state[:, state.layout.gradient_part][slots] * state.units(slots)[:, None]
-    return Snapshot(state.rounds, state.weight, state.all_sums.copy(), slots, gradients)
+    scales = state.scales[slots].astype(np.float64) if state.settings.rate == "scale_free" else None
+    return CertificateSums(state.rounds, state.weight, state.all_sums.copy(), slots, gradients, scales)
 
 
 def loss_floor(
     state: Lanes,
     lanes: slice,
     candidates: Sequence[slice],
-    since: Snapshot | None = None,
+    since: CertificateSums | None = None,
     total_loss: float | None = None,
+    rows: CertificateSums | None = None,
 ) -> LossFloor:
-    """Return lower bounds on the losses of fixed models, on all rows or on those since a snapshot.
+    """Return lower bounds on the losses of fixed models, on all rows, on those since a snapshot, or on given ones.
 
     Parameters
     ----------
@@ -89,130 +102,77 @@ def loss_floor(
     candidates : lanes that learn from the same labels; each one's slopes are a point of the dual problem
     since : the snapshot
     total_loss : the loss on these rows, where it is not that of the lanes
+    rows : the sums of the rows, such as those of several learners; None for the rows of these lanes
     """
-    before = Snapshot() if since is None else since
-    weight, scaled = state.weight - before.weight, state.settings.rate == "scale_free"
-    squares, norm = _norms(state, lanes, before, scaled)
-    points = []
-    for one in candidates:
-        if clipping(state, one):
-            continue
-        loss, played = _sums(state, one, since)
-        slack = _slack(state, one, since)
-        rounding = _scaled_rounding(state, one) if scaled else _rounding(state, one)
-        gradients = float(np.sqrt(squares[one].sum())) + rounding
-        concavity = _concavity(state, one, since, loss - slack)
-        points.append(DualPoint(loss - played - slack, gradients, concavity, _slopes(state, one, since)))
+    evidence = _evidence(state, since) if rows is None else Evidence(rows, state.layout, state.settings.loss_function)
+    if rows is not None and rows.slots is None:
+        raise ValueError("rows: got sums without gradients, expected those of certified learners")
+    other, used = since if rows is None else rows, state.seen
+    if other is not None and other.slots is not None:
+        used = np.union1d(used, other.slots)
+    norms, (weights, biases) = _norms(state, used, other, lanes, given=rows is not None)
+    scaled = state.settings.rate == "scale_free"
+    valid = [one for one in candidates if not evidence.clipped(one)]
     return LossFloor(
-        rows=state.rounds - before.rounds,
-        weight=weight,
-        loss=_sums(state, lanes, since)[0] if total_loss is None else total_loss,
-        norm=norm,
-        points=tuple(points),
+        rows=evidence.rows.rounds,
+        weight=evidence.rows.weight,
+        loss=evidence.total_loss(lanes) if total_loss is None else total_loss,
+        norm=math.hypot(weights, biases),
+        points=tuple(evidence.point(one, norms, "scaled" if scaled else "l2") for one in valid),
         least=state.settings.least,
-        bias=state.settings.bias,
+        bias=len(range(state.lanes)[lanes]) * state.settings.bias,
         scaled=scaled,
-        void="" if points else clipping(state, lanes),
+        void="" if valid else _clipping(state, evidence.clipped(lanes)),
+        weights_norm=weights,
+        bias_norm=biases,
     )
 
 
-def _sums(state: Lanes, lanes: slice, since: Snapshot | None) -> tuple[float, float]:
-    """Return the loss of some lanes together, and Σ g·x."""
-    loss, played = _since(state, since)[:2, lanes].sum(axis=1).tolist()
-    return loss, played
+def _evidence(state: Lanes, since: CertificateSums | None = None) -> Evidence:
+    """Return what is known of all rows, or of those since a snapshot, without a table of gradients."""
+    now = CertificateSums(state.rounds, state.weight, state.all_sums)
+    rows = now if since is None else difference(now, since)
+    return Evidence(rows, state.layout, state.settings.loss_function)
 
 
-def _since(state: Lanes, since: Snapshot | None) -> NDArray[np.float64]:
-    """Return all sums, or what was added to them since a snapshot."""
-    return state.all_sums if since is None or since.sums is None else state.all_sums - since.sums
+def _norms(
+    state: Lanes,
+    used: NDArray[np.int64],
+    other: CertificateSums | None = None,
+    lanes: slice | None = None,
+    given: bool = False,
+) -> tuple[GradientNorms, tuple[float, float]]:
+    """Return the norms of g_{1:T} for each lane, and ‖x‖ of the weights and biases of some, without tables of either.
 
-
-def _slopes(state: Lanes, lanes: slice, since: Snapshot | None) -> SlopeHistogram | None:
-    """Return the histogram of slopes, that of the right class for a joint loss; None for losses without."""
-    if not state.layout.histogram:
-        return None
-    first = range(state.lanes)[lanes][0]
-    bins = slice(SUMS + 1, SUMS + 1 + 2 * BINS)
-    weights, totals = _since(state, since)[bins, first].reshape(BINS, 2).T
-    kept = float(state.all_sums[bins, first][::2].sum())
-    return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), _relative_rounding(state) * kept)
-
-
-def _concavity(state: Lanes, lanes: slice, since: Snapshot | None, loss: float) -> Concavity | None:
-    """Return the lower bound on E(θ) − θE(1), given a lower bound on the loss; None where nothing is known."""
-    if state.settings.loss_function.dual_shape is DualShape.QUADRATIC:
-        return Concavity(curvature=max(loss, 0.0))
-    if not state.layout.concavity:
-        return None
-    first = range(state.lanes)[lanes][0]
-    rows, *found = _since(state, since)[-CONCAVITY:, first].tolist()
-    needed = 1 if state.layout.histogram else state.rounds - (0 if since is None else since.rounds)
-    if rows < needed:  # no row, or a state of an earlier version, in which least values of losses are missing
-        return None
-    kept, relative = state.all_sums[-CONCAVITY:, first].tolist(), _relative_rounding(state)
-    least = found[0] - 8 * float(np.finfo(np.float64).eps) * state.rounds * (abs(kept[1]) + 2 * state.weight)
-    least = max(least, 0.0) if state.settings.least >= 0 else least
-    return Concavity(least, max(found[1] - relative * kept[2], 0.0), max(found[2] - relative * kept[3], 0.0))
-
-
-def _relative_rounding(state: Lanes) -> float:
-    """Return how far a sum of positive numbers may be from that of exact slopes, relative to the sum of all rows.
-
-    Slopes times importances are right to a few last places, and each addition to the last place of a double.
+    Parameters
+    ----------
+    state : the lanes
+    used : the coordinates, in order
+    other : sums of gradients that are subtracted, if not ``given``
+    lanes : those of the learned model; None for no ‖x‖
+    given : whether the others are used in place of the lanes' own
     """
-    return 32 * float(np.finfo(state.dtype).eps) + 4 * float(np.finfo(np.float64).eps) * state.rounds
-
-
-def _rounding(state: Lanes, lanes: slice) -> float:
-    """Return how far ‖g_{1:T}‖ as it is kept may be from that of exact sums.
-
-    Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
-    their squares is what all of them come to, and a few times that is not exceeded.
-    """
-    squares = float(state.sums[4, lanes].sum())
-    return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(squares))
-
-
-def _scaled_rounding(state: Lanes, lanes: slice) -> float:
-    """Return how far the norm of g_{1:T} divided by scales may be from that of exact sums, likewise."""
-    return 4 * float(np.finfo(state.dtype).eps) * float(np.sqrt(state.dual_sums[0, lanes].sum()))
-
-
-def _slack(state: Lanes, lanes: slice, since: Snapshot | None) -> float:
-    """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
-
-    Each loss and slope is right to a few last places, and each addition to the last place of a double.
-    """
-    loss, played = _sums(state, lanes, since)
-    size = abs(loss) + abs(played) + state.weight - (0.0 if since is None else since.weight)
-    if state.layout.concavity:
-        size += abs(float(_since(state, since)[1 - CONCAVITY, lanes].sum()))
-    sums = float(np.abs(state.sums[:2, lanes]).sum())
-    added = 2 * float(np.finfo(np.float64).eps) * state.rounds * sums
-    return 8 * float(np.finfo(state.dtype).eps) * size + added
-
-
-def _norms(state: Lanes, lanes: slice, since: Snapshot, scaled: bool) -> tuple[NDArray[np.float64], float]:
-    """Return ‖g_{1:T}‖² since a snapshot for each lane, and ‖x‖ of some lanes together, without a table of either.
-
-    With ``scaled``, gradients are divided by the scales of coordinates, and weights are multiplied by them.
-    """
-    part, gradients, weights, used = state.layout.gradient_part, np.zeros(state.lanes), 0.0, state.seen
-    if since.slots is not None:
-        used = np.union1d(used, since.slots)
+    part, scaled = state.layout.gradient_part, state.settings.rate == "scale_free"
+    norms, squares, constants = GradientNorms.zero(state.lanes), 0.0, 0.0
     for start in range(0, used.size, BLOCK):
         some = used[start : start + BLOCK]
-        g, x = state.state[some, part] * state.units(some)[:, None], state.weights_at(some)[:, lanes].astype(np.float64)
-        if since.slots is not None and since.gradients is not None:
-            low, high = np.searchsorted(since.slots, (some[0], some[-1] + 1))
-            g[np.searchsorted(some, since.slots[low:high])] -= since.gradients[low:high]
-        if scaled:
-            scales = state.scales[some].astype(np.float64)[:, None]
-            g, x = in_scales(g, np.broadcast_to(scales, g.shape)), x * scales
-        # Not vdot, which would start threads on arrays this long.
-        gradients += np.sum(np.square(g), axis=0)
-        weights += float(np.sum(np.square(x)))
-    return gradients, float(np.sqrt(weights))
+        g = state.state[some, part] * state.units(some)[:, None]
+        scales = state.scales[some].astype(np.float64) if scaled else None
+        if other is not None and other.slots is not None and other.gradients is not None:
+            low, high = np.searchsorted(other.slots, (some[0], some[-1] + 1))
+            at = np.searchsorted(some, other.slots[low:high])
+            g = np.zeros_like(g) if given else g
+            g[at] += other.gradients[low:high] if given else -other.gradients[low:high]
+            if scales is not None and other.scales is not None:
+                scales[at] = np.maximum(scales[at], other.scales[low:high])
+        bias = bool(some[-1] == state.features)
+        norms = norms.add(g, scales, bias, every=lanes is None)
+        if lanes is not None:
+            x = state.weights_at(some)[:, lanes].astype(np.float64)
+            each = np.sum(np.square(x if scales is None else x * scales[:, None]), axis=1)
+            squares += float((each[:-1] if bias else each).sum())
+            constants += float(each[-1]) if bias else 0.0
+    return norms, (math.sqrt(squares), math.sqrt(constants))
 
 
 def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
@@ -256,7 +216,10 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
 
 def clipping(state: Lanes, lanes: slice) -> str:
     """Return what a certificate of some lanes does not know of, or nothing where all gradients were as they are."""
-    rows = int(state.clipped[lanes].max())
+    return _clipping(state, int(state.clipped[lanes].max()))
+
+
+def _clipping(state: Lanes, rows: int) -> str:
     if not rows:
         return ""
     remedy = "scale the features and labels" + ("" if state.dtype == np.float64 else ", or use float64")

@@ -12,7 +12,7 @@ losses, E exceeds $\theta E(1)$ by a :class:`Concavity`; conjugates that are lin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -103,9 +103,11 @@ class DualPoint:
     Parameters
     ----------
     lower : a lower bound on E(1)
-    gradient_norm : an upper bound on the dual norm of G
+    gradient_norm : an upper bound on the dual norm of G, or of the part of G whose models have a norm
     concavity : a lower bound on E(θ) − θE(1); None where that is not known
     slopes : the histogram of slopes of log-loss; None for other losses. Without it and concavity, only θ = 1 is used
+    weights_gradient, bias_gradient : upper bounds on the dual norm of G without the bias, and on that of the bias
+    offset : what models lose at most outside of their norm, θ times which is subtracted
 
     >>> point = DualPoint(lower=4.0, gradient_norm=1.0)
     >>> point.floor(2.0), point.floor(8.0), point.needed_norm(3.0)
@@ -120,6 +122,13 @@ class DualPoint:
     gradient_norm: float
     concavity: Concavity | None = None
     slopes: SlopeHistogram | None = None
+    weights_gradient: float = 0.0
+    bias_gradient: float = 0.0
+    offset: float = 0.0
+
+    def with_free_bias(self, within: float) -> "DualPoint":
+        """Return the point for norms without the bias, which is at most ``within`` in absolute value."""
+        return replace(self, gradient_norm=self.weights_gradient, offset=within * self.bias_gradient)
 
     @property
     def shrinks(self) -> bool:
@@ -141,12 +150,15 @@ class DualPoint:
 
     def floor(self, norm: float) -> float:
         """Return a lower bound on the total loss of every model of at most this norm."""
-        return max(self._largest(lambda theta: self.energy(theta) - theta * norm * self.gradient_norm), self.least)
+        price = norm * self.gradient_norm + self.offset
+        return max(self._largest(lambda theta: self.energy(theta) - theta * price), self.least)
 
     def needed_norm(self, loss: float) -> float:
         """Return a lower bound on the norm of every model whose total loss is smaller than ``loss``."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            needed = self._largest(lambda theta: (self.energy(theta) - loss) / (theta * self.gradient_norm))
+            needed = self._largest(
+                lambda theta: (self.energy(theta) - theta * self.offset - loss) / (theta * self.gradient_norm)
+            )
         return max(needed, 0.0) if needed == needed else 0.0
 
     def _largest(self, value: Callable[[Vector], Vector]) -> float:

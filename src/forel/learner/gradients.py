@@ -115,7 +115,18 @@ class GradientLearner:
         void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
         # Regret needs no losses; where they were not given they count as 0.
         loss = 0.0 if void else self._loss
-        return replace(proof, loss=loss, lower=proof.lower + loss, least=-math.inf, floor_void=void, concavity=None)
+        points = {
+            norm: tuple(replace(point, lower=point.lower + loss, concavity=None) for point in each)
+            for norm, each in proof.points.items()
+        }
+        return replace(
+            proof,
+            loss=loss,
+            lower=proof.lower + loss,
+            least=-math.inf,
+            floor_void=void or proof.floor_void,
+            points=points,
+        )
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         held = np.asarray(indices)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner import certify
-from forel.learner.certificate import Certificate, Snapshot
+from forel.learner.certificate import Certificate
+from forel.learner.certificate_sums import CertificateSums
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes, summed
 from forel.learner.loss_floor import LossFloor
@@ -273,15 +274,18 @@ class Linear:
         on. ``among`` are the coordinates of comparators, which are 0 elsewhere; None for all. The coordinates ``seen``
         give the same loss floors as all of them, in less time.
         """
-        return certify.certificate(self._lanes, self.certified_lanes(lane), among)
+        return certify.certificate(self._lanes, self.certified_lanes(lane), among, self._candidates(lane))
 
     @reads
-    def snapshot(self) -> Snapshot:
-        """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it."""
+    def snapshot(self) -> CertificateSums:
+        """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it.
+
+        Those of several learners can be merged: see :func:`forel.learner.certificate_sums.merge`.
+        """
         return certify.snapshot(self._lanes)
 
     @reads
-    def summary(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> str:
+    def summary(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> str:
         """Return the certificate of a lane against all models of at most its norm, in a sentence.
 
         It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, where it is not the
@@ -295,15 +299,26 @@ class Linear:
         return self.loss_floor(lane, since, loss).summary()
 
     @reads
-    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
+    def loss_floor(
+        self,
+        lane: int = 0,
+        since: CertificateSums | None = None,
+        loss: float | None = None,
+        rows: CertificateSums | None = None,
+    ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
 
-        The slopes of every setting give a bound, of which the largest counts.
+        The slopes of every setting give a bound, of which the largest counts. With ``rows`` it covers rows that several
+        learners with these settings learned from, whose sums are merged, and compares with this model's norm.
         """
-        lanes, count = self.certified_lanes(lane), self.settings.lanes
+        lanes = self.certified_lanes(lane)
+        return certify.loss_floor(self._lanes, lanes, self._candidates(lane), since, loss, rows)
+
+    def _candidates(self, lane: int) -> list[slice]:
+        """Return the lanes of every setting that learns from the same labels."""
+        count = self.settings.lanes
         first = 0 if self.joint else lane // count * count
-        candidates = [self.certified_lanes(first + setting) for setting in range(count)]
-        return certify.loss_floor(self._lanes, lanes, candidates, since, loss)
+        return [self.certified_lanes(first + setting) for setting in range(count)]
 
     def certified_lanes(self, lane: int) -> slice:
         """Return the lanes of one model that a certificate covers: one, or all classes of a joint loss."""

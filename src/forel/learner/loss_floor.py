@@ -2,9 +2,10 @@
 
 import decimal
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from forel.learner.dual import DualPoint
+from forel.validation import Unsupported, non_negative
 
 __all__ = ["Frontier", "LossFloor"]
 
@@ -43,9 +44,12 @@ class LossFloor:
     norm : the norm of the learned model
     points : the points of the dual problem
     least : a lower bound on the loss of any row
-    bias : whether the norm includes a bias
+    bias : the number of biases, one for each class of a joint loss; they are part of the norm, unless they are free
     scaled : whether each weight is multiplied by the largest absolute value of its feature in the norm
     void : why there is no lower bound, if so
+    weights_norm, bias_norm : the norm of the learned model without the bias, and the absolute value of its bias, or the
+        Euclidean norm of several
+    free_bias : how large the bias of models may be beside the norm; None if it is part of the norm
 
     >>> print(LossFloor(8, 8.0, 4.0, 1.99999, (DualPoint(3.75, 0.0625),)).summary())
     no fixed model of norm at most 2 could have had an average loss below 0.4531 on these 8 rows; this one had 0.5000.
@@ -58,9 +62,35 @@ class LossFloor:
     norm: float
     points: tuple[DualPoint, ...]
     least: float = 0.0
-    bias: bool = False
+    bias: int = 0
     scaled: bool = False
     void: str = ""
+    weights_norm: float = 0.0
+    bias_norm: float = 0.0
+    free_bias: float | None = None
+
+    def with_free_bias(self, within: float | None = None) -> "LossFloor":
+        """Return the same for norms without the bias, which may be anything up to ``within`` in absolute value.
+
+        None is as large as the learned model's. The limit is rounded up to four digits, and is that of the Euclidean
+        norm of several biases.
+
+        >>> point = DualPoint(3.75, 0.0625, weights_gradient=0.05, bias_gradient=0.0375)
+        >>> floor = LossFloor(8, 8.0, 4.0, 2.0, (point,), bias=1, weights_norm=1.75, bias_norm=1.2)
+        >>> print(floor.with_free_bias(1.0).summary())
+        no fixed model of norm at most 1.75, with a bias within ±1, could have had an average loss below 0.4531 on these
+        8 rows; this one had 0.5000. An average loss below 0.4500 would need a norm of at least 2.249, with such a bias;
+        the learned model has 1.75
+        """
+        if not self.bias:
+            raise Unsupported("bias: got a model without one, expected one whose bias can be free")
+        limit = float(_upward(self.bias_norm if within is None else non_negative("within", within)))
+        points = tuple(point.with_free_bias(limit) for point in self.points)
+        return replace(self, norm=self.weights_norm, points=points, free_bias=limit)
+
+    def with_points(self, points: tuple[DualPoint, ...]) -> "LossFloor":
+        """Return the same with further points of the dual problem of the same rows."""
+        return replace(self, points=self.points + points, void="" if points else self.void)
 
     @property
     def average(self) -> float:
@@ -93,7 +123,7 @@ class LossFloor:
         """Return the floor of models of at most the learned norm, and the norm needed for a tenth less loss."""
         shown = _upward(self.norm)
         name = "scaled norm" if self.scaled else "norm"
-        models = f"fixed models of {name} at most {shown}{', bias included,' if self.bias else ''}"
+        models = f"fixed models of {name} at most {shown}{self._how_the_bias_counts()}"
         own, rows = self.average, f"these {self.rows:,} rows"
         if void := self.void or self._overflow(float(shown)):
             return f"nothing is proved of the losses of {models} on {rows}, because {void}"
@@ -105,6 +135,12 @@ class LossFloor:
         else:
             first = f"no average loss is ruled out for {models} on {rows}"
         return f"{first}; this one had {mine}{self._inverse(name, shown)}"
+
+    def _how_the_bias_counts(self) -> str:
+        if self.free_bias is not None:
+            limit = f"{self.free_bias:.10g}"  # which has four digits already
+            return f", with a bias within ±{limit}," if self.bias == 1 else f", with biases of norm at most {limit},"
+        return ", bias included," if self.bias else ""
 
     def _overflow(self, norm: float) -> str:
         finite = max(abs(self.at(norm)), abs(self.average)) < HUGE
@@ -121,7 +157,9 @@ class LossFloor:
         if not SMALL < needed / (self.norm or 1.0) < math.inf:
             return ""
         least = _trimmed(_directed(needed, 3 - _exponent(needed), decimal.ROUND_FLOOR))
-        return f". An average loss below {goal} would need a {name} of at least {least}; the learned model has {shown}"
+        beside = "" if self.free_bias is None else f", with such {'a bias' if self.bias == 1 else 'biases'}"
+        first = f". An average loss below {goal} would need a {name} of at least {least}{beside}"
+        return f"{first}; the learned model has {shown}"
 
 
 def _upward(value: float) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.learner.certificate import Certificate, Snapshot
+from forel.learner.certificate import Certificate
+from forel.learner.certificate_sums import CertificateSums, difference
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import summed
 from forel.learner.ledger import LARGEST, Ledger
@@ -304,12 +305,12 @@ class Mixture:
         return proof if loss is None else replace(proof, loss=loss, constant=proof.constant + loss - proof.loss)
 
     @reads
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> CertificateSums:
         """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it."""
         return replace(self.linear.snapshot(), mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
 
     @reads
-    def summary(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> str:
+    def summary(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> str:
         """Return the certificate against all models of at most the best setting's norm, in a sentence.
 
         It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, if that is known.
@@ -317,21 +318,24 @@ class Mixture:
         return self.loss_floor(lane, since, loss).summary()
 
     @reads
-    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
-        """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
-
-        The slopes of every setting give a bound, of which the largest counts.
-        """
-        own = self._loss_since(since) if loss is None else loss
-        return self.linear.loss_floor(self._best_lane(lane), since, own)
+    def loss_floor(
+        self,
+        lane: int = 0,
+        since: CertificateSums | None = None,
+        loss: float | None = None,
+        rows: CertificateSums | None = None,
+    ) -> LossFloor:
+        """Return lower bounds on the loss of fixed models by their norm, as :meth:`Linear.loss_floor` does."""
+        own = self._loss_since(since, rows) if loss is None else loss
+        return self.linear.loss_floor(self._best_lane(lane), since, own, rows)
 
     def _best_lane(self, lane: int) -> int:
         return self.best + (0 if self.joint else lane * self.settings.lanes)
 
-    def _loss_since(self, since: Snapshot | None = None) -> float | None:
+    def _loss_since(self, since: CertificateSums | None = None, rows: CertificateSums | None = None) -> float | None:
         """Return the mixture's loss; None where the best setting's counts: after a second pass, and for one class."""
-        before = Snapshot() if since is None else since
-        again = self.first_pass_rows - before.mixture_rows < self.rounds - before.rounds
-        if again or not (self.classes is None or self.joint):
-            return None
-        return self.loss - before.mixture_loss
+        if rows is None:
+            now = CertificateSums(self.rounds, mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
+            rows = now if since is None else difference(now, since)
+        again = rows.mixture_rows < rows.rounds
+        return None if again or not (self.classes is None or self.joint) else rows.mixture_loss

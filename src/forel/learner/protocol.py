@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.learner.certificate import Certificate, Snapshot
+from forel.learner.certificate import Certificate
+from forel.learner.certificate_sums import CertificateSums
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
@@ -66,15 +67,21 @@ class Learner(Protocol):
         """Return the regret to fixed models, its bound, and lower bounds on their losses."""
         ...
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> CertificateSums:
         """Return the sums of certificates at this moment."""
         ...
 
-    def summary(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> str:
+    def summary(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> str:
         """Return the certificate against all models of at most the learned one's norm, in a sentence."""
         ...
 
-    def loss_floor(self, lane: int = 0, since: Snapshot | None = None, loss: float | None = None) -> LossFloor:
+    def loss_floor(
+        self,
+        lane: int = 0,
+        since: CertificateSums | None = None,
+        loss: float | None = None,
+        rows: CertificateSums | None = None,
+    ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm."""
         ...
 

@@ -17,7 +17,7 @@ from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
-from forel.learner.certificate import Snapshot
+from forel.learner.certificate_sums import CertificateSums
 from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
@@ -113,7 +113,7 @@ def train(
         others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN_EXTRA}
         stored_options = options.stored
         # The certificate is about the rows of this run only.
-        before = Snapshot() if start is None else start.model.snapshot()
+        before = CertificateSums() if start is None else start.model.snapshot()
         model, begun, save, state = None, None, None, None
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
@@ -215,7 +215,7 @@ def _learn_block(
     return Progress(*counts, state.progressive, state.holdout, block, margins, model, names)
 
 
-def _finish_first_pass(model: Learner, state: TrainingState, before: Snapshot) -> None:
+def _finish_first_pass(model: Learner, state: TrainingState, before: CertificateSums) -> None:
     """Raise if there were no rows; summarise the certificate."""
     if not state.rows:
         problems = state.problems

@@ -1,0 +1,195 @@
+"""From running sums to points of the dual problem: lower bounds on E(θ), and upper bounds on dual norms of G.
+
+``lanes`` says which of several models are meant: one, or those of a joint loss together.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.certificate_sums import CertificateSums
+from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.layout import BINS, CONCAVITY, SUMS, Layout
+from forel.losses.margin import DualShape, MarginLoss
+
+__all__ = ["Evidence", "GradientNorms", "Norm", "in_scales"]
+
+Array = NDArray[np.float64]
+Norm = Literal["l2", "l1", "box", "scaled"]
+EPS = float(np.finfo(np.float64).eps)
+
+
+def in_scales(gradients: Array, scales: Array) -> Array:
+    """Return gradients divided by scales; a feature without a scale was in no row, and has no gradient.
+
+    >>> in_scales(np.array([3.0, 0.0]), np.array([2.0, 0.0]))
+    array([1.5, 0. ])
+    """
+    return np.divide(gradients, scales, out=np.zeros_like(gradients), where=scales > 0)
+
+
+class GradientNorms(NamedTuple):
+    """What dual norms of G are computed from, for each lane.
+
+    Parameters
+    ----------
+    squares : sums of squares of the gradients of weights
+    scaled : the same with each divided by the feature's scale
+    largest, total : the largest absolute value of these gradients, and the sum of absolute values
+    bias : the gradient of the bias; 0 without one
+    size : the number of weights
+    """
+
+    squares: Array
+    scaled: Array
+    largest: Array
+    total: Array
+    bias: Array
+    size: int
+
+    @classmethod
+    def zero(cls, lanes: int) -> "GradientNorms":
+        """Return those of no coordinates."""
+        zero = np.zeros(lanes)
+        return cls(zero, zero, zero, zero, zero, 0)
+
+    def add(self, gradients: Array, scales: Array | None, bias: bool, every: bool) -> "GradientNorms":
+        """Return these with further coordinates, a row each; the last one is the bias, if so.
+
+        Unless ``every`` norm is needed, only squares are added, scaled ones if there are scales.
+        """
+        g, divided = gradients, None
+        if scales is not None:
+            divided = in_scales(g, np.broadcast_to(scales[:, None], g.shape))
+        if bias:
+            g, divided = g[:-1], None if divided is None else divided[:-1]
+        size = np.abs(g) if every else g[:0]
+        # Not vdot, which would start threads on arrays this long.
+        return GradientNorms(
+            self.squares + np.sum(np.square(g if every or divided is None else g[:0]), axis=0),
+            self.scaled if divided is None else self.scaled + np.sum(np.square(divided), axis=0),
+            np.maximum(self.largest, np.max(size, axis=0, initial=0.0)),
+            self.total + np.sum(size, axis=0),
+            gradients[-1] if bias else self.bias,
+            self.size + len(g),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of some rows, and of the kind of learner that predicted them.
+
+    Parameters
+    ----------
+    rows : the sums of the rows
+    layout, loss : of the learner
+    """
+
+    rows: CertificateSums
+    layout: Layout
+    loss: MarginLoss
+
+    @property
+    def _sums(self) -> Any:
+        return self.rows.sums
+
+    @property
+    def _all(self) -> Any:
+        return self.rows.rounding_sums
+
+    @property
+    def _eps(self) -> float:
+        return float(np.finfo(self.layout.dtype).eps)
+
+    def total_loss(self, lanes: slice) -> float:
+        """Return the loss of some lanes together."""
+        return float(self._sums[0, lanes].sum())
+
+    def played(self, lanes: slice) -> float:
+        """Return Σ g·x."""
+        return float(self._sums[1, lanes].sum())
+
+    def clipped(self, lanes: slice) -> int:
+        """Return the number of rows in which a number was clipped."""
+        return int(self._all[5, lanes].max())
+
+    def point(self, lanes: slice, norms: GradientNorms, norm: Norm) -> DualPoint:
+        """Return the point of the dual problem that the slopes of some lanes together are, for a norm of models."""
+        loss, slack = self.total_loss(lanes), self.slack(lanes)
+        weights, bias, both = _dual_norms(norms, lanes, norm)
+        error = self.rounding(lanes, norm == "scaled") * (math.sqrt(norms.size + 1) if norm == "box" else 1.0)
+        return DualPoint(
+            loss - self.played(lanes) - slack,
+            both + error,
+            self._concavity(lanes, loss - slack),
+            self._slopes(lanes),
+            weights + error,
+            bias + error,
+        )
+
+    def slack(self, lanes: slice) -> float:
+        """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
+
+        Each loss and slope is right to a few last places, and each addition to the last place of a double.
+        """
+        size = abs(self.total_loss(lanes)) + abs(self.played(lanes)) + self.rows.weight
+        if self.layout.concavity:
+            size += abs(float(self._sums[1 - CONCAVITY, lanes].sum()))
+        added = 2 * EPS * self.rows.rounding_rounds * float(np.abs(self._all[:2, lanes]).sum())
+        return 8 * self._eps * size + added
+
+    def rounding(self, lanes: slice, scaled: bool = False) -> float:
+        """Return how far ‖G‖ may be from that of exact sums, with gradients divided by scales or not.
+
+        Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
+        their squares is what all of them come to, and a few times that is not exceeded.
+        """
+        return 4 * self._eps * float(np.sqrt(self._all[SUMS if scaled else 4, lanes].sum()))
+
+    @property
+    def _relative_rounding(self) -> float:
+        """How far a sum of positive numbers may be from that of exact slopes, relative to the sum of all rows.
+
+        Slopes times importances are right to a few last places, and each addition to the last place of a double.
+        """
+        return 32 * self._eps + 4 * EPS * self.rows.rounding_rounds
+
+    def _slopes(self, lanes: slice) -> SlopeHistogram | None:
+        """Return the histogram of slopes, that of the right class for a joint loss; None for losses without."""
+        if not self.layout.histogram:
+            return None
+        bins, first = slice(SUMS + 1, SUMS + 1 + 2 * BINS), lanes.start or 0
+        weights, totals = self._sums[bins, first].reshape(BINS, 2).T
+        kept = float(self._all[bins, first][::2].sum())
+        return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), self._relative_rounding * kept)
+
+    def _concavity(self, lanes: slice, loss: float) -> Concavity | None:
+        """Return the lower bound on E(θ) − θE(1), given a lower bound on the loss; None where nothing is known."""
+        if self.loss.dual_shape is DualShape.QUADRATIC:
+            return Concavity(curvature=max(loss, 0.0))
+        if not self.layout.concavity:
+            return None
+        rows, least, curvature, entropy = self._sums[-CONCAVITY:, lanes.start or 0].tolist()
+        if rows < (1 if self.layout.histogram else self.rows.rounds):
+            return None  # no row, or those of an earlier version, in which least values of losses are missing
+        kept, relative = self._all[-CONCAVITY:, lanes.start or 0].tolist(), self._relative_rounding
+        least -= 8 * EPS * self.rows.rounding_rounds * (abs(kept[1]) + 2 * self.rows.rounding_weight)
+        least = max(least, 0.0) if self.loss.least >= 0 else least
+        return Concavity(least, max(curvature - relative * kept[2], 0.0), max(entropy - relative * kept[3], 0.0))
+
+
+def _dual_norms(norms: GradientNorms, lanes: slice, norm: Norm) -> tuple[float, float, float]:
+    """Return the dual norm of G for the weights, the Euclidean one for the biases, and the dual norm for both."""
+    constants = np.abs(norms.bias[lanes])
+    bias = float(np.linalg.norm(constants))
+    if norm == "l1":
+        weights = float(norms.largest[lanes].max())
+        return weights, bias, max(weights, float(constants.max()))
+    if norm == "box":
+        weights = float(norms.total[lanes].sum())
+        return weights, bias, weights + float(constants.sum())
+    weights = math.sqrt(float((norms.scaled if norm == "scaled" else norms.squares)[lanes].sum()))
+    return weights, bias, math.hypot(weights, bias)

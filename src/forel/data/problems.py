@@ -1,5 +1,7 @@
 """Malformed input: an error that locates it, and whether to raise or to count."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -25,12 +27,21 @@ class ProblemSink(Protocol):
         """Record a problem, or raise it."""
         ...
 
+    def note_words(self, counts: Mapping[str, int]) -> None:
+        """Count words in place of numbers by column, where these are not problems."""
+        ...
+
 
 @dataclass(frozen=True)
 class ProblemBuffer:
     """Problems found out of order, to be recorded in order of their lines."""
 
     problems: list[Malformed] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+
+    def note_words(self, counts: Mapping[str, int]) -> None:
+        """Count words in place of numbers."""
+        self.words.update(counts)
 
     def record(self, problem: Malformed) -> None:
         """Keep the problem."""
@@ -40,6 +51,7 @@ class ProblemBuffer:
         """Record all problems in a sink, by line."""
         for problem in sorted(self.problems, key=lambda problem: problem.line):
             sink.record(problem)
+        sink.note_words(self.words)
 
 
 @dataclass
@@ -50,6 +62,7 @@ class Problems:
     ----------
     on_error : "raise" stops at the first problem, "skip" leaves out the example and counts it
     max_messages : number of messages that are kept
+    words : number of words in place of numbers by column, where these are not problems
 
     >>> problems = Problems("skip")
     >>> problems.record(Malformed("a.vw", 3, 7, "'x'", "a number"))
@@ -61,6 +74,11 @@ class Problems:
     max_messages: int = 5
     count: int = 0
     messages: list[str] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+
+    def note_words(self, counts: Mapping[str, int]) -> None:
+        """Count words in place of numbers."""
+        self.words.update(counts)
 
     def record(self, problem: Malformed) -> None:
         """Raise the problem, or count it."""
@@ -74,7 +92,8 @@ class Problems:
         """Add the problems of another object, and clear it."""
         self.count += others.count
         self.messages += others.messages[: max(0, self.max_messages - len(self.messages))]
-        others.count, others.messages = 0, []
+        self.words.update(others.words)
+        others.count, others.messages, others.words = 0, [], Counter()
 
 
 def excerpt(token: bytes, limit: int = 40) -> str:

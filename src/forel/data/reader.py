@@ -71,6 +71,7 @@ class Reader:
             record_constant(self.names)
         if isinstance(self.source, RowCache):
             self.kinds.of_file(0).update(self.source.kinds)
+            self.kinds.seen.names.update(self.source.kinds)
             yield from self.source.tasks(self.source.find(self.start) if self.start > BEGINNING else 0)
             return
         for number, one in enumerate(single_sources(self.source)):
@@ -179,6 +180,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
     elif form == "arrow" and (cache := open_cache(stream, file)) is not None:
         _check_cache(cache, reader)
         kinds_found.update(cache.kinds)
+        reader.kinds.seen.names.update(cache.kinds)
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
         held = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
@@ -216,7 +218,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
 
 def _columns(reader: Reader, start: Position) -> Columns:
     """Return the roles of a file's columns, with their kinds in earlier files."""
-    return Columns(reader.options, reader.kinds.before(start.file))
+    return Columns(reader.options, reader.kinds.before(start.file), reader.kinds.seen)
 
 
 def _check_cache(cache: RowCache, reader: Reader) -> None:

@@ -16,6 +16,7 @@ from forel.data.features.kinds import Kinds
 from forel.learner.loss_floor import Frontier
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
+from forel.training.schema import SchemaTracker
 from forel.training.state import AnyMetrics, TrainingState
 from forel.validation import refuse
 
@@ -80,6 +81,7 @@ def write_checkpoint(
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
         "kinds": state.kinds.pack(),
         "classes": state.classes.names,
+        "schema": state.schema.pack(),
         "frontier": None if state.frontier is None else _frontier_json(state.frontier),
         "told": dict(fingerprint),
     }
@@ -92,6 +94,7 @@ def read_checkpoint(
     fingerprint: Mapping[str, Any],
     problems: Problems,
     classes: ClassNames,
+    schema: SchemaTracker,
     new_metrics: Callable[[Any], AnyMetrics],
     loss: Any = None,
 ) -> tuple[Any, TrainingState]:
@@ -102,7 +105,7 @@ def read_checkpoint(
     path : the file
     fingerprint : options and sources; the error names the first that differs from the checkpoint's
     problems : receives the problems found before the checkpoint
-    classes : receives the classes found before the checkpoint
+    classes, schema : receive the classes and the ranges of columns found before the checkpoint
     new_metrics : creates empty metrics for predictions of a model
     loss : the user-defined loss, if the model has one
     """
@@ -114,14 +117,16 @@ def read_checkpoint(
     try:
         _check_fingerprint(path, content["told"], fingerprint)
         classes.restore(content.get("classes", []))  # which older checkpoints do not have
-        return stored.model, _state(content, stored, problems, classes, new_metrics)
+        if "schema" in content:
+            schema.restore(content["schema"])
+        return stored.model, _state(content, stored, problems, classes, schema, new_metrics)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"not a whole checkpoint ({type(error).__name__}: {error}); take it away to begin again"
         raise ModelFileError(f"{path}: {what}") from error
 
 
 def _state(
-    content: Mapping[str, Any], stored: Stored, problems: Problems, classes: ClassNames,
+    content: Mapping[str, Any], stored: Stored, problems: Problems, classes: ClassNames, schema: SchemaTracker,
     new_metrics: Callable[[Any], AnyMetrics],
 ) -> TrainingState:  # fmt: skip
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
@@ -143,6 +148,7 @@ def _state(
         finished=finished,
         kinds=Kinds.unpack(content["kinds"]),
         classes=classes,
+        schema=schema,
         frontier=frontier,
         **{name: content[key] for name, key in FIELDS.items()},
     )

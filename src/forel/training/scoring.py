@@ -1,6 +1,7 @@
 """Predictions of a model on a stream, and their metrics."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
 from forel.training.metrics import Report
 from forel.training.options import model_options, updated_options
+from forel.training.schema import SchemaCheck
 from forel.validation import refuse
 
 __all__ = ["Evaluation", "evaluate", "link_of", "predict", "predict_blocks", "prediction_link", "stored_model"]
@@ -125,7 +127,8 @@ def predict_blocks(
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
-    Labels are optional.
+    Labels are optional. A warning says how rows differ from those of training: columns that are missing or new, words
+    in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors.
 
     >>> from forel.training.train import train
     >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
@@ -135,11 +138,15 @@ def predict_blocks(
     [True, False]
     """
     lenient = replace(model_options(stored), unlabelled=True, strict=False)
-    reader = read(source, options=updated_options(lenient, reading))
+    options = updated_options(lenient, reading)
+    reader, check = read(source, options=options), SchemaCheck(stored.extra.get("schema"), options)
     several = number_of_classes(stored.model) is not None
     for block in ordered_blocks(reader, threads):
         margins = stored.model.margins(Merged(*block.rows))
+        check.add(block, reader.kinds)
         yield block, margins if several else margins[:, 0]
+    if (warning := check.warning(reader.kinds, reader.problems)) is not None:
+        warnings.warn(warning, UserWarning, stacklevel=2)
     if problems is not None:
         problems.absorb(reader.problems)
 

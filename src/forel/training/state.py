@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block, Names, Position, Problems
+from forel.data import Block, Names, Position, Problems, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
@@ -15,6 +15,7 @@ from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
 from forel.training.class_metrics import ClassMetrics
 from forel.training.metrics import Metrics
+from forel.training.schema import SchemaTracker
 
 __all__ = ["AnyMetrics", "Progress", "TrainingState"]
 
@@ -67,7 +68,7 @@ class TrainingState:
     finished : metrics of the rows learned from in each earlier pass
     seconds : time spent so far
     certificate, frontier : summary of the certificate of the first pass, and its floors by norm, once it has ended
-    kinds, classes : kinds of columns, and classes of labels, found so far
+    kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
     """
 
     progressive: AnyMetrics
@@ -87,6 +88,7 @@ class TrainingState:
     frontier: Frontier | None = None
     kinds: Kinds = field(default_factory=Kinds)
     classes: ClassNames = field(default_factory=ClassNames)
+    schema: SchemaTracker = field(default_factory=lambda: SchemaTracker(ReadOptions()))
 
     @property
     def metrics(self) -> list[AnyMetrics]:

@@ -30,6 +30,7 @@ from forel.training.classes import count_classes, metrics_for
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
 from forel.training.options import options_for
 from forel.training.passes import Passes
+from forel.training.schema import SchemaTracker
 from forel.training.start import initial_model, initial_settings
 from forel.training.state import AnyMetrics, Progress, TrainingState
 from forel.training.trained import Trained
@@ -37,7 +38,7 @@ from forel.validation import refuse, whole
 
 __all__ = ["train"]
 
-OWN_EXTRA = ("reading", "report", "holdout", "checkpoint")  # extra content that training writes itself
+OWN_EXTRA = ("reading", "report", "holdout", "checkpoint", "schema")  # extra content that training writes itself
 
 
 def train(
@@ -105,7 +106,7 @@ def train(
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share
-        problems, classes = Problems(options.on_error), ClassNames(options.classes)
+        problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
         def new_metrics(model: Learner) -> AnyMetrics:
             return metrics_for(settings, model, classes.names)
@@ -121,7 +122,7 @@ def train(
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 loss = user_defined_loss(settings)
-                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, new_metrics, loss)
+                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, loss)
             extra = {**others, "reading": stored_options}
             where = (1, 0) if state is None else (state.pass_number, state.rows)
             save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
@@ -133,7 +134,9 @@ def train(
                 raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
             model = initial_model(1 << options.bits, settings, start, copy, certified, share, count)
             metrics = new_metrics(model), new_metrics(model)
-            state = TrainingState(*metrics, problems, names, kinds=kinds, classes=classes)
+            state = TrainingState(*metrics, problems, names, kinds=kinds, classes=classes, schema=schema)
+            if start is not None:
+                schema.extend(start.extra.get("schema", {}), start.model.rounds)
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             for update in _learn_pass(model, state, blocks, held_out, begun if state.pass_number == 1 else None):
@@ -154,6 +157,7 @@ def train(
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate, state.frontier, state.names, stored_options, checkpoint, others,
+        state.schema.schema(state.kinds),
     )  # fmt: skip
 
 
@@ -196,6 +200,8 @@ def _learn_block(
     labels, valid = encoder.encode(block)
     if valid is not None:
         block, labels = drop_rows(block, np.flatnonzero(~valid)), labels[valid]
+    if state.pass_number == 1:
+        state.schema.add(block, state.kinds)
     held_out = holdout.rows(state.rows, len(block))
     # Rows that were learned before do not tell which setting is best.
     learn = model.relearn if state.pass_number > 1 else model.progress

@@ -49,6 +49,7 @@ class Trained:
     reading : read options to store with the model
     checkpoint : the checkpoint of the run; None without one
     others : extra content of the model that training started from
+    schema : kind, range and share of missing values of each column
     """
 
     model: Learner
@@ -65,6 +66,7 @@ class Trained:
     reading: dict[str, Any] = field(default_factory=dict, repr=False)
     checkpoint: Path | None = field(default=None, repr=False)
     others: dict[str, Any] = field(default_factory=dict, repr=False)
+    schema: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     @property
     def stored(self) -> Stored:
@@ -80,11 +82,12 @@ class Trained:
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Content stored with the model: read options, metrics, and content of the model that training started from."""
+        """Content stored with the model: read options, schema, metrics, and content of the model it started from."""
         reports = {"report": self.report, "holdout": self.holdout}
         return {
             **self.others,
             "reading": self.reading,
+            **({"schema": self.schema} if self.schema else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
 

@@ -1,13 +1,14 @@
 """Kinds of columns, numbers or categories: found while a source is read, and stored with a model."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from forel.data.features.label_words import CLASSES, LabelWords
 from forel.validation import refuse
 
-__all__ = ["Kinds", "OrderedKinds", "add_kind", "validate_kinds"]
+__all__ = ["Kinds", "OrderedKinds", "SeenColumns", "add_kind", "validate_kinds"]
 
 KINDS = ("number", "category", "either", CLASSES)
 MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
@@ -22,6 +23,14 @@ def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
     if wrong is not None:
         raise ValueError(f"kinds: got {valid[wrong]!r} for {wrong!r}, expected number, category or either")
     return valid
+
+
+@dataclass
+class SeenColumns:
+    """The columns or keys that occurred in a source, and whether it has a header, so that they are all."""
+
+    names: set[str] = field(default_factory=set)
+    header: bool = False
 
 
 class Kinds:
@@ -43,6 +52,7 @@ class Kinds:
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self._by_file: dict[int, dict[str, str]] = {-1: validate_kinds(given)}
+        self.seen = SeenColumns()
 
     def of_file(self, file: int) -> dict[str, str]:
         """Return the kinds found in a file, which its parser adds to."""
@@ -51,6 +61,11 @@ class Kinds:
     def before(self, file: int) -> dict[str, str]:
         """Return the kinds known at the start of a file, however far other threads have read ahead."""
         return self._merged([k for k in sorted(self._by_file) if k < file])
+
+    @property
+    def count(self) -> int:
+        """The number of kinds found in all files, which grows while a source is read."""
+        return sum(map(len, self._by_file.values()))
 
     @property
     def known(self) -> dict[str, str]:
@@ -99,6 +114,7 @@ class OrderedKinds:
     Parameters
     ----------
     found, known : as :func:`add_kind` takes them
+    seen : receives all names
 
     >>> found = {}
     >>> kinds = OrderedKinds(found, {})
@@ -108,7 +124,8 @@ class OrderedKinds:
     {'age': 'number', 'city': 'category'}
     """
 
-    def __init__(self, found: dict[str, str], known: Mapping[str, str]) -> None:
+    def __init__(self, found: dict[str, str], known: Mapping[str, str], seen: SeenColumns | None = None) -> None:
+        self._seen = SeenColumns() if seen is None else seen
         self._found, self._known, self._lock = found, known, Lock()
         self._next, self._waiting = 0, dict[int, list[tuple[str, str]]]()
 
@@ -118,5 +135,7 @@ class OrderedKinds:
             self._waiting[task] = kinds
             while self._next in self._waiting:
                 for name, kind in self._waiting.pop(self._next):
+                    if len(self._seen.names) < MOST:
+                        self._seen.names.add(name)
                     add_kind(self._found, self._known, name, kind)
                 self._next += 1

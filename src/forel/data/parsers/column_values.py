@@ -181,6 +181,8 @@ def fill_numbers(
     if non_numbers is None:
         return made
     rows = np.flatnonzero(non_numbers.present)
+    if columns.known.get(name) == "number":
+        row_problems.problems.note_words({name: rows.size})
     cells.slots[rows, column] = non_numbers.words.hashes(key, rows) & mask
     cells.values[rows, column], cells.present[rows, column] = 1, True
     return replace(made, others=non_numbers.words, mixed=non_numbers.present)

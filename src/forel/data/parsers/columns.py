@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from forel.data.features.kinds import SeenColumns
 from forel.data.options import ReadOptions, repeated
 from forel.validation import refuse
 
@@ -18,6 +19,7 @@ class Columns:
     ----------
     options : which name columns
     known : kinds of columns that are known before the table is read: "number", "category" or "either"
+    seen : receives the names of columns that are features
 
     >>> Columns(ReadOptions(label="y", ignore=["id"])).features(["id", "x", "y"])
     ['x']
@@ -25,6 +27,7 @@ class Columns:
 
     options: ReadOptions = field(default_factory=ReadOptions)
     known: Mapping[str, str] = field(default_factory=dict)
+    seen: SeenColumns = field(default_factory=SeenColumns, compare=False, repr=False)
 
     @property
     def label(self) -> str | None:
@@ -82,6 +85,11 @@ class Columns:
         return replace(
             self, options=replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket)
         )
+
+    def saw(self, names: Iterable[str]) -> None:
+        """Record the features of a table with a header."""
+        self.seen.names.update(names)
+        self.seen.header = True
 
     def features(self, names: Iterable[str]) -> list[str]:
         """Return the features among the columns of a table, or refuse options with columns that it does not have."""

@@ -147,7 +147,9 @@ def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> 
     else:
         columns, rows = number_columns(stream, form.separator, file, form.line_limit, form.columns)
     line = 2 if options.header else 1
-    return CsvTable(form, columns, form.columns.features(columns), names, file, Buffers(), line), rows
+    features = form.columns.features(columns)
+    form.columns.saw(features)
+    return CsvTable(form, columns, features, names, file, Buffers(), line), rows
 
 
 def csv_chunks(

@@ -1,6 +1,7 @@
 """Dicts and JSON lines as blocks: numbers are values, strings are categories, and objects are namespaces."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from forel.data.block import Block
 from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.hashing import START, hash_name, hash_names
-from forel.data.features.kinds import add_kind
+from forel.data.features.kinds import MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
@@ -52,6 +53,7 @@ class _Rows:
     ) -> None:
         self.columns, self.record_kind, self.transform = columns, record_kind, transform
         self.kinds: list[int] = []
+        self.words: Counter[str] = Counter()
         self.names: list[tuple[bytes, bytes]] = []
         self.values: list[float] = []
         self.indptr = [0]
@@ -110,6 +112,8 @@ class _Rows:
         """Record the kind of a key's value."""
         if isinstance(value, str):
             self.record_kind(key, "category")
+            if self.columns.known.get(key) == "number":
+                self.words[key] += 1
         elif isinstance(value, NUMERIC):
             self.record_kind(key, "number")
 
@@ -118,6 +122,7 @@ class _Rows:
 
     def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
         """Return the rows as a block."""
+        problems.note_words(self.words)
         hashes = hashes_of(self.names)
         floats = (np.array(x, np.float32) for x in (self.values, self.labels, self.importance))
         indptr, lines = np.array(self.indptr, np.int64), np.array(self.lines, np.int64)
@@ -174,7 +179,7 @@ def dict_blocks(
 ) -> Iterator[Block]:  # fmt: skip
     """Yield blocks of numbered dicts; ``kinds_found`` receives the kinds of keys."""
     found = {} if kinds_found is None else kinds_found
-    record_kind = partial(add_kind, found, columns.known)
+    record_kind = partial(_record, found, columns)
     rows, most = _Rows(columns, record_kind, transform), ENTRIES if transform is None else CROSSED
     for line, item in items:
         _add(rows, item, line, problems, file)
@@ -183,6 +188,13 @@ def dict_blocks(
             rows = _Rows(columns, record_kind, transform)
     if rows.labels:
         yield rows.block(bits, names, problems, file)
+
+
+def _record(found: dict[str, str], columns: Columns, key: str, kind: str) -> None:
+    """Record a key and the kind of its value."""
+    if len(columns.seen.names) < MOST:
+        columns.seen.names.add(key)
+    add_kind(found, columns.known, key, kind)
 
 
 def _add(rows: _Rows, item: Any, line: int, problems: ProblemSink, file: str) -> None:
@@ -203,6 +215,7 @@ def parse_row(
     for item in parse_objects(text, line, problems, file):
         numbered = item if label is None else encode_label(item, label, None, optional)
         _add(rows, numbered, line, problems, file)
+    problems.note_words(rows.words)
     return Row(rows.names, rows.values, rows.kinds, rows.labels[0], rows.importance[0]) if rows.labels else None
 
 

@@ -71,7 +71,7 @@ def parse_json(
     ``kinds_found`` receives the kinds of keys.
     """
     position, buffers, keys = start, Buffers(), special_keys(form.columns)
-    kinds = OrderedKinds(kinds_found, form.columns.known)
+    kinds = OrderedKinds(kinds_found, form.columns.known, form.columns.seen)
     for number, chunk in enumerate(chunks):
         after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
         rows = partial(_Rows, chunk, form, keys, buffers, names is not None or form.transform is not None)

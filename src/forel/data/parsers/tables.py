@@ -169,7 +169,9 @@ def feature_names(schema: Any, columns: Columns) -> list[str]:
         hidden = {name for name in index if isinstance(name, str)} - named
     except (ValueError, AttributeError, TypeError):  # metadata of another writer
         hidden = set()
-    return [name for name in columns.features(schema.names) if name not in hidden]
+    features = [name for name in columns.features(schema.names) if name not in hidden]
+    columns.saw(features)
+    return features
 
 
 def arrow_batches(stream: Any) -> Iterator[Any]:

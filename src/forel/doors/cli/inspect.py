@@ -3,12 +3,15 @@
 import json
 from collections import Counter
 from dataclasses import fields
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson
+
+MOST_COLUMNS = 20  # of a schema that is printed
 
 
 def inspect(
@@ -41,6 +44,8 @@ def inspect(
         for name, value in found.items():
             if isinstance(value, dict):
                 shown = {k: _counted(v) if k == "kinds" else _short(v) for k, v in value.items() if v is not None}
+                if name == "schema":
+                    shown = {k: _column(column) for k, column in islice(value.items(), MOST_COLUMNS)}
                 said = (f"{k}={v}" for k, v in shown.items())
                 table.add_row(name, escape(", ".join(said)))
             elif name != "weights" and value is not None:
@@ -87,6 +92,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
         "mixture": mixture,
         "settings": {f.name: _said(settings, f.name) for f in fields(settings)},
         "reading": stored.extra.get("reading"),
+        "schema": stored.extra.get("schema"),
         "rows": model.rounds,
         "features": model.features,
         "non-zeros": int(np.count_nonzero(kept)),
@@ -114,6 +120,14 @@ def _said(settings: Any, name: str) -> Any:
     """Return a setting as JSON, a range for several lanes."""
     value = getattr(settings, name)
     return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
+
+
+def _column(schema: dict[str, Any]) -> str:
+    """Return the kind, range and share of missing values of a column."""
+    if "low" not in schema:
+        return str(schema["kind"])
+    missing = f", {schema['missing']:.1%} missing" if schema["missing"] else ""
+    return f"{schema['kind']} {schema['low']:.6g} to {schema['high']:.6g}{missing}"
 
 
 def _short(value: Any) -> str:

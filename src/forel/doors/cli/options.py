@@ -119,6 +119,15 @@ Interactions = Annotated[
         rich_help_panel=READING,
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse rows unlike those of training: missing or new columns, words in place of numbers, numbers out of "
+        "range. By default, there is a warning.",
+        rich_help_panel=READING,
+    ),
+]
 OnError = Annotated[
     str, typer.Option(help="Malformed rows: raise, or skip to leave out and count them.", rich_help_panel=READING)
 ]

@@ -21,6 +21,7 @@ from forel.doors.cli.options import (
     Missing,
     OnError,
     Separator,
+    Strict,
     Threads,
     reading_options,
     source_of,
@@ -49,6 +50,7 @@ def predict(
     header: Header = None,
     missing: Missing = None,
     decimal: Decimal = None,
+    strict: Strict = False,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     threads: Threads = None,
@@ -77,7 +79,7 @@ def predict(
         columns = names if probabilities else None
         reading = reading_options(
             format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit, separator=separator,
-            header=header, missing=missing, decimal=decimal,
+            header=header, missing=missing, decimal=decimal, strict=strict or None,
         )  # fmt: skip
         with writing(output) as write:
             problems = Problems()

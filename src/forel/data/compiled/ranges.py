@@ -1,0 +1,49 @@
+"""Ranges of numeric columns, whose entries are found by their slots in a small hash table."""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+
+__all__ = ["add_ranges", "count_outside"]
+
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+NONE = np.uint64(1 << 63)
+
+
+@fast
+def find(slots, columns, shift, slot):
+    """Return the column of a slot, ``NONE`` if the table does not have it.
+
+    The table has 2**(64 − shift) places, of which one at least is empty; empty ones hold −1.
+    """
+    place = (np.uint64(slot) * FACTOR) >> shift
+    held = slots[place]
+    while held != slot and held >= 0:
+        place = (place + np.uint64(1)) & np.uint64(slots.size - 1)
+        held = slots[place]
+    return np.uint64(columns[place]) if held == slot else NONE
+
+
+@fast
+def add_ranges(indices, values, slots, columns, shift, low, high, counts):
+    """Extend the range of each column in the table to the values of its entries, and count these."""
+    for j in range(np.uint64(indices.size)):
+        column = find(slots, columns, shift, indices[j])
+        if column != NONE:
+            counts[column] += 1
+            value = values[j]
+            if value < low[column]:
+                low[column] = value
+            if value > high[column]:
+                high[column] = value
+
+
+@fast
+def count_outside(indices, values, slots, columns, shift, low, high, counts, first):
+    """Count the entries outside of the ranges of their columns; ``first`` gets the first one of each, from −1."""
+    for j in range(np.uint64(indices.size)):
+        column = find(slots, columns, shift, indices[j])
+        if column != NONE and not low[column] <= values[j] <= high[column]:
+            counts[column] += 1
+            if first[column] < 0:
+                first[column] = np.int64(j)

@@ -1,0 +1,165 @@
+"""The schema of a model's training rows: kinds and ranges of columns, and how other rows differ from them."""
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from forel.data import Block, Malformed, Problems, ReadOptions
+from forel.data.features.kinds import Kinds
+from forel.data.features.label_words import CLASSES, LabelWords
+from forel.data.features.ranges import ColumnRanges, Outside
+from forel.validation import refuse
+
+__all__ = ["SchemaCheck", "SchemaTracker", "numeric_columns", "schema_of"]
+
+FEWEST = 100  # rows without a key, where there is no header, from which on the key is missing
+SHOWN = 5  # columns in a message
+
+
+def numeric_columns(kinds: Mapping[str, str], options: ReadOptions) -> list[str]:
+    """Return the columns whose values are numbers.
+
+    >>> numeric_columns({"age": "number", "city": "category"}, ReadOptions(log=["price"]))
+    ['price', 'age']
+    """
+    return [*options.log, *(name for name, kind in kinds.items() if kind in ("number", "either"))]
+
+
+def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) -> dict[str, dict[str, Any]]:
+    """Return kind, least and largest value, and share of missing values of each column, as JSON.
+
+    Parameters
+    ----------
+    kinds : of columns; that of labels is left out
+    ranges : as :meth:`forel.data.features.ranges.ColumnRanges.pack` returns them
+    rows : number of rows
+
+    >>> schema_of({"age": "number", "city": "category"}, {"age": [17.0, 90.0, 3]}, 4)
+    {'age': {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25}, 'city': {'kind': 'category'}}
+    """
+    features = {name: kind for name, kind in kinds.items() if kind != CLASSES and LabelWords.of_kind(kind) is None}
+    found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
+    for name, (low, high, count) in ranges.items():
+        missing = max(0.0, 1 - count / max(rows, 1))
+        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
+    return dict(sorted(found.items()))
+
+
+class SchemaTracker:
+    """The schema of the rows so far.
+
+    Parameters
+    ----------
+    options : how the rows are read
+
+    >>> tracker = SchemaTracker(ReadOptions(bits=10))
+    >>> from forel.data import read
+    >>> for block in (reader := read([{"age": 31}, {"age": 17, "city": "Rome"}], bits=10)):
+    ...     tracker.add(block, reader.kinds)
+    >>> tracker.schema(reader.kinds)["age"]
+    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0}
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options, self._ranges, self._rows = options, ColumnRanges(options.bits), 0
+        self._kinds, self._names = -1, list[str]()
+
+    def add(self, block: Block, kinds: Kinds) -> None:
+        """Add the rows of a block; ``kinds`` are those of the columns so far."""
+        if kinds.count != self._kinds:
+            self._kinds, self._names = kinds.count, numeric_columns(kinds.known, self._options)
+        self._rows += len(block)
+        self._ranges.add(block, self._names)
+
+    def schema(self, kinds: Kinds) -> dict[str, dict[str, Any]]:
+        """Return kind, range and share of missing values of each column."""
+        return schema_of(kinds.known, self._ranges.pack(), self._rows)
+
+    def pack(self) -> dict[str, Any]:
+        """Return the state as JSON."""
+        return {"rows": self._rows, "ranges": self._ranges.pack()}
+
+    def restore(self, packed: Mapping[str, Any]) -> None:
+        """Continue from what :meth:`pack` returned."""
+        self._rows = packed["rows"]
+        self._ranges.restore(packed["ranges"])
+
+    def extend(self, schema: Mapping[str, Any], rows: int) -> None:
+        """Continue from the schema of earlier rows."""
+        held = {name: one for name, one in schema.items() if "low" in one}
+        counts = {name: round((1 - one["missing"]) * rows) for name, one in held.items()}
+        self.restore({"rows": rows, "ranges": {n: [one["low"], one["high"], counts[n]] for n, one in held.items()}})
+
+
+class SchemaCheck:
+    """Compares rows with the schema of a model.
+
+    Parameters
+    ----------
+    schema : as :func:`schema_of` returns it; None if it is not known, so that nothing differs
+    options : how the rows are read; with ``strict``, the first difference is an error
+    """
+
+    def __init__(self, schema: Mapping[str, Mapping[str, Any]] | None, options: ReadOptions) -> None:
+        self.schema, self.options = schema or {}, options
+        held = {name: (one["low"], one["high"]) for name, one in self.schema.items() if "low" in one}
+        self._outside = Outside(held, options.bits)
+        self._rows = 0
+
+    def add(self, block: Block, kinds: Kinds) -> None:
+        """Add the rows of a block; ``kinds`` has the columns seen so far."""
+        self._rows += len(block)
+        found = self._outside.add(block)
+        if not self.options.strict or not self.schema:
+            return
+        for name, entry in found.items():
+            row = int(np.searchsorted(block.indptr, entry, side="right")) - 1
+            line = block.line if block.lines is None else int(block.lines[row])
+            expected = f"a number {self._range(name)}, as in training; or leave out strict (--strict)"
+            raise Malformed(block.file, line, name, self._shown(name, block.values[entry]), expected)
+        if differences := self._columns(kinds):
+            raise refuse("columns", "; ".join(differences), "those of training; or leave out strict (--strict)")
+
+    def warning(self, kinds: Kinds, problems: Problems) -> str | None:
+        """Return how the rows differ from those of training; None if they do not."""
+        if not self.schema:
+            return None
+        outside = [
+            f"{count:,} of the values of {name!r} are not {self._range(name)}, such as {self._shown(name, example)}"
+            for name, (count, example) in self._outside.found.items()
+        ]
+        words = [
+            f"{count:,} of the values of {name!r} are words, not numbers" for name, count in problems.words.items()
+        ]
+        found = [*self._columns(kinds), *words, *outside]
+        if not found:
+            return None
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        return f"the rows differ from those of training: {'; '.join(found[:SHOWN])}{more}"
+
+    def _range(self, name: str) -> str:
+        column = self.schema[name]
+        return f"from {self._shown(name, column['low'])} to {self._shown(name, column['high'])}"
+
+    def _shown(self, name: str, value: float) -> str:
+        """Return a value of a column as it is in the source."""
+        return f"{math.copysign(math.expm1(abs(value)), value) if name in self.options.log else value:.6g}"
+
+    def _columns(self, kinds: Kinds) -> list[str]:
+        """Return which columns are missing or new; a key is missing if many rows have none."""
+        seen, declared = kinds.seen, {*self.options.categories, *self.options.log, *self.options.buckets}
+        expected = {name for name in self.schema if name not in declared}
+        missing = [] if not seen.header and self._rows < FEWEST else sorted(expected - seen.names)
+        if not seen.header:
+            missing = [name for name in missing if self.schema[name].get("missing", 0.0) < 0.5]
+        new = sorted(seen.names - expected - declared)
+        found = []
+        for name in missing:
+            close = difflib.get_close_matches(name.lower(), [other.lower() for other in new], 1, 0.8)
+            other = next((one for one in new if close and one.lower() == close[0]), None)
+            found.append(f"column {name!r} is missing" + ("" if other is None else f", and {other!r} is new"))
+            new = [one for one in new if one != other]
+        return [*found, *(f"column {name!r} is new" for name in new)]

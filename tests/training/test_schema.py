@@ -1,0 +1,150 @@
+"""The schema of a model: columns, kinds, ranges and missing values; and how other rows differ from it."""
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import forel
+from forel.doors.cli.app import app
+from forel.learner.settings import Settings
+
+ONE = Settings(alpha=1.0)
+RNG = np.random.default_rng(5)
+ROWS = [
+    {"site": ("news", "shop")[int(RNG.integers(2))], "age": int(RNG.integers(18, 90)), "price": 0.5 * k, "click": k % 2}
+    for k in range(120)
+]
+for row in ROWS[::10]:
+    row["age"] = None
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def csv_text(rows=ROWS, names=("site", "age", "price", "click")):
+    lines = [",".join("" if row[name] is None else str(row[name]) for name in ROWS[0]) for row in rows]
+    return "\n".join([",".join(names), *lines, ""]).encode()
+
+
+def sources(rows=ROWS):
+    return {
+        "csv": io.BytesIO(csv_text(rows)),
+        "jsonl": io.BytesIO("".join(json.dumps(row) + "\n" for row in rows).encode()),
+        "dicts": rows,
+        "table": pa.Table.from_pylist(rows),
+    }
+
+
+def train(source=None, **options):
+    return forel.train(ROWS if source is None else source, ONE, label="click", bits=12, **options)
+
+
+def warning(model, source, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        forel.predict(model, source, **options)
+    return [str(one.message) for one in caught if one.category is UserWarning]
+
+
+def test_every_format_has_the_same_schema_which_is_that_of_the_rows():
+    ages = [row["age"] for row in ROWS if row["age"] is not None]
+    expected = {
+        "age": {"kind": "number", "low": min(ages), "high": max(ages), "missing": pytest.approx(0.1)},
+        "price": {"kind": "number", "low": 0.0, "high": 59.5, "missing": 0.0},
+        "site": {"kind": "category"},
+    }
+    for source in sources().values():
+        trained = train(source)
+        assert trained.schema == expected
+        assert trained.stored.extra["schema"] == trained.schema
+        assert not warning(trained, ROWS)
+    for source in sources().values():
+        assert not warning(trained, source)
+
+
+def test_blocks_resumed_and_continued_runs_have_the_same_schema(tmp_path):
+    path, check = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
+    path.write_bytes(csv_text())
+    whole = train(str(path), block_bytes=400, checkpoint=tmp_path / "other", checkpoint_every=10)
+
+    def stop(progress):
+        if progress.rows > 60:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(str(path), block_bytes=400, checkpoint=check, checkpoint_every=10, progress=stop)
+    assert train(str(path), block_bytes=400, checkpoint=check, checkpoint_every=10, resume=True).schema == whole.schema
+    assert train(str(path), passes=2).schema == whole.schema
+    first = train(ROWS[:70])
+    assert forel.train(ROWS[70:], start=first.stored).schema == whole.schema
+
+
+def test_other_rows_are_warned_about_once_with_counts():
+    model = train()
+    odd = [{**ROWS[1], "age": 200}, {**ROWS[1], "age": "old"}, {**ROWS[1], "age": 300}, ROWS[1]]
+    low, high = model.schema["age"]["low"], model.schema["age"]["high"]
+    expected = (
+        "the rows differ from those of training: 1 of the values of 'age' are words, not numbers; 2 of the values of "
+        f"'age' are not from {low:g} to {high:g}, such as 200"
+    )
+    assert warning(model, odd) == [expected]
+    assert warning(model, io.BytesIO(csv_text(odd)), block_bytes=30) == [expected]
+    assert warning(model, io.BytesIO("".join(json.dumps(row) + "\n" for row in odd).encode())) == [expected]
+
+
+def test_missing_new_and_renamed_columns():
+    model = train()
+    renamed = csv_text(names=("Site", "age", "cost", "click"))
+    (said,) = warning(model, io.BytesIO(renamed))
+    assert said.endswith("column 'price' is missing; column 'site' is missing, and 'Site' is new; column 'cost' is new")
+    (said,) = warning(model, pa.Table.from_pylist(ROWS).drop_columns(["site", "click"]))
+    assert said.endswith(": column 'site' is missing")
+    without = [{name: row[name] for name in ("age", "price")} for row in ROWS]
+    assert warning(model, without[:20]) == []  # few rows without a key say nothing
+    assert warning(model, without) == ["the rows differ from those of training: column 'site' is missing"]
+
+
+def test_columns_with_options_are_compared_in_their_units():
+    model = train(log=["price"], bucket=["age"])
+    assert set(model.schema) == {"price", "site"}
+    (said,) = warning(model, [{**ROWS[1], "price": 1000.0}])
+    assert said.endswith("1 of the values of 'price' are not from 0 to 59.5, such as 1000")
+
+
+def test_strict_refuses_with_the_line():
+    model = train()
+    cases = {
+        csv_text([ROWS[1], {**ROWS[1], "age": 200}]): "line 3, column 'age': got 200, expected a number from",
+        csv_text([ROWS[1], {**ROWS[1], "age": "x"}]): "line 3, column 'age': got 'x', expected a number",
+        csv_text([ROWS[1]], ("page", "age", "price", "click")): "columns: got .*column 'site' is missing",
+    }
+    for text, message in cases.items():
+        for use in (forel.predict, forel.evaluate):
+            with pytest.raises(ValueError, match=message):
+                use(model, io.BytesIO(text), strict=True)
+    assert forel.predict(model, io.BytesIO(csv_text()), strict=True).size == len(ROWS)
+
+
+def test_models_without_a_schema_say_nothing():
+    model = train().stored
+    del model.extra["schema"]
+    assert warning(model, [{"other": 7}] * 200) == []
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_commands_warn_on_stderr(tmp_path):
+    train().save(tmp_path / "m")
+    (tmp_path / "odd.csv").write_bytes(csv_text([{**ROWS[1], "age": 200}]))
+    arguments = [str(tmp_path / "odd.csv"), "-i", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, ["predict", *arguments])
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        "forel: the rows differ from those of training: 1 of the values of 'age' are not from"
+    )
+    done = CliRunner().invoke(app, ["evaluate", *arguments, "--strict"])
+    assert done.exit_code == 2
+    assert "line 2, column 'age': got 200" in done.stderr

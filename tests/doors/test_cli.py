@@ -19,6 +19,7 @@ COMMANDS = [
     "cache",
     "peek",
     "explain",
+    "warm",
     "methods",
     "survey",
 ]

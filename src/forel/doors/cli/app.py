@@ -20,6 +20,7 @@ from forel.doors.cli.peek import peek
 from forel.doors.cli.predict import predict
 from forel.doors.cli.train import train
 from forel.doors.cli.train_options import TrainOptions
+from forel.doors.cli.warm import warm
 
 app = typer.Typer(
     name="forel",
@@ -56,6 +57,7 @@ app.command()(inspect)
 app.command()(convert)
 app.command()(generate)
 app.command()(cache)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(warm)
 
 
 @app.command()

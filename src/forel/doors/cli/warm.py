@@ -1,0 +1,84 @@
+"""``forel warm``: compile what other commands need before they run, such as for the image of a container."""
+
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import typer
+
+from forel.doors.cli.errors import errors_as_messages
+
+ROWS = 300
+FORMATS = ("vw", "csv", "jsonl")
+
+
+def warm(
+    context: typer.Context,
+    formats: Annotated[str, typer.Option(help="Formats to compile readers for.")] = ",".join(FORMATS),
+) -> None:
+    """Compile what train, predict and evaluate need, and keep it in the code cache.
+
+    Further options are those of forel train for which to compile.
+
+    Examples: forel warm; forel warm --certificate; forel warm --formats csv --loss squared
+    """
+    with errors_as_messages():
+        from forel.jit.folder import folder
+        from forel.validation import refuse
+
+        chosen = [name.strip() for name in formats.split(",")]
+        if unknown := sorted(set(chosen) - set(FORMATS)):
+            raise refuse("formats", ", ".join(unknown), f"some of {', '.join(FORMATS)}")
+        kept = folder()
+        if kept is None:
+            raise refuse(
+                "FOREL_CACHE", "no folder for compiled code", "a folder that you own and only you can write to"
+            )
+        with tempfile.TemporaryDirectory() as name:
+            for command in _commands(pathlib.Path(name), chosen, context.args):
+                start = time.perf_counter()
+                done = subprocess.run([sys.executable, "-m", "forel", *command], capture_output=True, text=True)
+                if done.returncode:
+                    typer.echo(done.stderr, err=True, nl=False)
+                    raise typer.Exit(done.returncode)
+                typer.echo(
+                    f"forel {command[0]} {pathlib.Path(command[1]).suffix[1:]}: {time.perf_counter() - start:.1f} s"
+                )
+        files = [file.stat().st_size for file in kept.iterdir()]
+        typer.echo(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {kept}")
+
+
+def _commands(folder: pathlib.Path, formats: Iterable[str], options: list[str]) -> Iterator[list[str]]:
+    """Yield commands that compile all that such commands need."""
+    for form in formats:
+        data, model = folder / f"rows.{form}", folder / f"{form}.forel"
+        _write_rows(data, form)
+        label = [] if form == "vw" else ["--label", "click"]
+        yield ["train", str(data), "--model", str(model), *label, *options]
+        yield ["predict", str(data), "--model", str(model), "--output", str(folder / "predictions.txt")]
+        yield ["evaluate", str(data), "--model", str(model), *label]
+
+
+def _write_rows(path: pathlib.Path, form: str) -> None:
+    """Write a few generated rows; those of tables have a number, too."""
+    from forel.data.clicks import write_clicks
+
+    with path.open("wb") as file:
+        write_clicks(file, ROWS, "vw" if form == "vw" else "csv")
+    if form == "vw":
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [{**row, "number": k / 7} for k, row in enumerate(csv.DictReader(file))]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if form == "csv":
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        else:
+            file.writelines(json.dumps({**row, "click": int(row["click"])}) + "\n" for row in rows)

@@ -66,6 +66,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/predict_one.py
+	$(BIN)/python benchmarks/classes.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
 

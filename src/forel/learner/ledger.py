@@ -48,6 +48,13 @@ class Ledger:
         new.array[:] = self.array
         return new
 
+    def only(self, settings: NDArray[np.intp]) -> "Ledger":
+        """Return the numbers of some settings without shares, on which rows can be predicted."""
+        new = Ledger(settings.size, shares=False)
+        new.array[:HEAD] = self.array[:HEAD]
+        new.losses[:] = self.losses[settings]
+        return new
+
     @property
     def loss(self) -> float:
         """The loss of the mixture, summed over all rows."""

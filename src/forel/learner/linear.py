@@ -18,6 +18,7 @@ from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of
+from forel.learner.weight_table import WeightTable
 from forel.losses import Classes
 from forel.validation import refuse, whole
 
@@ -75,6 +76,7 @@ class Linear:
 
     def _hold(self, lanes: Lanes) -> None:
         self._lanes, self._guard = lanes, Guard()
+        self._table: WeightTable | None = None
         self.settings, self.features, self.lanes = lanes.settings, lanes.features, lanes.lanes
         self.dtype, self.certified = lanes.dtype, lanes.certified
 
@@ -93,7 +95,7 @@ class Linear:
 
     @reads
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lanes": self._lanes.copied()}
+        return {**self.__dict__, "_lanes": self._lanes.copied(), "_table": None}
 
     @changes
     def reset(self) -> None:
@@ -194,12 +196,23 @@ class Linear:
                 )
             return out, self.loss - before
 
-    def margins(self, X: Any) -> NDArray[Any]:
-        """Return the margin of every row and lane."""
+    def margins(self, X: Any, settings: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        """Return the margin of every row and lane, or of the lanes of some ``settings`` only."""
         rows, lanes = rows_of(X, self.features, self.dtype), self._lanes
+        if settings is not None:
+            first = np.arange(0, self.lanes, self.settings.lanes)  # lane of the first setting of each class
+            selected = (first[:, None] + settings).ravel()
+            return self._guard.read(lambda: self._weight_table(selected).margins(rows))
         out = np.empty((rows.number, self.lanes), self.dtype)
         self._guard.read(lambda: lanes.kernel.predict(*rows, *lanes.arrays, lanes.totals, out.ravel()))
         return out
+
+    def _weight_table(self, selected: NDArray[np.intp]) -> WeightTable:
+        """Return the weights of some lanes, those of the last call if the model has not changed."""
+        table, version = self._table, self._guard.version
+        if table is None or not table.fits(selected, version):
+            self._table = table = WeightTable(self._lanes, selected, version)
+        return table
 
     @property
     @reads

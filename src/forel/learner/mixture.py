@@ -23,6 +23,7 @@ from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
 from forel.learner.protocol import SettingSummary
+from forel.learner.rows import Rows, rows_of
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.validation import number, refuse
@@ -236,15 +237,22 @@ class Mixture:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        return self._predict(self.linear.progress(X, y, importance, held), self.ledger.copy())
+        return self._pooling.predict(self.linear.progress(X, y, importance, held), self.ledger)
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; for several classes the logarithm of each one's probability."""
-        return self._predict(*self._guard.read(lambda: (self.linear.margins(X), self.ledger.copy())))
+        rows = rows_of(X, self.features, self.dtype)
+        return self._guard.read(lambda: self._margins(rows))
 
-    def _predict(self, found: NDArray[Any], ledger: Ledger) -> NDArray[Any]:
-        # On a copy of the ledger, because a model in read-only memory predicts as well.
-        return self._pooling.mix(found, np.zeros(len(found)), np.full(len(found), -1.0), ledger)
+    def _margins(self, rows: Rows) -> NDArray[Any]:
+        pooling, kept = self._pooling, self._pooling.relevant(self.ledger)
+        if kept is None:
+            return pooling.predict(self.linear.margins(rows), self.ledger)
+        found = pooling.predict(self.linear.margins(rows, kept), self.ledger.only(kept))
+        extreme = pooling.extreme(found)
+        if extreme.any():
+            found[extreme] = pooling.predict(self.linear.margins(rows.take(extreme)), self.ledger)
+        return found
 
     @property
     @reads

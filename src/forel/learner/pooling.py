@@ -15,6 +15,10 @@ __all__ = ["Pooling"]
 
 Array = NDArray[np.float64]
 
+# Logarithm of the weight, relative to the best setting's, below which a setting does not change a probability above
+# its square root: it adds less than e^-100 of it.
+NEGLIGIBLE = -200.0
+
 
 @dataclass(frozen=True)
 class Pooling:
@@ -62,6 +66,8 @@ class Pooling:
         if self.mixing is Mixing.BAYES and self.classes is None:
             routine("mixing", "bayes")(margins, labels, importance, sums, out[:, 0])
             return out
+        if self.mixing is Mixing.BAYES and margins.shape[1] == self.classes and not (importance >= 0).any():
+            return self._log_probabilities(margins)[:, :, 0]  # of one setting, which is not mixed
         if self.mixing is Mixing.BAYES:
             routine("mixing", "bayes_classes")(self._log_probabilities(margins), labels, importance, sums, out)
             return out
@@ -77,6 +83,11 @@ class Pooling:
         ledger.loss = summed(ledger.loss, losses)
         return out
 
+    def predict(self, margins: NDArray[Any], ledger: Ledger) -> NDArray[Any]:
+        """Return the mixture's margins without counting the rows."""
+        # On a copy of the ledger, because a model in read-only memory predicts as well.
+        return self.mix(margins, np.zeros(len(margins)), np.full(len(margins), -1.0), ledger.copy())
+
     def weights(self, ledger: Ledger) -> Array:
         """Return the weight of each setting in the next prediction."""
         if self.share is not None:
@@ -84,6 +95,20 @@ class Pooling:
         weights = np.exp((ledger.losses.min() - ledger.losses) * self._rate(ledger))
         shares: Array = weights / weights.sum()
         return shares
+
+    def relevant(self, ledger: Ledger) -> NDArray[np.intp] | None:
+        """Return the settings whose weights are not negligible; None for all, and where all always count."""
+        if self.mixing is not Mixing.BAYES or self.share is not None:
+            return None
+        logs = (ledger.losses.min() - ledger.losses) * self._rate(ledger)
+        kept = np.flatnonzero(logs > NEGLIGIBLE)
+        return None if kept.size == logs.size else kept
+
+    def extreme(self, margins: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return the rows with a probability so small that settings which are not relevant may matter."""
+        logs = -np.abs(margins) if self.classes is None else margins
+        rows: NDArray[np.bool_] = logs.min(axis=1) < NEGLIGIBLE / 2
+        return rows
 
     def bound(self, ledger: Ledger) -> tuple[str, float, str]:
         """Return the result that bounds the regret to the best setting, the bound, and why it is void, if so."""
@@ -124,7 +149,8 @@ class Pooling:
 
     def _by_class(self, margins: NDArray[Any]) -> Array:
         """Return margins by row, class and setting."""
-        return margins.astype(np.float64).reshape(len(margins), self.classes or 1, self.settings.lanes)
+        classes = self.classes or 1
+        return margins.astype(np.float64).reshape(len(margins), classes, margins.shape[1] // classes)
 
     def _log_probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the logarithms of probabilities by row, class and setting."""

@@ -27,6 +27,19 @@ class Rows(NamedTuple):
         """The largest number of non-zeros in a row."""
         return int(np.diff(self.indptr).max(initial=0))
 
+    def take(self, which: NDArray[Any]) -> "Rows":
+        """Return some rows, by their numbers or a mask.
+
+        >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).take(np.array([1, 0])).indices
+        array([0, 1], dtype=int32)
+        """
+        from scipy import sparse  # slow to import
+
+        width = int(self.indices.max(initial=0)) + 1
+        some = sparse.csr_array((self.values, self.indices, self.indptr), shape=(self.number, width))[which]
+        # Of the same types: kernels are compiled for types of arguments.
+        return type(self)(some.indptr.astype(np.int64, copy=False), some.indices.astype(self.indices.dtype), some.data)
+
 
 class Merged(Rows):
     """Rows without repeated indices, as readers produce them; this is not checked again."""

@@ -18,7 +18,7 @@ from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged, rows_of
+from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
@@ -118,9 +118,7 @@ def train(
     turns = 1 if passes is None else whole("passes", passes, low=1)
     random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
     if turns > 1 or random is not None:
-        # Validated and converted once for all passes, before indexing: scipy does not validate a matrix.
-        rows = rows_of(X, model.features, model.dtype)
-        X = rows if random is None else sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=X.shape)
+        X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
     before, first = float(np.sum(model.loss)), 0.0
     for turn in range(turns):
         # Only rows of the first pass compare settings fairly.
@@ -130,7 +128,7 @@ def train(
         else:
             order = random.permutation(len(labels))
             for block in (order[k : k + SHUFFLED] for k in range(0, order.size, SHUFFLED)):
-                learn(_merged(X[block]), labels[block], None if weight is None else weight[block])
+                learn(X.take(block), labels[block], None if weight is None else weight[block])
         # Only the first pass predicts rows before learning from them.
         first = float(np.sum(model.loss)) - before if turn == 0 else first
     if model is not getattr(estimator, "_model", None):
@@ -138,11 +136,6 @@ def train(
     suffered, seen = estimator._progress
     estimator._progress = suffered + first, seen + (len(labels) if weight is None else float(weight.sum()))
     estimator.n_iter_ = turns
-
-
-def _merged(matrix: Any) -> Merged:
-    """Return rows of a validated matrix, without validating them again."""
-    return Merged(matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data)
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:

@@ -1,0 +1,98 @@
+"""Margins from a table of weights, each of which is computed once until the model changes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.kernels.reference import constants
+from forel.learner.lanes import Lanes
+from forel.learner.rows import Rows
+
+__all__ = ["WeightTable"]
+
+BLOCK = 1 << 11  # coordinates whose weights are computed at a time, in all lanes
+
+
+class WeightTable:
+    r"""The weights of some lanes, for those features that rows to predict have had so far.
+
+    The kernel computes the weights of all lanes for every feature of every row. A table computes them once for each
+    feature, and multiplies those of the selected lanes only. Memory of other features is not committed.
+
+    Parameters
+    ----------
+    lanes : the state, which must not change while the table is used
+    selected : the lanes to predict with
+    version : of the state
+
+    >>> from forel.learner.linear import Linear, Settings, rows_of
+    >>> model = Linear(2, Settings(alpha=(0.1, 1.0)))
+    >>> _ = model.learn(np.eye(2), [1, 0])
+    >>> rows = rows_of([[1.0, 2.0], [3.0, 0.0]], 2, np.float32)
+    >>> np.allclose(WeightTable(model.copied_lanes(), np.array([1])).margins(rows), model.margins(rows)[:, [1]])
+    True
+    """
+
+    def __init__(self, lanes: Lanes, selected: NDArray[np.intp], version: int = 0) -> None:
+        self.selected, self.version = selected, version
+        self._lanes = lanes
+        self._weights = np.zeros((lanes.features, selected.size), lanes.dtype)
+        self._known = np.zeros(lanes.features, bool)
+        self._bias = lanes.weights_at(np.array([lanes.features]))[:, selected]
+
+    def fits(self, selected: NDArray[np.intp], version: int) -> bool:
+        """Return whether the table is of this version, and of the same lanes."""
+        return self.version == version and np.array_equal(self.selected, selected)
+
+    def margins(self, rows: Rows) -> NDArray[Any]:
+        r"""Return the margins $\sum_i w_i v_i + b$ of every row, a column for each selected lane."""
+        from scipy import sparse  # slow to import
+
+        lanes, indices = self._lanes, rows.indices[: rows.indptr[-1]]
+        new = _distinct(indices[~self._known[indices]], lanes.features)
+        for start in range(0, new.size, BLOCK):
+            part = new[start : start + BLOCK]
+            self._weights[part] = lanes.weights_at(part)[:, self.selected]
+        self._known[new] = True  # last: other threads may use the table
+        values, constant = self._beyond_scale(rows, indices)
+        matrix = sparse.csr_array((values, indices, rows.indptr), shape=(rows.number, lanes.features))
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins: NDArray[Any] = matrix @ self._weights + constant
+        limit = constants(lanes.spec)["LIMIT"]
+        np.clip(margins, -limit, limit, out=margins)
+        np.nan_to_num(margins, copy=False, nan=0.0)
+        return margins
+
+    def _beyond_scale(self, rows: Rows, indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the values to multiply by weights of the table, and what to add to each row.
+
+        A scale-free rate sees a value before it predicts: the weight of a value beyond the feature's scale depends on
+        the value. The kernel computes the parts of margins that are due to such values.
+        """
+        lanes, values = self._lanes, rows.values[: indices.size]
+        if lanes.settings.rate != "scale_free":
+            return values, self._bias
+        scales = lanes.scales[indices]
+        beyond = np.flatnonzero((np.abs(values) > scales) & (scales > 0))  # without a scale, all weights are 0
+        if not beyond.size:
+            return values, self._bias
+        owners = np.searchsorted(rows.indptr, beyond, side="right") - 1
+        affected, starts = np.unique(owners, return_index=True)
+        part = np.append(starts, beyond.size).astype(np.int64), indices[beyond], values[beyond]
+        out = np.empty((affected.size, lanes.lanes), lanes.dtype)
+        lanes.kernel.predict(*part, *lanes.arrays, lanes.totals, out.ravel())
+        constant = np.repeat(self._bias, rows.number, axis=0)
+        constant[affected] = out[:, self.selected]
+        values = values.copy()
+        values[beyond] = 0
+        return values, constant
+
+
+def _distinct(indices: NDArray[Any], features: int) -> NDArray[np.int64]:
+    """Return the distinct indices in order."""
+    if indices.size < features >> 4:  # marking features would take longer than sorting
+        return np.unique(indices).astype(np.int64)
+    used = np.zeros(features, bool)
+    used[indices] = True
+    return np.flatnonzero(used)

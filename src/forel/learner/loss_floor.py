@@ -13,6 +13,7 @@ LARGE = 1e9  # from here on, numbers are printed with an exponent
 SMALL = 1e-9  # and below this, too
 HUGE = 1e280  # from here on, sums of losses may have overflowed
 NEGLIGIBLE = 1e-6  # part of the learner's loss below which a floor is not worth printing
+KEPT = (0.01, 0.1, 0.3, 3.0, 10.0)  # norms, in units of the learned one, at which points are compared
 GOAL = 0.9  # part of the learner's loss for which the needed norm is printed
 
 
@@ -92,6 +93,20 @@ class LossFloor:
         """Return the same with further points of the dual problem of the same rows."""
         return replace(self, points=self.points + points, void="" if points else self.void)
 
+    def tightest(self) -> "LossFloor":
+        """Return the same with only those points that give the largest floor at some norm around the learned one."""
+        if self.void or len(self.points) < 2 or not 0 < self.norm < HUGE:
+            return self
+        norms = [float(_upward(self.norm)), *(self.norm * factor for factor in KEPT)]
+        best = {max(self.points, key=lambda point: point.floor(norm)) for norm in norms}
+        best.add(max(self.points, key=lambda point: point.needed_norm(float(self._goal) * self.weight)))
+        return replace(self, points=tuple(point for point in self.points if point in best))
+
+    @property
+    def _goal(self) -> str:
+        """The average loss for which the needed norm is printed."""
+        return _downward(self.average - (1 - GOAL) * abs(self.average))
+
     @property
     def average(self) -> float:
         """The average loss of the learner."""
@@ -148,7 +163,7 @@ class LossFloor:
 
     def _inverse(self, name: str, shown: str) -> str:
         """Return the norm that a smaller loss would need, or that none has it, as a further sentence, if so."""
-        goal = _downward(self.average - (1 - GOAL) * abs(self.average))
+        goal = self._goal
         if not float(goal) > self.least:
             return ""
         if float(goal) <= max(point.least for point in self.points) / (self.weight or 1.0):

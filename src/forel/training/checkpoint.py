@@ -7,15 +7,15 @@ replaced atomically: a run that was killed at any moment resumes from the last c
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from forel.data import Position, Problems
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
-from forel.learner.loss_floor import Frontier
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
+from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.state import AnyMetrics, TrainingState
 from forel.validation import refuse
@@ -25,7 +25,7 @@ __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_ch
 # Attributes of the state that JSON holds as they are, and the names that files have for them.
 FIELDS = {
     "pass_number": "turn", "rows": "rows", "entries": "entries", "bytes": "bytes", "negative_label": "negative",
-    "seconds": "seconds", "certificate": "certificate",
+    "seconds": "seconds",
 }  # fmt: skip
 
 
@@ -74,7 +74,9 @@ def write_checkpoint(
     """
     if state.place is None:
         raise ValueError("source: got a block that does not say where reading goes on, expected one of a Reader")
+    proved, tables = state.certificate.pack()
     content = {
+        **proved,
         **{key: getattr(state, name) for name, key in FIELDS.items()},
         "place": list(state.place),
         "first": list(state.first_pass),
@@ -82,11 +84,11 @@ def write_checkpoint(
         "kinds": state.kinds.pack(),
         "classes": state.classes.names,
         "schema": state.schema.pack(),
-        "frontier": None if state.frontier is None else _frontier_json(state.frontier),
+        "certificate": state.certificate.summary,
         "told": dict(fingerprint),
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
-    save(path, model, {**extra, "checkpoint": content}, state.names, arrays)
+    save(path, model, {**extra, "checkpoint": content}, state.names, {**arrays, **tables})
 
 
 def read_checkpoint(
@@ -135,9 +137,6 @@ def _state(
         found = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
         one.unpack({name: array for name, array in found.items() if array is not None})
     *finished, progressive, holdout = metrics
-    frontier = content.get("frontier")  # which older checkpoints do not have
-    if frontier is not None:
-        frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
     return TrainingState(
         progressive,
         holdout,
@@ -149,13 +148,9 @@ def _state(
         kinds=Kinds.unpack(content["kinds"]),
         classes=classes,
         schema=schema,
-        frontier=frontier,
+        certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[key] for name, key in FIELDS.items()},
     )
-
-
-def _frontier_json(frontier: Frontier) -> dict[str, Any]:
-    return {**asdict(frontier), "points": [list(point) for point in frontier.points]}
 
 
 def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

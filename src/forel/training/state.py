@@ -11,10 +11,10 @@ from forel.data import Block, Names, Position, Problems, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
-from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
 from forel.training.class_metrics import ClassMetrics
 from forel.training.metrics import Metrics
+from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 
 __all__ = ["AnyMetrics", "Progress", "TrainingState"]
@@ -67,7 +67,7 @@ class TrainingState:
     first_pass : rows and entries of the first pass, once it has ended
     finished : metrics of the rows learned from in each earlier pass
     seconds : time spent so far
-    certificate, frontier : summary of the certificate of the first pass, and its floors by norm, once it has ended
+    certificate : that of the rows of the first pass
     kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
     """
 
@@ -84,8 +84,7 @@ class TrainingState:
     first_pass: tuple[int, int] = (0, 0)
     finished: list[AnyMetrics] = field(default_factory=list)
     seconds: float = 0.0
-    certificate: str | None = None
-    frontier: Frontier | None = None
+    certificate: RunCertificate = field(default_factory=RunCertificate)
     kinds: Kinds = field(default_factory=Kinds)
     classes: ClassNames = field(default_factory=ClassNames)
     schema: SchemaTracker = field(default_factory=lambda: SchemaTracker(ReadOptions()))

@@ -113,8 +113,6 @@ def train(
 
         others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN_EXTRA}
         stored_options = options.stored
-        # The certificate is about the rows of this run only.
-        before = CertificateSums() if start is None else start.model.snapshot()
         model, begun, save, state = None, None, None, None
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
@@ -137,6 +135,8 @@ def train(
             state = TrainingState(*metrics, problems, names, kinds=kinds, classes=classes, schema=schema)
             if start is not None:
                 schema.extend(start.extra.get("schema", {}), start.model.rounds)
+        if state.pass_number == 1:  # the certificate is about the rows of this run only
+            state.certificate.before = CertificateSums() if start is None else start.model.snapshot()
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             for update in _learn_pass(model, state, blocks, held_out, begun if state.pass_number == 1 else None):
@@ -145,8 +145,7 @@ def train(
                     progress(update)
                 if save is not None:
                     save(model, state)
-            if state.pass_number == 1:
-                _finish_first_pass(model, state, before)
+            _end_pass(model, state, state.pass_number < blocks.number)
             holdout_report = state.holdout.report() if any(held_out) else None
             state.next_pass(partial(new_metrics, model))
     if state.kinds.known:
@@ -156,7 +155,7 @@ def train(
     reports = tuple(metrics.report() for metrics in state.finished)
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
-        state.certificate, state.frontier, state.names, stored_options, checkpoint, others,
+        state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
         state.schema.schema(state.kinds),
     )  # fmt: skip
 
@@ -221,16 +220,15 @@ def _learn_block(
     return Progress(*counts, state.progressive, state.holdout, block, margins, model, names)
 
 
-def _finish_first_pass(model: Learner, state: TrainingState, before: CertificateSums) -> None:
-    """Raise if there were no rows; summarise the certificate."""
-    if not state.rows:
+def _end_pass(model: Learner, state: TrainingState, more: bool) -> None:
+    """Raise if there were no rows; summarise the certificate of the rows of the first pass."""
+    if state.pass_number == 1 and not state.rows:
         problems = state.problems
         hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
         raise refuse("source", "no examples", "at least one" + hint)
     if model.certified:
-        total = state.progressive.report()
-        floor = model.loss_floor(since=before, loss=total.loss * total.weight)
-        state.certificate, state.frontier = floor.summary(), floor.frontier()
+        first = state.metrics[0].report()
+        state.certificate.end_pass(model, (first.rows, first.loss * first.weight), more)
 
 
 def _fingerprint(

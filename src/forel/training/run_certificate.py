@@ -1,0 +1,97 @@
+"""The certificate of a run: what is proved of the rows of its first pass, by the slopes of any pass.
+
+Every pass learns from the same rows, and loss floors need convexity alone: the slopes of each pass give a valid floor,
+and the largest one counts.
+"""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.certificate_sums import CertificateSums
+from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
+from forel.learner.loss_floor import Frontier
+from forel.learner.protocol import Learner
+
+__all__ = ["RunCertificate"]
+
+TABLES = ("sums", "slots", "gradients", "scales")
+
+
+@dataclass
+class RunCertificate:
+    """The best statement about the rows of a run so far, and what later passes need.
+
+    Parameters
+    ----------
+    summary, frontier : the certificate in sentences, and floors by norm, once the first pass has ended
+    points : points of the dual problem of earlier passes
+    before : the learner's sums at the start of this pass; None if they are not known
+    """
+
+    summary: str | None = None
+    frontier: Frontier | None = None
+    points: tuple[DualPoint, ...] = ()
+    before: CertificateSums | None = None
+
+    def end_pass(self, model: Learner, first: tuple[int, float], more: bool) -> None:
+        """Add the pass that has ended.
+
+        Parameters
+        ----------
+        model : the learner
+        first : rows and total loss of the first pass, which the certificate is about
+        more : whether a further pass follows
+        """
+        if self.before is not None:
+            rows, loss = first
+            floor = model.loss_floor(since=self.before, loss=loss)
+            if floor.rows == rows:
+                floor = floor.with_points(self.points).tightest()
+                self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()
+        self.before = model.snapshot() if more else None
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the content of a checkpoint, as JSON and as arrays."""
+        content: dict[str, Any] = {"points": [_json(point) for point in self.points]}
+        if self.frontier is not None:
+            content["frontier"] = {**asdict(self.frontier), "points": [list(point) for point in self.frontier.points]}
+        arrays = {}
+        if self.before is not None and self.summary is not None:  # in the first pass, training knows where it started
+            content["before"] = {
+                each.name: value
+                for each in fields(self.before)
+                if isinstance(value := getattr(self.before, each.name), int | float)
+            }
+            arrays = {f"before.{name}": getattr(self.before, name) for name in TABLES}
+        return content, {name: array for name, array in arrays.items() if array is not None}
+
+    @classmethod
+    def unpack(cls, summary: str | None, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "RunCertificate":
+        """Return the certificate of a checkpoint; older ones have no points, and no sums before a pass."""
+        frontier, before = content.get("frontier"), content.get("before")
+        if frontier is not None:
+            frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
+        if before is not None:
+            tables: dict[str, Any] = {name: arrays.get(f"before.{name}") for name in TABLES}
+            if tables["slots"] is not None:  # files hold float64 beside the model
+                tables["slots"] = tables["slots"].astype(np.int64)
+            before = CertificateSums(**before, **tables)
+        return cls(summary, frontier, tuple(_point(point) for point in content.get("points", ())), before)
+
+
+def _json(point: DualPoint) -> dict[str, Any]:
+    found = asdict(point)
+    if point.slopes is not None:
+        found["slopes"] = {name: np.asarray(value).tolist() for name, value in found["slopes"].items()}
+    return found
+
+
+def _point(found: dict[str, Any]) -> DualPoint:
+    concavity, slopes = found["concavity"], found["slopes"]
+    if slopes is not None:
+        weights, totals = np.array(slopes["weights"]), np.array(slopes["totals"])
+        slopes = SlopeHistogram(weights, totals, slopes["slack"])
+    return DualPoint(**{**found, "concavity": None if concavity is None else Concavity(**concavity), "slopes": slopes})

@@ -1,0 +1,101 @@
+"""The certificate of a run: the best of its passes over the same rows, in a checkpoint too."""
+
+import json
+
+import numpy as np
+import pytest
+
+import forel
+from forel.learner.certificate_sums import CertificateSums
+from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
+from forel.training.run_certificate import RunCertificate
+from tests.fuzz import oracle
+from tests.learner.test_dual import N, stream
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def three_passes(loss, make, alpha, **options):
+    """A model after three passes, its certificate after each, and the rows."""
+    X, y, weight = stream(loss)
+    model = make(N, Settings(loss, alpha=alpha, **options), dtype=np.float64, certified=True)
+    run, first, after = RunCertificate(before=CertificateSums()), None, []
+    for k in range(3):
+        margins = (model.relearn if k else model.progress)(X, y, weight)[:, 0]
+        first = (len(y), float(weight @ model.settings.loss_function(margins, y))) if k == 0 else first
+        run.end_pass(model, first, more=k < 2)
+        after.append(RunCertificate(run.summary, run.frontier, run.points, run.before))
+    return model, after, (X, y, weight), first
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "poisson", "hinge"])
+@pytest.mark.parametrize(("make", "alpha"), [(Linear, 0.1), (Mixture, (0.01, 0.1, 1.0))])
+def test_every_pass_gives_floors_of_the_rows_and_the_best_counts(loss, make, alpha):
+    model, after, (X, y, weight), first = three_passes(loss, make, alpha, rate="scale_free")
+    rows, scales = np.column_stack([X, np.ones(len(X))]), np.append(np.abs(X).max(axis=0), 1.0)
+    assert model.rounds == 3 * len(y)
+    for one in after:
+        assert oracle.certificate_violation(one.summary, loss, rows, y, weight, first[1] / weight.sum(), scales) is None
+    learned = np.append(model.weights[:, 0], model.bias[0])
+    own = first[1] / weight.sum()
+    assert oracle.certificate_violation(after[-1].summary, loss, rows, y, weight, own, scales, learned) is None
+    norm = float(np.linalg.norm(learned * scales))
+    best = [max(point.floor(norm) for point in one.points) for one in after]
+    assert best[-1] >= max(point.floor(norm) for point in after[-2].points)
+    for factor in (0.1, 1.0, 3.0):
+        least = oracle.least_average(loss, rows / scales, y, weight, factor * norm) * weight.sum()
+        assert all(point.floor(factor * norm) <= least + 1e-9 * abs(least) for point in after[-1].points)
+
+
+def test_later_passes_tighten_the_floor():
+    _, after, (_, _, weight), _ = three_passes("logistic", Linear, 0.1)
+    floors = [max(point.floor(2.0) for point in one.points) / weight.sum() for one in after]
+    assert floors[2] > floors[0] + 0.01
+
+
+def test_a_checkpoint_keeps_the_certificate():
+    model, after, (X, y, weight), first = three_passes("logistic", Mixture, (0.1, 1.0))
+    X, y, weight = stream("logistic")
+    again = Mixture(N, model.settings, dtype=np.float64, certified=True)
+    again.learn(X, y, weight)
+    run = RunCertificate(before=CertificateSums())
+    assert "before" not in run.pack()[0]  # in the first pass, training knows where it started
+    run.end_pass(again, first, more=True)
+    for k in range(2):
+        again.relearn(X, y, weight)
+        content, arrays = run.pack()
+        run = RunCertificate.unpack(run.summary, json.loads(json.dumps(content)), arrays)
+        run.end_pass(again, first, more=k == 0)
+    assert run.summary == after[-1].summary
+    assert run.frontier == after[-1].frontier
+
+
+def test_passes_with_other_rows_are_left_out():
+    X, y, weight = stream("logistic")
+    model = Linear(N, Settings(alpha=0.1), dtype=np.float64, certified=True)
+    run = RunCertificate(before=CertificateSums())
+    model.learn(X, y, weight)
+    run.end_pass(model, (len(y), float(model.loss[0])), more=True)
+    summary = run.summary
+    model.learn(X[:5], y[:5], weight[:5])
+    run.end_pass(model, (len(y), 40.0), more=False)
+    assert run.summary == summary
+    # A checkpoint of an earlier version has the sentence, and no sums.
+    old = RunCertificate.unpack(summary, {}, {})
+    old.end_pass(model, (len(y), 40.0), more=False)
+    assert old.summary == summary
+
+
+def test_a_run_of_several_passes_compares_with_the_final_model():
+    X, y, weight = stream("logistic")
+    rows = [
+        {"y": b, "w": c, **dict(zip("abcd", a.tolist(), strict=True))} for a, b, c in zip(X, y, weight, strict=True)
+    ]
+    rows = [{name: float(value) for name, value in row.items()} for row in rows]
+    trained = forel.train(
+        rows, Settings(alpha=0.1), label="y", importance="w", bits=8, certified=True, passes=3, holdout=5
+    )
+    norm = trained.model.loss_floor().norm
+    assert f"the learned model has {norm:.1f}"[:-1] in trained.certificate
+    assert f"on these {len(y) * 4 // 5} rows; this one had {trained.report.loss:.4f}" in trained.certificate

@@ -83,7 +83,9 @@ def finite(model):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("lanes", [1, 2])
-@pytest.mark.parametrize(("algorithm", "rate"), list(itertools.product(ALGORITHMS, RATES)))
+@pytest.mark.parametrize(
+    ("algorithm", "rate"), [*itertools.product(ALGORITHMS, RATES), ("filter", "scale_free"), ("both", "scale_free")]
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, lanes, dtype, interpreted):
     room = 1.0 if dtype == np.float32 else 1e269  # the ends of float64 are as far again
@@ -92,8 +94,12 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
         beyond = [float(x) * room if abs(x) > 1e20 else float(x) for x in (v, y, w)]
         label = beyond[1] if loss == "squared" else min(max(beyond[1], 0.0), 1.0)
         every = "every" if v > 1e20 else "once"
-        settings = Settings(loss, algorithm, rate, alpha, l1=0.01, l2=0.02, penalty_weight=every)
-        model = Linear(N, settings, dtype=dtype, certified=(v != 1.0) == (lanes == 2))
+        penalties = {"l1": 0.01, "l2": 0.02, "penalty_weight": every} if algorithm != "filter" else {}
+        if algorithm == "both":
+            penalties["filters"] = ((1e6, 1.0), (0.01, 0.0))
+        settings = Settings(loss, "proximal" if algorithm == "both" else algorithm, rate, alpha, **penalties)
+        certified = (v != 1.0) == (lanes == 2) and algorithm != "filter"
+        model = Linear(N, settings, dtype=dtype, certified=certified)
         ordinary(model)
         row = np.array([[beyond[0], 1.0, 0.0, 0.0]], dtype)
         for _ in range(2):

@@ -23,7 +23,13 @@ WITH_ENDS = 8  # the number of rates from which on the grid includes both ends
 
 
 def default_grid(
-    alpha: Any = None, beta: Any = None, l1: Any = None, rate: Any = None, lanes: int = LANES, **others: Any
+    alpha: Any = None,
+    beta: Any = None,
+    l1: Any = None,
+    rate: Any = None,
+    lanes: int = LANES,
+    filters: Any = None,
+    **others: Any,
 ) -> Settings:
     """Return settings with defaults for those that are None.
 
@@ -32,6 +38,7 @@ def default_grid(
     alpha : of one model; None for a grid of ``lanes`` settings
     beta, l1, rate : by default 1, 0 and "adagrad" for one model; in a grid a given value applies to all settings
     lanes : the number of settings in a grid
+    filters : mixed with the settings, as in :class:`forel.learner.settings.Settings`; None for none
     others : as in :class:`forel.learner.settings.Settings`
 
     >>> default_grid(alpha=0.5).names, default_grid(lanes=4).names
@@ -40,7 +47,7 @@ def default_grid(
     if alpha is not None:
         defaults: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}
         given = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
-        return Settings(alpha=alpha, **{**defaults, **given, **others})
+        return Settings(alpha=alpha, filters=filters or (), **{**defaults, **given, **others})
     count = whole("lanes", lanes, low=1)
     unitless = resolve(others.get("loss", Settings.loss)).link.unitless
     usual = (0.0,) if not unitless else PENALTIES if count > 1 else PENALTIES[-1:]
@@ -56,5 +63,6 @@ def default_grid(
         l1=tuple(p for _, p in pairs) if len(penalties) > 1 else penalties[0],
         beta=BETA if beta is None else beta,
         rate="scale_free" if rate is None else rate,
+        filters=filters or (),
         **others,
     )

@@ -65,7 +65,9 @@ class Lanes:
         shape, double = s.loss_function.dual_shape, self.dtype == np.float64
         histogram = shape is DualShape.ENTROPY
         concavity = (histogram and not s.loss_function.joint) or shape is DualShape.CONCAVE
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, self.certified, histogram, concavity)
+        filters = lanes if s.rule == "filter" else len(s.filters)
+        needs = self.certified, histogram, concavity
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, *needs, filters)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
@@ -206,15 +208,18 @@ class Lanes:
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def take(self, other: "Lanes", lanes: slice) -> None:
-        """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused."""
-        given = other.tables
+        """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused.
+
+        What certificates need is left out where this state has none.
+        """
+        given = {**other.tables, "state": other.state[:, : self.layout.parts]}
         for name, mine in self.tables.items():
             table = given[name][..., lanes] if name in ("state", "mark") else given[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
                 mine[start + used] = part[used]
-        self.all_sums[:] = other.all_sums[:, lanes]
+        self.all_sums[:] = other.all_sums[: len(self.all_sums), lanes]
         self.rounds, self.weight = other.rounds, other.weight
 
     def copied(self) -> "Lanes":

@@ -2,6 +2,7 @@
 
 Kernels, model files and copies of models all take it from here. A record belongs to one coordinate and has PARTS
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
+Filters have the mean and the information of a weight in place of z and n.
 """
 
 from dataclasses import dataclass
@@ -41,12 +42,13 @@ class Layout:
     double : float64 instead of float32
     certified : whether records keep what certificates need
     histogram, concavity : whether certificates need a histogram of slopes, and sums that bound a concave function
+    filters : how many of the lanes, the last ones, are Gaussian filters
 
     >>> Layout("proximal", "scale_free", "once", certified=True).parts
     3
     """
 
-    rule: Literal["centered", "proximal", "mirror", "implicit"]
+    rule: Literal["centered", "proximal", "mirror", "implicit", "filter"]
     rate: Literal["adagrad", "scale_free", "constant", "root"]
     penalty_weight: Literal["once", "every"]
     lanes: int = 1
@@ -54,6 +56,7 @@ class Layout:
     certified: bool = False
     histogram: bool = False
     concavity: bool = False
+    filters: int = 0
 
     @property
     def dual_sums(self) -> int:
@@ -79,7 +82,7 @@ class Layout:
         """The number of numbers for each coordinate and lane."""
         if not self.certified:
             return 2
-        return 4 if self.primal else 3 if self.rule == "proximal" else 2
+        return 4 if self.primal else 3 if self.rule == "proximal" or self.filters else 2
 
     @property
     def gradient_part(self) -> int:
@@ -87,9 +90,14 @@ class Layout:
         return 2 if self.parts > 2 else 0
 
     @property
+    def single(self) -> bool:
+        """Whether the kernel of one lane is used, which takes eight coordinates at a time."""
+        return self.lanes == 1 and not self.filters
+
+    @property
     def scale_in_record(self) -> bool:
         """Whether the scale of a scale-free rate is the fourth number of a record."""
-        return self.rate == "scale_free" and self.lanes == 1 and self.parts < 4
+        return self.rate == "scale_free" and self.single and self.parts < 4
 
     @property
     def separate_scales(self) -> bool:

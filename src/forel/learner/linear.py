@@ -67,6 +67,10 @@ class Linear:
             raise refuse("classes", classes, f"the number of classes, for the loss {loss.name!r}")
         if given not in (None, classes):
             raise refuse("classes", classes, f"{given}, as the loss has")
+        if certified and settings.algorithm == "filter":
+            raise refuse("certified", True, "False where algorithm='filter', whose steps have no certificate")
+        if classes is not None and settings.filters:
+            raise refuse("classes", classes, "None with filters, which are for one margin")
         self.classes = None if classes is None else whole("classes", classes, low=2)
         labels: Literal["shared", "classes", "signs"] = "shared"
         if self.classes is not None and not self.joint:
@@ -241,7 +245,8 @@ class Linear:
         count = self.settings.lanes
         if not 0 <= setting < count:
             raise refuse("setting", setting, f"0 to {count - 1}")
-        alone = Linear(self.features, self.settings.only(setting), self.classes, self.dtype, self.certified)
+        own = self.settings.only(setting)
+        alone = Linear(self.features, own, self.classes, self.dtype, self.certified and own.algorithm != "filter")
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
 
@@ -287,6 +292,8 @@ class Linear:
         on. ``among`` are the coordinates of comparators, which are 0 elsewhere; None for all. The coordinates ``seen``
         give the same loss floors as all of them, in less time.
         """
+        if self.settings.filters and lane >= self.settings.first_filter:
+            raise refuse("lane", lane, f"0 to {self.settings.first_filter - 1}, as filters have no bound")
         return certify.certificate(self._lanes, self.certified_lanes(lane), among, self._candidates(lane))
 
     @reads

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -10,16 +10,31 @@ from numpy.typing import DTypeLike, NDArray
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
+from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import constants, refuse, whole
 
-__all__ = ["Settings"]
+__all__ = ["Filter", "Settings"]
 
-Algorithm = Literal["proximal", "centered", "mirror", "implicit"]
+Algorithm = Literal["proximal", "centered", "mirror", "implicit", "filter"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
 
 LARGEST = {"float32": 1e18, "float64": 1e150}  # values of parameters, so that strengths stay in range
+SMALLEST = float(np.finfo(np.float64).tiny)  # of numbers that are positive
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius")  # may be sequences
+
+
+class Filter(NamedTuple):
+    """A diagonal Gaussian filter: a mean and a variance of every weight, and no rate.
+
+    Parameters
+    ----------
+    variance : prior variance of a weight times the scale of its feature
+    shrinkage : means μ of variance V are shrunk to the weights μ·μ²/(μ² + shrinkage·V); 0 for none
+    """
+
+    variance: float
+    shrinkage: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -32,13 +47,16 @@ class Settings:
         ``Quantile(0.9)``, or your own function of margin and label, which returns value and slope and is convex in the
         margin. Its attribute ``labels``, if it has one, is the domain of labels, such as ``Choice((-1, 1))``; without
         that, two classes are coded 0 and 1. Further attributes are in :class:`forel.losses.custom.Custom`
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
     rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
-    alpha, beta : parameters of the rate
+    alpha, beta : parameters of the rate; a filter has no rate, and these are its variance and shrinkage, as in
+        :class:`Filter`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
+    filters : Gaussian filters that are learned beside FTRL-Proximal with scale-free rates, a lane each after the others
     seed : of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
     alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
@@ -59,6 +77,7 @@ class Settings:
     penalty_weight: Literal["once", "every"] = "once"
     radius: float | tuple[float, ...] | None = None
     bias: bool = True
+    filters: tuple[Filter, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,6 +85,9 @@ class Settings:
             raise refuse("loss", self.loss_function.name, "a loss of one margin where algorithm='implicit'")
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
+        object.__setattr__(self, "filters", tuple(Filter(*one) for one in self.filters))
+        if self.algorithm == "filter" or self.filters:
+            self._check_filters()
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
         for name in PER_LANE:
             given = getattr(self, name)
@@ -73,7 +95,7 @@ class Settings:
                 continue
             strict = name in ("alpha", "radius")
             expected = "positive numbers" if strict else "numbers of at least 0"
-            held = constants(name, given, expected, low=np.finfo(np.float64).tiny if strict else 0.0)
+            held = constants(name, given, expected, low=SMALLEST if strict else 0.0)
             object.__setattr__(self, name, tuple(held.tolist()) if isinstance(held, np.ndarray) else held)
         if whole("seed", self.seed) >= 1 << 53:
             raise refuse("seed", self.seed, "a whole number below 2⁵³")
@@ -82,13 +104,36 @@ class Settings:
         if len(lengths) > 1:
             raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
 
+    def _check_filters(self) -> None:
+        """Refuse what filters do not have, and set the rate of a filter: features count in units of their scales."""
+        loss = self.loss_function
+        if loss.joint or loss.mixing is Mixing.CONVEX:
+            raise refuse("loss", loss.name, "logistic or squared, of which filters know the curvature")
+        if self.filters:
+            constants("filters", [one.variance for one in self.filters], "positive variances", low=SMALLEST)
+            constants("filters", [one.shrinkage for one in self.filters], "shrinkages of at least 0", low=0.0)
+            if (self.algorithm, self.rate) != ("proximal", "scale_free"):
+                raise refuse("filters", self.filters, "none, but with algorithm='proximal' and rate='scale_free'")
+            return
+        if self.rate not in ("adagrad", "scale_free"):
+            raise refuse("rate", self.rate, "none where algorithm='filter', whose steps are as long as its variances")
+        object.__setattr__(self, "rate", "scale_free")
+        for name, none in (("l1", 0), ("l2", 0), ("radius", None), ("penalty_weight", "once")):
+            if getattr(self, name) != none:
+                raise refuse(name, getattr(self, name), f"{none} where algorithm='filter', whose prior is its penalty")
+
     def _per_lane(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in PER_LANE)
 
     @property
+    def first_filter(self) -> int:
+        """The number of lanes before those of ``filters``."""
+        return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
+
+    @property
     def lanes(self) -> int:
         """The number of models that are learned side by side."""
-        return next((len(v) for v in self._per_lane() if isinstance(v, tuple)), 1)
+        return self.first_filter + len(self.filters)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,10 +141,16 @@ class Settings:
 
         >>> Settings(alpha=[0.1, 1.0], l1=0.5).names
         ('alpha=0.1', 'alpha=1')
+        >>> Settings(rate="scale_free", filters=[(0.3, 0.0)]).names
+        ('alpha=0.1', 'filter, variance=0.3, shrinkage=0')
         """
         several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
         differing = {n: values for n, values in several.items() if len(set(values)) > 1} or several
-        return tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in range(self.lanes))
+        if self.filters and not differing:
+            differing = {"alpha": (self.alpha,)}
+        lanes = range(self.first_filter)
+        names = tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in lanes)
+        return names + tuple(f"filter, variance={f.variance:.3g}, shrinkage={f.shrinkage:.3g}" for f in self.filters)
 
     def describe(self, name: str) -> str:
         """Return one of the settings as text, as a range where lanes differ in it.
@@ -116,8 +167,11 @@ class Settings:
         >>> Settings(alpha=[0.1, 1.0], l1=0.5).only(1).alpha
         1.0
         """
+        if lane >= self.first_filter:
+            variance, shrinkage = self.filters[lane - self.first_filter]
+            return Settings(self.loss, "filter", alpha=variance, beta=shrinkage, bias=self.bias, seed=self.seed)
         values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
-        return replace(self, **values)
+        return replace(self, filters=(), **values)
 
     @property
     def rule(self) -> Algorithm:
@@ -184,7 +238,9 @@ class Settings:
         """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R."""
         largest = np.finfo(dtype).max
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
-        rows = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
+        own = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
+        beside = [(1 / f.variance, f.shrinkage, 0, 0, largest) for f in self.filters]
+        rows = np.column_stack([[np.resize(row, self.first_filter) for row in own], *map(np.transpose, beside)])
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
         most = LARGEST[np.dtype(dtype).name]

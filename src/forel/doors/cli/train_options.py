@@ -51,7 +51,8 @@ class TrainOptions:
     algorithm: Annotated[
         str,
         typer.Option(
-            help="proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent) or implicit.",
+            help="proximal (FTRL-Proximal), centered (dual averaging), mirror (gradient descent), implicit, "
+            "or filter (Gaussian; --alpha is the prior variance).",
             rich_help_panel=MODEL,
         ),
     ] = "proximal"

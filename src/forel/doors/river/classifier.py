@@ -39,7 +39,8 @@ class LinearClassifier(base.MiniBatchClassifier):
     ----------
     alpha, beta : parameters of the rate
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
     loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)

@@ -32,7 +32,8 @@ class LinearRegressor(base.MiniBatchRegressor):
     ----------
     alpha, beta : parameters of the rate; predictions far from 0 need a large alpha
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
         ``Quantile(0.9)``

@@ -46,7 +46,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
         raise refuse("stored", known["class"], "a river model; forel.doors.sklearn.estimator_of returns estimators")
     hashing = None if reading.get("named") else Hashing(reading["bits"], reading.get("kinds", {}))
     kind = CLASSES[known["class"]]
-    parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings)}
+    parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings) if f.name != "filters"}
     bits = None if hashing is None else hashing.bits
     model: LinearClassifier | LinearRegressor = kind(
         **parameters, bits=bits, dtype=linear.dtype.name, certified=linear.certified

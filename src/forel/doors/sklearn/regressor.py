@@ -23,7 +23,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         settings of the default grid
     beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
-    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit"
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
         second if ``alpha`` is None
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
@@ -37,6 +38,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state : seed of the order of rows; the same rows give the same model unless it is None
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` continues the present model
+    filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
+        :class:`forel.learner.settings.Filter`; None for none
     seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings to mix if ``alpha`` is None; ``guarantee_`` compares the mixture with the best of them,
@@ -71,6 +74,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         certified: bool = False,
         lanes: int = 16,
         seed: int = 0,
+        filters: Any = None,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -90,6 +94,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.certified = certified
         self.lanes = lanes
         self.seed = seed
+        self.filters = filters
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":

@@ -24,7 +24,7 @@ from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPTIONAL = ("alpha", "beta", "l1", "rate")  # None selects the default grid's value
+OPTIONAL = ("alpha", "beta", "l1", "rate", "filters")  # None selects the default grid's value
 SHUFFLED = 1 << 14  # rows that are copied at a time; the model does not depend on it
 
 

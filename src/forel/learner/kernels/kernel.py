@@ -20,7 +20,17 @@ from forel.learner.kernels.spec import FASTMATH, KernelSpec
 __all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
 
 HERE = "forel.learner.kernels"
-MODULES = ("stochastic_rounding", "rates", "updates", "skipped_rounds", "coordinates", "LANES", "row_losses", "loops")
+MODULES = (
+    "stochastic_rounding",
+    "rates",
+    "updates",
+    "filters",
+    "skipped_rounds",
+    "coordinates",
+    "LANES",
+    "row_losses",
+    "loops",
+)
 BLOCKS = ("learn", "feed", "predict", "weights")  # functions of many rows
 ROWS = ("learn_one", "predict_one")  # functions of one row
 
@@ -99,14 +109,15 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
 
 def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
     """Execute the modules of a kernel, and return its functions."""
-    reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.lanes == 1 else "many_lanes"
-    concavity = None
+    reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.single else "many_lanes"
+    concavity = curvature = None
     if isinstance(loss, str) and not spec.joint:
         found = specialise([f"{HERE}.losses", f"{HERE}.concavity"], reference, names, name=name)
         concavity = getattr(found[f"{HERE}.concavity"], loss, None)
+        curvature = getattr(found[f"{HERE}.losses"], f"{loss}_curvature", None)
         loss = getattr(found[f"{HERE}.losses"], loss)
     modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]
-    names = {**names, "loss": loss, "concavity": concavity}
+    names = {**names, "loss": loss, "concavity": concavity, "curvature": curvature}
     copies = specialise(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
     blocks: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
     return _module({**blocks, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})

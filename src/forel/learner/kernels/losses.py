@@ -24,10 +24,23 @@ def logistic(m, y, shape):
 
 
 @inline
+def logistic_curvature(m):
+    """Return p(1 − p)."""
+    e = decay(abs(m))
+    return e / ((ONE + e) * (ONE + e))
+
+
+@inline
 def squared(m, y, shape):
     """Return ½(m − y)² and m − y."""
     d = m - y
     return HALF * np.float64(d) * d, d
+
+
+@inline
+def squared_curvature(m):
+    """Return 1, in the type of the margin."""
+    return m - m + ONE
 
 
 @inline

@@ -1,7 +1,8 @@
 """The coordinates of a row in many lanes: one coordinate after the other, its lanes as vectors.
 
 Scratch has the weight X and ROOT = √n of each coordinate of the row and lane, and for implicit updates the strength
-AFTER a step.
+AFTER a step. Lanes from FIRST_FILTER on are Gaussian filters, which have the variance in place of √n. Where there are
+lanes of both kinds, both updates are computed for all of them and one is selected, so that one loop is vectorised.
 """
 
 import numpy as np
@@ -13,11 +14,14 @@ from forel.learner.kernels.coordinates import (
     prefetch_distance,
     prefetch_record,
 )
+from forel.learner.kernels.filters import filter_step, precision, shrunken
 from forel.learner.kernels.rates import root, strength
 from forel.learner.kernels.reference import (
     CERTIFIED,
     DECAYS,
     DRIFTS,
+    FILTERS,
+    FIRST_FILTER,
     IMPLICIT,
     KEEPS_GRADIENTS,
     KEEPS_POINTS,
@@ -27,12 +31,15 @@ from forel.learner.kernels.reference import (
     PRIMAL,
     REAL,
     REPLAYS,
+    ROW_CURVATURE,
+    ROW_DAMPED,
     ROW_LARGEST,
     ROW_NEXT,
     ROW_NOW,
     ROW_SLOPE,
     ROW_SPENT,
     ROW_STEP,
+    ROW_VARIANCE,
     SCALE_FREE,
     SUM_CLOCK,
     UNIT,
@@ -130,6 +137,11 @@ def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
         if DECAYS:
             now = strength(root_n, old, w.row[ROW_NOW + k], p)
             x = REAL(decayed(x, now, REAL(t - w.last_round[q]), p))
+        if FILTERS > 0:
+            mean, known = clip_to_range(w.state[at + np.uint64(k)] * u), precision(n, s, p)
+            shrunk, own = shrunken(mean, known, penalised, p), UNIT / known
+            w.row[ROW_VARIANCE + k] += own * v * v
+            x, root_n = (shrunk, own) if k >= FIRST_FILTER else (x, root_n)
         if DRIFTS:
             x = REAL(drifted(x, w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)], p))
         w.scratch[place + X + np.uint64(k)] = x
@@ -169,11 +181,20 @@ def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n
             z, n = z * change, n * change * change
         if REPLAYS:
             z = REAL(replayed(z, w.last_round[q], t, p))
+        mean, information = z, n
+        if FILTERS > 0:
+            mean = clip_to_range(state[at + np.uint64(k)] * u)
+            mean, information = filter_step(
+                mean, n, v, root_n, row[ROW_VARIANCE + k], row[ROW_DAMPED + k], row[ROW_CURVATURE + k], noise_z, noise_n
+            )
+            mean = clip_to_range(mean * inverse_unit(u))
         z, n, h, used_z, used_n, gain, spent = step(
             z, n, x, root_n, along * v, slope * v, s, now, next_strength, penalty, p, noise_z, noise_n
         )
         if SCALE_FREE and PRIMAL:
             z = clip_to_range(z * inverse_unit(u))
+        if FILTERS > 0:
+            z, n = (mean, information) if k >= FIRST_FILTER else (z, n)
         state[at + np.uint64(k)], state[at + np.uint64(LANES + k)] = z, n
         if KEEPS_GRADIENTS:
             g = state[at + np.uint64(2 * LANES + k)]
@@ -198,10 +219,20 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
     step_lanes(w, t, q, i, v, v, v, v, v, penalty, noise_z, noise_n)
 
 
+@inline
+def damp_slopes(w):
+    """Divide the slopes along which filters step by 1 + hS."""
+    for k in range(LANES):
+        damping = UNIT + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
+        w.row[ROW_DAMPED + k] = w.row[ROW_SLOPE + k] / damping
+
+
 @inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
     constant, largest = bias_coordinate(w.state), REAL(bias)
+    if FILTERS > 0:
+        damp_slopes(w)
     for j in range(lo, hi + bias):
         q, v, penalised = constant, UNIT, UNIT - UNIT
         if j < hi:

@@ -1,9 +1,9 @@
 """Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
 
-The modules of a kernel (``rates``, ``updates``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``, ``slopes``,
-``loops``, ``one_row``) import everything that depends on the settings from here. Imported as they are, they run
-uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialise`` executes the same source with the
-constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's decorators; numba removes
+The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``,
+``row_losses``, ``loops``, ``one_row``) import everything that depends on the settings from here. Imported as they are,
+they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialise`` executes the same source with
+the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's decorators; numba removes
 branches on constants before it infers types.
 """
 
@@ -78,6 +78,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "PRIMAL": layout.primal,
         "IMPLICIT": rule == "implicit",
         "PROXIMAL": rule == "proximal",
+        "FILTERS": layout.filters,
+        "FIRST_FILTER": lanes - layout.filters,
         "EVERY_ROUND": layout.penalty_weight == "every",
         "DECAYS": layout.catch_up == "decay",
         "DRIFTS": layout.catch_up == "drift",
@@ -109,6 +111,10 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "ROW_NEXT": 4 * lanes,
         "ROW_SPENT": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
         "ROW_LARGEST": 6 * lanes,  # largest |g|, or LIMIT if another number was clipped
+        # Of filters, in places that FTRL-Proximal with scale-free rates does not use:
+        "ROW_DAMPED": 3 * lanes,  # slope of the step
+        "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss
+        "ROW_VARIANCE": 5 * lanes,  # variance of the margin
         "ROW_SIZE": 7 * lanes,
         "SUM_LOSS": 0,
         "SUM_PLAYED": lanes,  # Σ g·x
@@ -136,8 +142,9 @@ def _reference() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("loss", "concavity"):  # modules which import decorators from here
-        return importlib.import_module(f"forel.learner.kernels.{'losses' if name == 'loss' else name}").logistic
+    if name in ("loss", "concavity", "curvature"):  # of modules which import decorators from here
+        home = importlib.import_module(f"forel.learner.kernels.{'concavity' if name == 'concavity' else 'losses'}")
+        return home.logistic_curvature if name == "curvature" else home.logistic
     if name.startswith("_") or name not in _reference():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _reference()[name]

@@ -7,16 +7,19 @@ that they step to.
 import numpy as np
 
 from forel.learner.kernels.coordinates import lane
+from forel.learner.kernels.filters import margin_curvature
 from forel.learner.kernels.many_lanes import AFTER, X, cell, coordinate
 from forel.learner.kernels.rates import accumulate, root, strength
 from forel.learner.kernels.reference import (
     BIAS,
+    FILTERS,
     IMPLICIT,
     JOINT,
     LANES,
     MAX,
     PER_CLASS,
     REAL,
+    ROW_CURVATURE,
     ROW_NEXT,
     ROW_SLOPE,
     ROW_STEP,
@@ -56,6 +59,8 @@ def margin_losses(w, label, importance, shape):
         value, slope = value_and_slope(row[k], target(label, k), shape)
         sums[LANES + k] = np.float64(importance) * np.float64(value)
         row[ROW_STEP + k] = row[ROW_SLOPE + k] = importance * slope
+        if FILTERS > 0:
+            row[ROW_CURVATURE + k] = margin_curvature(row[k], importance)
 
 
 @inline

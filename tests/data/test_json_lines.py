@@ -69,7 +69,7 @@ def reference(data, size=1 << 20, **keywords):
         labels = [one.get(columns.label) for _, one in held if isinstance(one, dict)]
         first = next((label for label in labels if label is not None), None)
         # Words are malformed where the first label is a number.
-        items = dicts_with_numbers(held, columns, kinds) if isinstance(first, str) or known else iter(held)
+        items = dicts_with_numbers(held, columns, kinds, []) if isinstance(first, str) or known else iter(held)
     blocks = dict_blocks(items, columns, options.bits, problems, names, "stream", options.transform, kinds)
     return concatenate(list(blocks)), names, {**options.kinds, **kinds}, problems
 

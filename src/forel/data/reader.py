@@ -21,7 +21,8 @@ from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.csv_separator import format_of, separator_of
-from forel.data.parsers.dicts import dict_blocks, json_dicts
+from forel.data.parsers.dict_batches import batched_blocks
+from forel.data.parsers.dicts import json_dicts
 from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.lines import LineFormat, parse_lines
@@ -255,7 +256,8 @@ def _dict_tasks(
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     words: list[str] = []
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
-    blocks = dict_blocks(items, columns, options.bits, problems, reader.names, file, options.transform, kinds_found)
+    form = JsonFormat(columns, options.bits, options.transform)
+    blocks = batched_blocks(items, form, problems, reader.names, file, kinds_found)
     named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
     yield from completed_tasks(named, problems, start)
 

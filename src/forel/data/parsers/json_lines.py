@@ -27,7 +27,7 @@ from forel.data.scanners import scanner
 from forel.data.sources.streams import Chunk, next_line
 from forel.data.tasks import Task, completed_task
 
-__all__ = ["JsonFormat", "detect_label_words", "parse_json"]
+__all__ = ["JsonFormat", "detect_label_words", "parse_json", "read_chunk"]
 
 INNER = 1 << 8  # rows of the set of nested keys at first
 FIRST = 1 << 10  # lines in which the first label decides whether labels are words
@@ -74,23 +74,31 @@ def parse_json(
     kinds = OrderedKinds(kinds_found, form.columns.known, form.columns.seen)
     for number, chunk in enumerate(chunks):
         after = position._replace(bytes=position.bytes + chunk.length, line=position.line + chunk.lines)
-        rows = partial(_Rows, chunk, form, keys, buffers, names is not None or form.transform is not None)
-        add_kinds = partial(kinds.add, number)
-        yield partial(_task, rows, Problems(problems.on_error), names, file, position.line, add_kinds, after)
+        read = partial(read_chunk, chunk, form, keys, buffers, names, file, position.line)
+        yield partial(_task, read, Problems(problems.on_error), partial(kinds.add, number), after)
         position = after
     yield completed_task(None, problems)
 
 
 def _task(
-    rows: Callable[[], "_Rows"], problems: Problems, names: Names | None, file: str, line: int,
+    read: Callable[[ProblemSink], tuple[Block, list[tuple[str, str]]]], problems: Problems,
     add_kinds: Callable[[list[tuple[str, str]]], None], after: Position,
 ) -> tuple[Block, Problems]:  # fmt: skip
-    made, gathered = rows(), ProblemBuffer()
-    made.scan(gathered, file, line)
-    add_kinds(made.kinds)
-    block = made.block(gathered, names, file, line)
+    gathered = ProblemBuffer()
+    block, kinds = read(gathered)
+    add_kinds(kinds)
     gathered.flush(problems)
-    return replace(block, size=made.chunk.length, after=after), problems
+    return replace(block, after=after), problems
+
+
+def read_chunk(
+    chunk: Chunk, form: JsonFormat, keys: SpecialKeys, buffers: Buffers, names: Names | None, file: str, line: int,
+    problems: ProblemSink,
+) -> tuple[Block, list[tuple[str, str]]]:  # fmt: skip
+    """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
+    rows = _Rows(chunk, form, keys, buffers, names is not None or form.transform is not None)
+    rows.scan(problems, file, line)
+    return replace(rows.block(problems, names, file, line), size=chunk.length), rows.kinds
 
 
 class _Rows:

@@ -135,8 +135,12 @@ class Lanes:
         """
         if self.settings.rate != "scale_free":
             return np.ones(1)
-        kind, scales = np.finfo(self.dtype), self.scales[some].astype(np.float64)
-        exponents = np.where(scales > 0, np.frexp(scales)[1] - 1, 0)
+        return self.units_of(self.scales[some])
+
+    def units_of(self, scales: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the units of coordinates with these scales."""
+        kind, wide = np.finfo(self.dtype), scales.astype(np.float64)
+        exponents = np.where(wide > 0, np.frexp(wide)[1] - 1, 0)
         powers: NDArray[np.float64] = np.ldexp(1.0, np.clip(exponents, kind.minexp, kind.maxexp - 2))
         return powers
 

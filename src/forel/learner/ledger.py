@@ -69,10 +69,18 @@ class Ledger:
         """The largest importance of a row."""
         return float(self.array[IMPORTANCE])
 
+    @largest_importance.setter
+    def largest_importance(self, value: float) -> None:
+        self.array[IMPORTANCE] = value
+
     @property
     def gap(self) -> float:
         """The mixability gap of AdaHedge; for exponential weights, the excess over what their rate allows."""
         return float(self.array[GAP])
+
+    @gap.setter
+    def gap(self, value: float) -> None:
+        self.array[GAP] = value
 
     @property
     def lowest(self) -> float:

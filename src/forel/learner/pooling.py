@@ -92,7 +92,7 @@ class Pooling:
         """Return the weight of each setting in the next prediction."""
         if self.share is not None:
             return ledger.weights.copy()
-        weights = np.exp((ledger.losses.min() - ledger.losses) * self._rate(ledger))
+        weights = np.exp((ledger.losses.min() - ledger.losses) * self.rate(ledger))
         shares: Array = weights / weights.sum()
         return shares
 
@@ -121,11 +121,11 @@ class Pooling:
             return rule.result, rule.cost(count, ledger.rows, 0), void if ledger.largest_importance > 1 else ""
         if self.mixing is Mixing.CONVEX:
             return f"AdaHedge, {self.mixing.value}", 2 * ledger.gap, ""
-        rate = self._rate(ledger)
+        rate = self.rate(ledger)
         limit = float(np.log(count)) / rate if rate else 0.0
         return f"exponential weights, {self.mixing.value}", limit + ledger.gap, ""
 
-    def _rate(self, ledger: Ledger) -> float:
+    def rate(self, ledger: Ledger) -> float:
         """Return the learning rate η of the weights, in proportion to e^{−ηL}."""
         if self.mixing is Mixing.CONVEX:
             return float(np.log(self.settings.lanes)) / ledger.gap if ledger.gap > 0 else 0.0

@@ -12,7 +12,9 @@ import time
 import pytest
 
 import forel
-from forel.doors.cluster import RayWorkers
+from forel.doors.cluster import RayLearners, RayWorkers
+from forel.training import merged
+from forel.training.merged import Merging
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
@@ -20,6 +22,7 @@ if importlib.util.find_spec("ray") is None:
 pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 ONE = forel.Settings(alpha=0.5, l1=0.1)
+SOFTMAX = forel.Settings("softmax", alpha=0.5)
 SQUARED = forel.Settings("squared", alpha=(0.1, 0.5))
 
 
@@ -72,14 +75,14 @@ def saved(tmp_path, trained):
     ("csv", 2, None, {"names": True}),
     ("parquet", 4, ONE, {"holdout_after": 500}),
     ("vw", 4, SQUARED, {}),
+    ("csv", 2, SOFTMAX, {"label": "city", "certified": True}),
 ])  # fmt: skip
 def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted, name, number, settings, extra):
     progress = []
-    alone = forel.train(files[name], settings, **options_of(name), **extra)
+    extra = options_of(name) | extra
+    alone = forel.train(files[name], settings, **extra)
     with RayWorkers(address, number) as workers:
-        together = forel.train(
-            files[name], settings, cluster=workers, progress=progress.append, **options_of(name), **extra
-        )
+        together = forel.train(files[name], settings, cluster=workers, progress=progress.append, **extra)
     assert saved(tmp_path, together) == saved(tmp_path, alone)
     assert together.certificate == alone.certificate
     assert together.report == alone.report
@@ -87,8 +90,8 @@ def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted
     assert sys.modules["ray"].is_initialized()  # workers that did not start Ray leave it running
 
 
-def workers_of(process):
-    """Return the processes below a process that read pieces: Ray names them after the task."""
+def workers_of(process, name=b"forel.read_piece"):
+    """Return the processes below a process with a task or actor: Ray names them after it."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -103,7 +106,7 @@ def workers_of(process):
             number = found[number][0]
         return number == process
 
-    return [number for number, (_, command) in found.items() if b"forel.read_piece" in command and below(number)]
+    return [number for number, (_, command) in found.items() if name in command and below(number)]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
@@ -123,6 +126,28 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
         together = forel.train(files["gzip"], ONE, cluster=workers, progress=kill, **options)
     assert len(killed) == 2
     assert saved(tmp_path, together) == saved(tmp_path, alone)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(merged, "FEWEST", 5)
+    alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5), **options_of("gzip"))
+    rounds, killed = [], []
+
+    def kill(progress):
+        rounds.append(progress.rows)
+        if progress.rows > 300 and not killed:
+            killed.extend(workers_of(os.getpid(), b"_Replica"))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with RayWorkers(address, 2) as workers, RayLearners(2) as learners:
+        together = forel.train(
+            files["gzip"], ONE, cluster=workers, merge=Merging(20, 5, learners), progress=kill, **options_of("gzip")
+        )
+    assert len(rounds) > 20
+    assert len(killed) == 2
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+    assert together.certificate == alone.certificate
 
 
 def test_bad_input_on_a_worker_is_the_sentence_of_one_machine(address, files, tmp_path, interpreted):

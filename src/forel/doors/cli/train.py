@@ -1,7 +1,7 @@
 """``forel train``: from files to a model, in one pass by default."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -147,7 +147,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
             trained = train(
                 source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False, progress=observe,
-                cluster=cluster, **saving, **reading,
+                **cluster, **saving, **reading,
             )  # fmt: skip
         if (warning := order.warning()) is not None:
             typer.echo(f"forel: {warning}", err=True)
@@ -163,17 +163,25 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     trained.remove_checkpoint()
 
 
-def _cluster(options: TrainOptions) -> AbstractContextManager[Any]:
-    """Return the workers of a cluster, or None, as a context."""
+@contextmanager
+def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
+    """Start what --ray and --merge need, and yield arguments of ``train``."""
+    from forel.training.merged import Merging
     from forel.validation import refuse
 
+    merging = None if options.merge is None else Merging(options.merge, options.shards)
     if options.ray is None:
         if options.workers is not None:
             raise refuse("workers", options.workers, "none without --ray")
-        return nullcontext()
-    from forel.doors.cluster import RayWorkers
+        yield {"merge": merging}
+        return
+    from forel.doors.cluster import RayLearners, RayWorkers
 
-    return RayWorkers(options.ray, options.workers)
+    with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
+        if merging is not None:
+            learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))
+            merging = replace(merging, learners=learners)
+        yield {"cluster": workers, "merge": merging}
 
 
 def _classes(options: TrainOptions) -> str | None:

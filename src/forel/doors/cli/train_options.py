@@ -251,6 +251,17 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
+    merge: Annotated[
+        int | None,
+        typer.Option(
+            help="Learn in shards, and merge them after so many rows of each; with --ray, on the cluster.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
+    shards: Annotated[
+        int, typer.Option(help="Number of shards of --merge. The model depends on it.", rich_help_panel=CLUSTER)
+    ] = 4
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
     as_json: AsJson = False
     data: Data = None

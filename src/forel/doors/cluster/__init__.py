@@ -1,5 +1,6 @@
 """Training on a cluster, on Ray: ``pip install forel[ray]``."""
 
+from forel.doors.cluster.ray_learners import RayLearners
 from forel.doors.cluster.ray_workers import RayWorkers
 
-__all__ = ["RayWorkers"]
+__all__ = ["RayLearners", "RayWorkers"]

@@ -10,13 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from forel.data.block import Block
 from forel.data.pieces import Parsed, Piece, read_piece
+from forel.doors.cluster.views import view
 from forel.validation import refuse, whole
 
-__all__ = ["RayWorkers"]
+__all__ = ["RayWorkers", "import_ray"]
 
 AHEAD = 4  # blocks of a piece that wait in the object store
 
@@ -46,7 +45,7 @@ class RayWorkers:
         if self.address == "local":
             # Ray reads it when it is imported: false lets it listen on the loopback interface alone.
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        ray = _ray()
+        ray = import_ray()
         if not ray.is_initialized():
             self._start(ray)
         if self._number is None:
@@ -59,7 +58,7 @@ class RayWorkers:
     def __exit__(self, *error: Any) -> None:
         self._task = None
         if self._owned:
-            _ray().shutdown()
+            import_ray().shutdown()
             self._owned = False
 
     def _start(self, ray: Any) -> None:
@@ -96,14 +95,14 @@ class RayResults:
 
         try:
             for reference in self.references:
-                yield _shared(_ray().get(reference))
+                yield _shared(import_ray().get(reference))
         except RayError as error:  # after Ray's own retries
             raise OSError(f"cluster: a worker failed ({str(error).strip().splitlines()[0]})") from error
 
     def close(self) -> None:
         """Stop reading."""
         with suppress(Exception):  # a task that has ended already
-            _ray().cancel(self.references, force=False)
+            import_ray().cancel(self.references, force=False)
 
 
 def _shared(parsed: Parsed) -> Parsed:
@@ -111,30 +110,11 @@ def _shared(parsed: Parsed) -> Parsed:
     block = parsed.block
     if block is None:
         return parsed
-    arrays = {one.name: getattr(block, one.name) for one in fields(Block)}
-    views = {name: _view(array) for name, array in arrays.items() if isinstance(array, np.ndarray)}
-    return replace(parsed, block=replace(block, **views))
+    return replace(parsed, block=replace(block, **{one.name: view(getattr(block, one.name)) for one in fields(Block)}))
 
 
-def _view(array: Any) -> Any:
-    """Return a view of an array in the object store that is not marked as read-only.
-
-    Kernels are compiled for arrays that may be written, and never write to rows. A copy would take as long as parsing
-    some formats.
-    """
-    return array if array.flags.writeable else np.asarray(_Interface(array))
-
-
-class _Interface:
-    """Another description of an array's memory, which keeps the array alive."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        place, _ = array.__array_interface__["data"]
-        self.__array_interface__ = {**array.__array_interface__, "data": (place, False)}
-
-
-def _ray() -> Any:
+def import_ray() -> Any:
+    """Return Ray, or raise an error that says how to install it."""
     try:
         import ray
     except ImportError as error:

@@ -1,0 +1,65 @@
+"""Blocks of other sizes: the same rows, in blocks of a given number of rows."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from forel.data.block import Block, concatenate
+
+__all__ = ["regroup", "slice_rows"]
+
+
+def slice_rows(block: Block, start: int, stop: int) -> Block:
+    """Return some rows of a block; its bytes count with its last row.
+
+    >>> import numpy as np
+    >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
+    >>> slice_rows(block, 1, 2).indices
+    array([4], dtype=int32)
+    """
+    if start == 0 and stop == len(block):
+        return block
+    first, last = block.indptr[start], block.indptr[stop]
+    return replace(
+        block,
+        indptr=block.indptr[start : stop + 1] - first,
+        indices=block.indices[first:last],
+        values=block.values[first:last],
+        labels=block.labels[start:stop],
+        importance=block.importance[start:stop],
+        tags=None if block.tags is None else block.tags[start:stop],
+        line=block.line if block.lines is None else int(block.lines[start]),
+        size=block.size if stop == len(block) else 0,
+        after=block.after if stop == len(block) else None,
+        lines=None if block.lines is None else block.lines[start:stop],
+        entry_names=None if block.entry_names is None else block.entry_names[first:last],
+    )
+
+
+def regroup(blocks: Iterable[Block], rows: Callable[[], int]) -> Iterator[Block]:
+    """Yield the rows of blocks in blocks of ``rows()`` rows each; the last one may have fewer.
+
+    >>> import numpy as np
+    >>> one = Block(np.array([0, 1, 2]), np.int32([4, 5]), np.float32([1, 1]), np.float32([1, 0]))
+    >>> [block.indices.tolist() for block in regroup([one] * 2, lambda: 3)]
+    [[4, 5, 4], [5]]
+    """
+    held, count, used, coming = deque[Block](), 0, 0, iter(blocks)  # of the first block held, ``used`` rows are gone
+    while True:
+        wanted = rows()
+        while count < wanted and (block := next(coming, None)) is not None:
+            held.append(block)
+            count += len(block)
+        if not count:
+            return
+        parts, left = [], min(wanted, count)
+        count -= left
+        while left:
+            stop = min(len(held[0]), used + left)
+            parts.append(slice_rows(held[0], used, stop))
+            left -= stop - used
+            used = stop
+            if used == len(held[0]):
+                held.popleft()
+                used = 0
+        yield concatenate(parts)

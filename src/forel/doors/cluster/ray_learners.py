@@ -1,0 +1,121 @@
+"""Learners on a Ray cluster: actors that hold the model, and learn shards from it.
+
+Shards leave an actor's model as it was, so any actor can learn any shard, and the merged changes keep all models equal.
+An actor that Ray restarted has lost its model; it says so, and gets the present one.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.doors.cluster.ray_workers import import_ray
+from forel.doors.cluster.views import view
+from forel.learner.factory import make_learner
+from forel.learner.merging import StateSlice, learn_shard, restore, slice_of
+from forel.learner.protocol import Learner
+from forel.learner.rows import Merged
+from forel.training.merged import Shard
+from forel.validation import whole
+
+__all__ = ["RayLearners"]
+
+NOTHING = -1  # the version of an actor without a model
+
+
+class RayLearners:
+    """Actors that learn shards, as ``Merging(learners=...)`` takes them; a context manager, within Ray's.
+
+    Parameters
+    ----------
+    number : of actors, each with a copy of the model; it does not change the result
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = whole("workers", number, low=1)
+        self._actors: list[Any] = []
+        self._version = 0
+
+    def __enter__(self) -> "RayLearners":
+        ray = import_ray()
+        # Learners share the CPUs with tasks that read: a cluster of as many CPUs as learners could read nothing else.
+        actor: Any = ray.remote(_Replica).options(
+            num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD"
+        )
+        self._actors = [actor.remote() for _ in range(self.number)]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for actor in self._actors:
+            import_ray().kill(actor)
+        self._actors = []
+
+    def learn(self, model: Learner, shards: Sequence[Shard]) -> list[tuple[NDArray[Any], StateSlice]]:
+        """Return the margins and the state of each shard."""
+        ray, number = import_ray(), min(self.number, len(shards))
+        groups = [[shards[k] for k in part] for part in np.array_split(np.arange(len(shards)), number)]
+        actors = self._actors[:number]
+        results = ray.get([a.learn.remote(self._version, group) for a, group in zip(actors, groups, strict=True)])
+        while None in results:
+            present = ray.put((_description(model), slice_of(model, model.seen)))
+            for k, (actor, group) in enumerate(zip(actors, groups, strict=True)):
+                if results[k] is None:
+                    actor.reset.remote(self._version, present)
+                    results[k] = actor.learn.remote(self._version, group)
+            results = [ray.get(found) if isinstance(found, ray.ObjectRef) else found for found in results]
+        return [found for group in results for found in group]
+
+    def update(self, model: Learner, merged: StateSlice) -> None:
+        """Send the merged changes to all actors."""
+        self._version += 1
+        changes = import_ray().put(merged)
+        for actor in self._actors:
+            actor.update.remote(self._version, changes)
+
+
+class _Replica:
+    """An actor: the model of a version, and learning from it."""
+
+    def __init__(self) -> None:
+        self._version = NOTHING
+        self._model: Learner | None = None
+
+    def reset(self, version: int, present: tuple[dict[str, Any], StateSlice]) -> None:
+        """Take over a whole model."""
+        description, state = present
+        self._model = make_learner(**description)
+        restore(self._model, state)
+        self._version = version
+
+    def update(self, version: int, merged: StateSlice) -> None:
+        """Apply merged changes, unless changes before them are missing."""
+        if self._model is None or self._version != version - 1:
+            self._version = NOTHING
+            return
+        restore(self._model, merged)
+        self._version = version
+
+    def learn(self, version: int, shards: list[Shard]) -> list[tuple[NDArray[Any], StateSlice]] | None:
+        """Learn shards; None without the model of this version."""
+        if self._model is None or self._version != version:
+            return None
+        return [learn_shard(self._model, *_in_memory(shard)) for shard in shards]
+
+
+def _in_memory(shard: Shard) -> Shard:
+    """Return a shard with arrays that kernels accept."""
+    rows, labels, importance, held, again, offset = shard
+    return Shard(Merged(*map(view, rows)), view(labels), view(importance), held, again, offset)
+
+
+def _description(model: Learner) -> dict[str, Any]:
+    """Return the arguments that make an equal learner that has learned nothing."""
+    return {
+        "features": model.features,
+        "settings": model.settings,
+        "classes": model.classes,
+        "dtype": model.dtype,
+        "certified": model.certified,
+        "share": model.share,
+    }

@@ -1,0 +1,145 @@
+"""Training in shards: deterministic, close to learning in order on real data, and the arguments of its command."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from forel.data import Block
+from forel.data.clicks import write_clicks
+from forel.data.regroup import regroup
+from forel.learner.grid import default_grid
+from forel.learner.settings import Settings
+from forel.training import merged
+from forel.training.merged import Merging
+from forel.training.train import train
+
+DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
+ONE = Settings(alpha=0.3, l1=0.1)
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory):
+    path = tmp_path_factory.mktemp("clicks") / "a.vw"
+    with path.open("wb") as file:
+        write_clicks(file, 700, "vw", seed=3)
+    return str(path)
+
+
+@pytest.fixture
+def short_rounds(monkeypatch):
+    """Rounds of several shards from the first rows on."""
+    monkeypatch.setattr(merged, "FEWEST", 5)
+
+
+def saved(tmp_path, trained):
+    trained.save(tmp_path / "m.forel")
+    return (tmp_path / "m.forel").read_bytes()
+
+
+def test_the_model_depends_on_shards_and_not_on_blocks_or_threads(clicks, tmp_path, interpreted, short_rounds):
+    def run(shards, **options):
+        merging = Merging(every=50, shards=shards)
+        return saved(tmp_path, train(clicks, ONE, merge=merging, bits=12, names=True, holdout=10, **options))
+
+    expected = run(4)
+    assert run(4, block_bytes=3000, threads=0) == expected
+    assert run(4, block_bytes=100_000, threads=3) == expected
+    assert run(3) != expected
+
+
+def test_several_passes_and_one_shard(clicks, tmp_path, interpreted, short_rounds):
+    alone = train(clicks, ONE, bits=12, certified=True, passes=2)
+    one = train(clicks, ONE, bits=12, passes=2, merge=Merging(every=100, shards=1))
+    assert saved(tmp_path, one) == saved(tmp_path, alone)  # one shard learns in order
+    several = train(clicks, ONE, bits=12, passes=2, merge=Merging(every=20, shards=4))
+    assert several.passes[1].loss < several.passes[0].loss
+    assert several.model.rounds == 1400
+    assert "no fixed model of norm at most" in several.certificate
+
+
+def test_rounds_grow_with_the_rows_before_and_have_all_of_them():
+    for shards in (1, 3, 64):
+        merging, seen, rounds = Merging(every=500, shards=shards), 0, []
+        while seen < 200_000:
+            rows, each = merging.round_of(seen)
+            assert rows % each == 0
+            assert rows // each <= shards
+            assert each <= max(500, 32)
+            rounds.append(rows)
+            seen += rows
+        assert rounds[-1] == min(500 * shards, -(-(seen - rounds[-1]) // 16 // shards) * shards)
+
+
+def test_blocks_of_any_size_are_regrouped():
+    rng = np.random.default_rng(0)
+    blocks = []
+    for size in rng.integers(1, 9, 30).tolist():
+        indptr = np.concatenate(([0], np.cumsum(rng.integers(0, 4, size))))
+        entries = int(indptr[-1])
+        blocks.append(
+            Block(indptr, rng.integers(0, 99, entries).astype(np.int32), rng.random(entries).astype(np.float32),
+                  rng.random(size).astype(np.float32), tags=tuple(b"%d" % k for k in range(size)), size=size,
+                  lines=np.arange(size))
+        )  # fmt: skip
+    sizes = iter([5, 1, 20, 3] + [7] * 100)
+    found = list(regroup(blocks, lambda: next(sizes)))
+    assert [len(block) for block in found][:5] == [5, 1, 20, 3, 7]
+    for name in ("indices", "values", "labels", "importance", "lines"):
+        assert np.array_equal(*(np.concatenate([getattr(b, name) for b in some]) for some in (blocks, found)))
+    assert np.array_equal(*(np.concatenate([np.diff(b.indptr) for b in some]) for some in (blocks, found)))
+    assert [tag for b in blocks for tag in b.tags] == [tag for b in found for tag in b.tags]
+    assert sum(b.size for b in blocks) == sum(b.size for b in found)
+
+
+SETS = {
+    "a9a.svm.gz": {}, "spambase.vw.gz": {}, "rcv1_small.vw.gz": {}, "amazon_books.vw.gz": {},
+    "amazon_kitchen.vw.gz": {},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETS)
+def test_shards_lose_little_on_real_data(name):
+    if not (DATA / name).exists():
+        pytest.skip(f"needs {name} in ../shared/data or in the directory FOREL_DATA")
+    options = {"bits": 16, **SETS[name]}
+    settings = default_grid(lanes=8)
+    alone = train(DATA / name, settings, certified=True, **options).report.loss
+    for shards in (2, 8, 64):
+        trained = train(DATA / name, settings, merge=Merging(every=1000, shards=shards), **options)
+        assert trained.report.loss < 1.05 * alone
+        guarantee = trained.model.guarantee()
+        assert trained.model.loss - trained.model.losses.min() <= guarantee.bound
+
+
+def test_a_drifting_stream_costs_much_and_does_not_diverge():
+    # Electricity prices change with the hours before: shards that do not know these cannot follow.
+    path = DATA / "elec2.csv.gz"
+    if not path.exists():
+        pytest.skip("needs elec2.csv.gz in ../shared/data or in the directory FOREL_DATA")
+    trained = train(path, default_grid(lanes=8), merge=Merging(every=1000, shards=16), label="class", bits=16)
+    assert trained.report.loss < np.log(2)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"merge": Merging(), "checkpoint": "c"}, "checkpoint: got 'c', expected none with merge"),
+    ({"merge": Merging(), "settings": Settings(algorithm="mirror")}, "merge: got 'algorithm=mirror'"),
+    ({"merge": Merging(), "share": 0.01}, "merge: got 'share=0.01'"),
+])  # fmt: skip
+def test_what_cannot_be_merged_is_refused(clicks, options, message):
+    with pytest.raises(ValueError, match=message):
+        train(clicks, bits=12, **options)
+
+
+def test_the_command_line_merges(clicks, tmp_path):
+    command = [sys.executable, "-m", "forel", "train", clicks, "--bits", "12", "--alpha", "0.3", "--quiet"]
+    for value, code in (("50", 0), ("0", 2)):
+        done = subprocess.run(
+            [*command, "--merge", value, "--shards", "3"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+    assert "--merge: got 0, expected a whole number of at least 1" in done.stderr

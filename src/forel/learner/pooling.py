@@ -100,7 +100,7 @@ class Pooling:
         """Return the settings whose weights are not negligible; None for all, and where all always count."""
         if self.mixing is not Mixing.BAYES or self.share is not None:
             return None
-        logs = (ledger.losses.min() - ledger.losses) * self._rate(ledger)
+        logs = (ledger.losses.min() - ledger.losses) * self.rate(ledger)
         kept = np.flatnonzero(logs > NEGLIGIBLE)
         return None if kept.size == logs.size else kept
 

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from forel.notebook import card
+
 __all__ = ["Guarantee"]
 
 
@@ -51,6 +53,11 @@ class Guarantee:
     def pair(self) -> tuple[float, float]:
         """Measured and bound."""
         return self.measured, self.bound
+
+    def _repr_html_(self) -> str:
+        held = ("void", self.void) if self.void else ("bound", self.bound)
+        rows = [("result", self.result), ("rounds", self.rounds), ("regret", self.measured), held]
+        return card(f"Guarantee against {self.against}", rows)
 
     def __str__(self) -> str:
         if self.void:

@@ -11,6 +11,7 @@ is Theorem 12, with $\frac12\sum_t\|g_t\|_\star^2$ as a running sum.
 Loss floors need only convexity; they are those of :mod:`forel.learner.dual`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike
 from forel.learner.dual import DualPoint
 from forel.learner.dual_points import Norm, in_scales
 from forel.learner.loss_floor import LossFloor
+from forel.notebook import card
 from forel.theory.norms import L1, L2, LINF
 from forel.validation import Unsupported, Vector, non_negative, number, vector
 
@@ -81,6 +83,19 @@ class Certificate:
     models: int = 1
     points: Mapping[str, tuple[DualPoint, ...]] = field(default_factory=dict)
     scales: Vector | None = None
+
+    def _repr_html_(self) -> str:
+        average = self.loss / self.weight if self.weight else 0.0
+        rows: list[tuple[str, object]] = [("rows", self.rounds), ("average loss", average), ("result", self.result)]
+        if self.floor_void:
+            return card("Certificate", [*rows, ("void", self.floor_void)])
+        norm = "l2" if self.scales is None else "scaled"
+        floors = {size: self.loss_floor(**{norm: size}) for size in (0.1, 1.0, 10.0, 100.0)}
+        # Rounded down, so that the statement is true as printed.
+        lines = [
+            (f"loss of any model of norm ≤ {n:g}", f"≥ {math.floor(1e4 * v) / 1e4:.4f}") for n, v in floors.items()
+        ]
+        return card(f"Certificate ({norm} norm)", [*rows, *lines])
 
     def regret(self, model: ArrayLike) -> float:
         r"""Return the linearized regret $\sum_t g_t \cdot (x_t - x^*)$, which bounds the regret of the losses."""

@@ -22,7 +22,7 @@ from forel.learner.ledger import LARGEST, Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
-from forel.learner.protocol import SettingSummary
+from forel.learner.protocol import SettingSummary, settings_html
 from forel.learner.rows import Rows, rows_of
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
@@ -58,6 +58,7 @@ class Mixture:
 
     kind: ClassVar[str] = "mixture"
     options: ClassVar[tuple[str, ...]] = ("share",)
+    _repr_html_ = settings_html
 
     def __init__(
         self,

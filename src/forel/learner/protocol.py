@@ -10,11 +10,12 @@ from forel.learner.certificate_sums import CertificateSums
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
+from forel.notebook import card
 
 if TYPE_CHECKING:
     from forel.experts import Guarantee
 
-__all__ = ["Learner", "SettingSummary"]
+__all__ = ["Learner", "SettingSummary", "settings_html"]
 
 
 class SettingSummary(NamedTuple):
@@ -23,6 +24,12 @@ class SettingSummary(NamedTuple):
     name: str
     loss: float
     weight: float
+
+
+def settings_html(learner: "Learner") -> str:
+    """Return the settings of a mixture for a notebook: name, average loss and weight of each."""
+    rows = [(s.name, f"{s.loss:.4g}, weight {s.weight:.3f}") for s in learner.setting_summaries()]
+    return card(f"Mixture of {len(rows)} settings after {learner.rounds:,} rows", rows)
 
 
 class Learner(Protocol):

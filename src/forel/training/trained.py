@@ -10,6 +10,7 @@ from forel.data import Names, Problems
 from forel.data.features.label_words import LabelWords
 from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
+from forel.notebook import card
 from forel.store import Stored, save
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation
@@ -18,6 +19,7 @@ from forel.training.metrics import Report
 
 __all__ = ["Trained"]
 
+SHOWN = ("auc", "calibration", "accuracy", "rmse", "mae", "r2")  # metrics in notebooks
 NOT_STORED = (
     "table",
     "rmse",
@@ -90,6 +92,18 @@ class Trained:
             **({"schema": self.schema} if self.schema else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
+
+    def _repr_html_(self) -> str:
+        floors = {} if self.frontier is None else {"loss_floor_by_norm": [floor for _, floor in self.frontier.points]}
+        rows = [
+            ("rows", self.rows),
+            (self.model.settings.title, self.report.loss),
+            ("held-out loss", None if self.holdout is None else self.holdout.loss),
+            *((name, getattr(self.report, name)) for name in SHOWN),
+            ("guarantee", self.model.guarantee()),
+            ("certificate", self.certificate),
+        ]
+        return card("Trained model", rows, **floors)
 
     def predict_one(self, row: Mapping[str, Any]) -> float | str:
         """Return the prediction for one row, as :meth:`forel.store.Stored.predict_one` does."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forel.doors.report.axes import Axis
-from forel.doors.report.markup import Element, tag
+from forel.markup import Element, tag
 
 __all__ = ["Marks", "chart", "legend"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from forel.doors.report import plots
-from forel.doors.report.markup import Element, html, tag
 from forel.learner.settings import Settings
+from forel.markup import Element, html, tag
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from forel.doors.report.axes import even, fitting
 from forel.doors.report.chart import Marks, chart, legend
-from forel.doors.report.markup import Element, tag
 from forel.learner.loss_floor import Frontier
+from forel.markup import Element, tag
 from forel.training.history import Curve
 from forel.training.metrics import Report
 

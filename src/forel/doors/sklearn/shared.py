@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forel.learner.factory import make_learner
@@ -20,6 +20,7 @@ from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
+from forel.notebook import card
 from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
@@ -246,6 +247,21 @@ def stored(self: Any) -> Stored:
     if hasattr(self, "classes_"):
         known["classes"] = pack_classes(self.classes_)
     return Stored(self._model, estimator=known)
+
+
+def notebook_html(self: Any) -> str:
+    """Return scikit-learn's diagram for notebooks and, of a fitted estimator, its loss, mixture and certificate."""
+    diagram: str = estimator_html_repr(self)
+    if not is_fitted(self):
+        return diagram
+    model: Learner = self._model
+    rows: list[tuple[str, object]] = [
+        ("rows learned from", model.rounds),
+        (f"progressive {model.settings.title}", progressive_loss(self)),
+        ("guarantee", model.guarantee()),
+        ("certificate", model.summary() if model.certified and (model.joint or model.lanes == 1) else None),
+    ]
+    return diagram + card(type(self).__name__, rows)
 
 
 def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:

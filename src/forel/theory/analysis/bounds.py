@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forel.notebook import card
 from forel.theory.algorithms import MirrorAsFTRL, MirrorDescent
 from forel.theory.analysis.decomposition import Against
 from forel.theory.analysis.game import Trace
@@ -46,6 +47,12 @@ class Bound:
     def total(self) -> float:
         """The bound after the last round."""
         return float(self.over_rounds[-1])
+
+    def _repr_html_(self) -> str:
+        if self.void:
+            return card(self.result, [("void", self.void)])
+        parts = [("regularization", float(self.regularization[-1])), ("stability", float(self.stability.sum()))]
+        return card(self.result, [("bound", self.total), *parts], bound_over_rounds=self.over_rounds)
 
     def __str__(self) -> str:
         if self.void:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from forel.cvx import minimize
 from forel.losses import Loss, Total
+from forel.notebook import card
 from forel.theory.algorithms import Algorithm, Observer, Round
 from forel.theory.analysis.gradient_norms import squared_norms
 from forel.theory.analysis.optimality import suboptimality
@@ -58,6 +59,11 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace of {self.rounds} rounds of {type(self.algorithm).__name__} in dimension {self.points.shape[1]}"
+
+    def _repr_html_(self) -> str:
+        total = np.cumsum(self.values)
+        rows = [("rounds", self.rounds), ("dimension", self.points.shape[1]), ("total loss", float(self.values.sum()))]
+        return card(type(self.algorithm).__name__, rows, total_loss=total)
 
     @property
     def rounds(self) -> int:

@@ -12,6 +12,7 @@ from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.names import Names
 from forel.data.features.separate import SeparateFeatures
+from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
@@ -60,6 +61,9 @@ class ReadOptions:
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
+    text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
+    ngram, skips : of these columns, sequences of up to ``ngram`` words, which leave out up to ``skips`` words
+    char_ngram : of these columns, sequences of characters within words, such as "3-5"
     separator : the byte between cells of CSV; None recognises a comma, tab, semicolon or pipe in the first lines
     header : whether the first row of delimited text has the names of columns; if not, they are c1, c2, ...
     missing : marks of missing values in all columns of delimited text, in addition to empty cells; numeric columns
@@ -102,6 +106,10 @@ class ReadOptions:
     categories: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
+    ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
+    skips: int = _option(0, int, Use.MEANING, Use.STORED, Use.COLUMNS)
+    char_ngram: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     header: bool = _option(True, bool, Use.MEANING, Use.STORED, Use.COLUMNS)
     missing: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -122,7 +130,7 @@ class ReadOptions:
     line_limit: int | None = _option(None, int)
 
     def __post_init__(self) -> None:
-        for name in ("keep", "ignore", "categories", "log", "bucket", "missing", "interactions"):
+        for name in ("keep", "ignore", "categories", "log", "bucket", "text", "missing", "interactions"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
@@ -132,9 +140,14 @@ class ReadOptions:
         if self.classes is not None and self.positive is not None:
             raise refuse("positive", self.positive, "None where labels have several classes")
         self._check_text()
-        twice = repeated((*self.categories, *self.log, *self.buckets))
+        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text))
         if twice is not None:
-            raise refuse("categories, log, bucket", twice, "one of these for a column")
+            raise refuse("categories, log, bucket, text", twice, "one of these for a column")
+        if self.text_features != TextFeatures() and not self.text:
+            raise refuse("ngram, skips, char_ngram", "sequences", "none without text (--text), which names columns")
+        if self.text and (self.interactions or self.entry_names):
+            what = "interactions" if self.interactions else "entry_names"
+            raise refuse(what, getattr(self, what), "none with text columns, which are not crossed")
         crossed = self.transform is not None and not isinstance(self.transform, SeparateFeatures)
         if self.entry_names and (crossed or self.names or self.constant):
             raise refuse("entry_names", self.entry_names, "False with interactions, names or a constant")
@@ -164,6 +177,11 @@ class ReadOptions:
     def buckets(self) -> dict[str, int]:
         """The columns whose numbers become categories, with their buckets per doubling."""
         return dict(parse_bucket(one) for one in self.bucket)
+
+    @cached_property
+    def text_features(self) -> TextFeatures:
+        """How text columns are split."""
+        return TextFeatures(self.ngram, self.skips, parse_char_ngram(self.char_ngram))
 
     @cached_property
     def transform(self) -> Transform | None:
@@ -237,7 +255,8 @@ def _with(use: Use) -> tuple[str, ...]:
 
 
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
-ADDED = (*TEXT, "positive", "classes")  # options that earlier versions did not have
+# Options that earlier versions did not have.
+ADDED = (*TEXT, "positive", "classes", "text", "ngram", "skips", "char_ngram")
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
@@ -254,6 +273,10 @@ class ReadKeywords(TypedDict, total=False):
     categories: Iterable[str] | None
     log: Iterable[str] | None
     bucket: Iterable[str] | None
+    text: Iterable[str] | None
+    ngram: int | None
+    skips: int | None
+    char_ngram: str | None
     separator: str | None
     header: bool | None
     missing: Iterable[str] | None

@@ -22,6 +22,7 @@ __all__ = ["ColumnSummary", "Summary", "peek"]
 
 BYTES = 1 << 20  # of text that are read
 EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
+TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
 MOST_CLASSES = 100  # of a column that may be the label
 # Common names of labels, the most certain first.
 LABELS = (
@@ -40,7 +41,7 @@ class ColumnSummary:
     Parameters
     ----------
     name : of the column
-    kind : "number" or "category"
+    kind : "number", "category" or "text"
     distinct, missing : numbers of distinct and of missing values
     examples : the first distinct values
     marks : marks of missing values in a column of categories, which options have to name
@@ -110,9 +111,17 @@ class Summary:
         marks = dict.fromkeys((*given.missing, *(mark for column in features for mark in column.marks)))
         if marks:
             found += ["--missing", ",".join(marks)]
+        texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
+        if texts or given.text:
+            found += ["--text", _listed([*given.text, *texts])]
         if self.ignore:
-            found += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in self.ignore)]
+            found += ["--ignore", _listed(self.ignore)]
         return [*found, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names separated by commas, those with a comma in quotes."""
+    return ",".join(f'"{name}"' if "," in name else name for name in names)
 
 
 def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
@@ -243,8 +252,14 @@ def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary
     distinct = Counter(map(str, present))
     marks = {str(cell): None for cell, mark in zip(cells, marked, strict=True) if mark and cell != ""}
     shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
-    kind = "number" if number else "category"
+    kind = "number" if number else "text" if _is_text(present, len(distinct)) else "category"
     return ColumnSummary(name, kind, len(distinct), sum(marked), shown, () if number else tuple(marks))
+
+
+def _is_text(present: list[Any], distinct: int) -> bool:
+    """Return whether values are texts: most are different, with several words each."""
+    words = sum(len(str(value).split()) for value in present)
+    return len(present) >= 3 and 2 * distinct > len(present) and words >= TEXT_WORDS * len(present)
 
 
 def _kind_cells(present: list[Any]) -> Iterator[Any]:

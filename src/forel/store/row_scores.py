@@ -87,12 +87,16 @@ class _Contributions(dict[Any, float]):
         if self._used:
             self._name = key.encode("utf-8", "surrogatepass")
             own = weight(slot(self._name, bits=self._bits))
-            self.factor = None if self._kind == "category" or columns.kinds.get(key) == "number" else own
+            changed = self._kind == "category" or columns.kinds.get(key) == "number" or key in columns.options.text
+            self.factor = None if changed else own
             self._own = own
 
     def __missing__(self, value: Any) -> float:
         if not self._used:
             return 0.0 if isinstance(self._key, str) else math.nan
+        if self._key in self._columns.options.text:
+            tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
+            return sum(map(self._category, tokens))
         if len(self) >= MOST:
             self.clear()
         self[value] = found = self._contribution(value)

@@ -78,13 +78,12 @@ class Columns:
         >>> columns.projected == Columns(ReadOptions(label="y", log=["x"]))
         True
         """
-        categories, log = (
-            tuple(name for name in names if self.uses(name)) for names in (self.options.categories, self.log)
-        )
+        named = self.options.categories, self.log, self.options.text
+        categories, log, text = (tuple(name for name in names if self.uses(name)) for names in named)
         bucket = tuple(f"{name}:{per}" for name, per in self.buckets.items() if self.uses(name))
-        return replace(
-            self, options=replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket)
-        )
+        options = replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket)
+        kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, skips=0, char_ngram=None)
+        return replace(self, options=kept)
 
     def saw(self, names: Iterable[str]) -> None:
         """Record the features of a table with a header."""
@@ -96,7 +95,7 @@ class Columns:
         columns = list(names)
         existing, options = frozenset(columns), self.options
         optional = ("label", "importance") if options.unlabelled else ("importance",) if options.unweighted else ()
-        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket"):
+        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text"):
             value = self.buckets if what == "bucket" else getattr(options, what)
             given = () if what in optional else (value,) if isinstance(value, str) else value or ()
             for name in given:

@@ -13,7 +13,7 @@ from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import float_array, string_array
 from forel.data.parsers.cells import FeatureColumn, RowProblems, block_from_columns
-from forel.data.parsers.column_values import fill_numbers, labels_and_importance
+from forel.data.parsers.column_values import StringColumn, fill_numbers, labels_and_importance
 from forel.data.parsers.csv_rows import (
     CsvChunk,
     CsvFormat,
@@ -25,6 +25,7 @@ from forel.data.parsers.csv_rows import (
     split_rows,
 )
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
+from forel.data.parsers.text_columns import with_text
 from forel.data.position import Position
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
@@ -141,7 +142,12 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
             cells.present[: chunk.first_words.get(name, 0), place] = False
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
     block = block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
-    return block if class_words is None else replace(block, label_words=class_words)
+    block = block if class_words is None else replace(block, label_words=class_words)
+    if not table.texts:
+        return block
+    every = np.ones(rows.lines.size, bool)
+    texts = {name: StringColumn(rows.words(table.header.index(name)), every) for name in table.texts}
+    return with_text(block, texts, columns.options, row_problems.lines, table.names)
 
 
 def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:

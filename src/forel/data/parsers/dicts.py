@@ -75,7 +75,7 @@ class _Rows:
                 if columns.uses(key):
                     changed = _transformed(key, value, columns)
                     self._feature(b"", key, changed)
-                    if key not in columns.kinds:
+                    if key not in columns.kinds and key not in columns.options.text:
                         self._record_kind(key, changed)
                     if self.transform is not None:
                         kind = self.transform.kind(_bytes(key))
@@ -144,7 +144,9 @@ def hashes_of(names: list[tuple[bytes, bytes]]) -> NDArray[np.uint64]:
 
 
 def _transformed(key: str, value: Any, columns: Columns) -> Any:
-    """Return the transformed value of a key, or the category that it stands for."""
+    """Return the transformed value of a key, the category that it stands for, or the tokens of text."""
+    if key in columns.options.text and isinstance(value, str | int | float):
+        return columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
     kind = columns.kinds.get(key) or columns.known.get(key)
     if kind == "category" and isinstance(value, NUMERIC):
         return category_of(value)

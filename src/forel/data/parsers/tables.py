@@ -31,6 +31,7 @@ from forel.data.parsers.column_values import (
 )
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
+from forel.data.parsers.text_columns import text_column, with_text
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
@@ -200,7 +201,9 @@ def table_blocks(
     found = {} if kinds_found is None else kinds_found
     mask, known, buffers = np.uint64((1 << bits) - 1), DictionaryCache(bits), Buffers()
     for batch, lines in batches:
-        features = feature_names(batch.schema, columns)
+        used = feature_names(batch.schema, columns)
+        features = [name for name in used if name not in columns.options.text]
+        texts = {name: text_column(batch.column(name), name) for name in used if name in columns.options.text}
         width = len(features)
         if transform is not None:
             transform.check(features)
@@ -226,8 +229,12 @@ def table_blocks(
             cells = Cells.empty(lines[rows].size, len(features), buffers)
             dictionaries.fill(cells, start)
             block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
+            block = block if class_words is None else replace(block, label_words=class_words)
+            if texts:
+                chosen = {name: column.slice_rows(rows) for name, column in texts.items()}
+                block = with_text(block, chosen, columns.options, lines[rows], names)
             if len(block):
-                yield block if class_words is None else replace(block, label_words=class_words)
+                yield block
 
 
 def _block(

@@ -37,7 +37,7 @@ def evaluate(
     header: Header = None,
     missing: Missing = None,
     decimal: Decimal = None,
-    strict: Strict = False,
+    like_training: Strict = False,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     threads: Threads = None,
@@ -58,7 +58,7 @@ def evaluate(
         stored = load(model)
         reading = reading_options(
             format=form, label=label, positive=positive, on_error=on_error, line_limit=line_limit, separator=separator,
-            header=header, missing=missing, decimal=decimal, strict=strict or None,
+            header=header, missing=missing, decimal=decimal, strict=like_training or None,
         )  # fmt: skip
         found = evaluate(stored, source_of(files, data), threads=threads, **reading)
         if as_json:

@@ -19,7 +19,7 @@ VW_NAMES = {
     "quadratic": "interactions",
 }
 
-LISTS = {"keep", "ignore", "categories", "log", "bucket", "missing", "interactions"}
+LISTS = {"keep", "ignore", "categories", "log", "bucket", "text", "missing", "interactions"}
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
 
 Files = Annotated[
@@ -79,6 +79,26 @@ Bucket = Annotated[
     typer.Option(
         help="Columns to group into categories, one per doubling of their numbers; price:4 for four; repeatable.",
         rich_help_panel=READING,
+    ),
+]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns of text, whose words are features; repeatable.", rich_help_panel=READING),
+]
+Ngram = Annotated[
+    int | None,
+    typer.Option(help="Of text: sequences of up to n words.", rich_help_panel=READING, show_default=False),
+]
+Skips = Annotated[
+    int | None,
+    typer.Option(
+        help="Of text: words that a sequence may leave out, with --ngram.", rich_help_panel=READING, show_default=False
+    ),
+]
+CharNgram = Annotated[
+    str | None,
+    typer.Option(
+        help="Of text: sequences of characters within words, such as 3-5.", rich_help_panel=READING, show_default=False
     ),
 ]
 Separator = Annotated[

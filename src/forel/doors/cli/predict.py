@@ -50,7 +50,7 @@ def predict(
     header: Header = None,
     missing: Missing = None,
     decimal: Decimal = None,
-    strict: Strict = False,
+    like_training: Strict = False,
     on_error: OnError = "raise",
     line_limit: LineLimit = None,
     threads: Threads = None,
@@ -79,7 +79,7 @@ def predict(
         columns = names if probabilities else None
         reading = reading_options(
             format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit, separator=separator,
-            header=header, missing=missing, decimal=decimal, strict=strict or None,
+            header=header, missing=missing, decimal=decimal, strict=like_training or None,
         )  # fmt: skip
         with writing(output) as write:
             problems = Problems()

@@ -19,8 +19,9 @@ SETTINGS = (
     "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2", "penalty_weight", "radius", "seed",
 )  # fmt: skip
 READING = (
-    "bits", "label", "positive", "classes", "importance", "keep", "ignore", "categories", "log", "bucket",
-    "interactions", "names", "on_error", "line_limit", "separator", "header", "missing", "decimal",
+    "bits", "label", "positive", "classes", "importance", "keep", "ignore", "categories", "log", "bucket", "text",
+    "ngram", "skips", "char_ngram", "interactions", "names", "on_error", "line_limit", "separator", "header",
+    "missing", "decimal",
 )  # fmt: skip
 
 

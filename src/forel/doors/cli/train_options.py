@@ -11,6 +11,7 @@ from forel.doors.cli.options import (
     AsJson,
     Bucket,
     Categories,
+    CharNgram,
     Classes,
     Data,
     Decimal,
@@ -25,9 +26,12 @@ from forel.doors.cli.options import (
     LineLimit,
     Log,
     Missing,
+    Ngram,
     OnError,
     Positive,
     Separator,
+    Skips,
+    Text,
     Threads,
 )
 
@@ -227,6 +231,10 @@ class TrainOptions:
     categories: Categories = None
     log: Log = None
     bucket: Bucket = None
+    text: Text = None
+    ngram: Ngram = None
+    skips: Skips = None
+    char_ngram: CharNgram = None
     separator: Separator = None
     header: Header = None
     missing: Missing = None

@@ -1,0 +1,172 @@
+"""Text as words, sequences of words, and sequences of characters, hashed as names of a namespace."""
+
+import numpy as np
+
+from forel.data.compiled.cache import fast
+from forel.data.compiled.hashing import hash_padded
+from forel.data.compiled.words import address
+
+__all__ = ["join_rows", "split_text"]
+
+SPACE = np.uint8(32)
+CLASSES = 0x20000  # code points in the table; above it, those of ideographs are parts of words
+LAST_IDEOGRAPH = 0x32400
+
+
+@fast
+def decode(text, at, stop):
+    """Return the code point at an offset and the number of its bytes; 0 and 1 if it is not complete."""
+    first = np.int64(text[at])
+    size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
+    if size == 1 or at + size > stop:
+        return np.int64(0), np.int64(1)
+    point = first & (0x7F >> size)
+    for k in range(1, size):
+        point = point << 6 | (np.int64(text[at + k]) & 0x3F)
+    return np.int64(point), np.int64(size)
+
+
+@fast
+def encode(point, out, at):
+    """Write a code point of more than seven bits as UTF-8, and return the offset after it."""
+    if point < 0x800:
+        out[at] = np.uint8(0xC0 | point >> 6)
+        out[at + 1] = np.uint8(0x80 | point & 0x3F)
+        return at + 2
+    if point < 0x10000:
+        out[at] = np.uint8(0xE0 | point >> 12)
+        out[at + 1] = np.uint8(0x80 | point >> 6 & 0x3F)
+        out[at + 2] = np.uint8(0x80 | point & 0x3F)
+        return at + 3
+    out[at] = np.uint8(0xF0 | point >> 18)
+    out[at + 1] = np.uint8(0x80 | point >> 12 & 0x3F)
+    out[at + 2] = np.uint8(0x80 | point >> 6 & 0x3F)
+    out[at + 3] = np.uint8(0x80 | point & 0x3F)
+    return at + 4
+
+
+@fast
+def lower_words(text, start, stop, points, out, begins, ends):
+    """Write the lower-case words of a text, with a space before and after each; return their number."""
+    out[0] = SPACE
+    at, to, words, within = np.int64(start), np.int64(1), np.int64(0), False
+    while at < stop:
+        byte = text[at]
+        if byte < 0x80:
+            point, size = np.int64(byte), np.int64(1)
+        else:
+            point, size = decode(text, at, stop)
+        at += size
+        if point < CLASSES:
+            point = np.int64(points[point])
+        elif point >= LAST_IDEOGRAPH:
+            point = np.int64(0)
+        if point:
+            if not within:
+                begins[words] = to
+                within = True
+            if point < 0x80:
+                out[to] = np.uint8(point)
+                to += 1
+            else:
+                to = encode(point, out, to)
+        elif within:
+            ends[words] = to
+            words += 1
+            out[to] = SPACE
+            to += 1
+            within = False
+    if within:
+        ends[words] = to
+        words += 1
+        out[to] = SPACE
+    return words
+
+
+@fast
+def gather_words(out, begins, ends, word, offsets, joined):
+    """Write the words at some offsets from one, separated by spaces, and return the number of bytes."""
+    to = np.int64(0)
+    for k in range(offsets.size):
+        if k > 0:
+            if offsets[k] == 0:
+                break
+            joined[to] = SPACE
+            to += 1
+        for i in range(begins[word + offsets[k]], ends[word + offsets[k]]):
+            joined[to] = out[i]
+            to += 1
+    return to
+
+
+@fast
+def split_text(
+    text, starts, stops, present, points, patterns, reach, adjacent, shortest, longest, seed, out, joined, begins, ends,
+    row, counts, indptr, hashes,
+):  # fmt: skip
+    """Write the hashes of the tokens of rows from ``row`` on; return the row for which there is no room, or the end.
+
+    A row of ``patterns`` has the offsets of a sequence's words from its first, 0 after the last; ``reach`` has the
+    largest, and ``adjacent`` whether no word is left out. Sequences of characters have ``shortest`` to ``longest``
+    characters of a word with a space on either side; there are none if ``longest`` is 0. ``counts[0]`` is the number of
+    hashes.
+    """
+    base, other = address(out), address(joined)
+    count = counts[0]
+    for r in range(row, starts.size):
+        indptr[r + 1] = count
+        if not present[r]:
+            continue
+        size = np.int64(stops[r]) - np.int64(starts[r])
+        most = (size // 2 + 1) * (1 + reach.size)
+        if longest:
+            most += (2 * size + 2) * (longest - shortest + 1)
+        if count + most > hashes.size:
+            counts[0], counts[1] = count, most
+            return np.int64(r)
+        words = lower_words(text, starts[r], stops[r], points, out, begins, ends)
+        for w in range(words):
+            hashes[count] = hash_padded(base + np.uint64(begins[w]), base + np.uint64(ends[w]), seed)
+            count += 1
+            for p in range(reach.size):
+                if w + reach[p] >= words:
+                    continue
+                if adjacent[p]:
+                    start, stop = base + np.uint64(begins[w]), base + np.uint64(ends[w + reach[p]])
+                else:
+                    length = gather_words(out, begins, ends, w, patterns[p], joined)
+                    start, stop = other, other + np.uint64(length)
+                hashes[count] = hash_padded(start, stop, seed)
+                count += 1
+            if longest:
+                first = begins[w] - 1
+                while first <= ends[w]:
+                    last, characters = first, 0
+                    while last <= ends[w] and characters < longest:
+                        last += 1
+                        while last <= ends[w] and out[last] & 0xC0 == 0x80:
+                            last += 1
+                        characters += 1
+                        if characters >= shortest:
+                            hashes[count] = hash_padded(base + np.uint64(first), base + np.uint64(last), seed)
+                            count += 1
+                    first += 1
+                    while first <= ends[w] and out[first] & 0xC0 == 0x80:
+                        first += 1
+        indptr[r + 1] = count
+    counts[0] = count
+    return np.int64(starts.size)
+
+
+@fast
+def join_rows(indptr, indices, values, kept, more_indptr, more, out_indptr, out_indices, out_values):
+    """Append entries of value 1 to rows, of which ``kept`` has the numbers among those of the entries."""
+    to = np.int64(0)
+    for r in range(kept.size):
+        for k in range(indptr[r], indptr[r + 1]):
+            out_indices[to], out_values[to] = indices[k], values[k]
+            to += 1
+        for k in range(more_indptr[kept[r]], more_indptr[kept[r] + 1]):
+            out_indices[to], out_values[to] = more[k], np.float32(1)
+            to += 1
+        out_indptr[r + 1] = to

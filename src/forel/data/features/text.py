@@ -1,0 +1,185 @@
+"""Text columns: words, sequences of words (n-grams) and of characters, each of which is a feature.
+
+Words are runs of letters, digits and combining marks of any script, in lower case. A sequence of words is joined by
+spaces; sequences of characters are those of a word with a space on either side.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.data.block import Block
+from forel.data.compiled.layout import PAD
+from forel.data.features.hashing import hash_name
+from forel.data.scanners import scanner
+from forel.validation import refuse, whole
+
+__all__ = ["TextFeatures", "append_text", "parse_char_ngram"]
+
+CLASSES, LAST_IDEOGRAPH = 0x20000, 0x32400  # as in compiled code
+MOST_WORDS, MOST_SKIPS, MOST_CHARACTERS = 8, 8, 32
+
+
+def parse_char_ngram(given: str | None) -> tuple[int, int] | None:
+    """Return the least and largest number of characters, such as of "3-5" or "4"; None for None.
+
+    >>> parse_char_ngram("3-5"), parse_char_ngram("4")
+    ((3, 5), (4, 4))
+    """
+    if given is None:
+        return None
+    low, dash, high = str(given).partition("-")
+    if not low.isdecimal() or (dash and not high.isdecimal()) or not (high or low).isdecimal():
+        raise refuse("char_ngram", given, "numbers of characters, such as 3-5")
+    found = int(low), int(high or low)
+    if not 1 <= found[0] <= found[1] <= MOST_CHARACTERS:
+        raise refuse("char_ngram", given, f"numbers of characters from 1 to {MOST_CHARACTERS}, the smaller first")
+    return found
+
+
+def word_character(point: int) -> int:
+    """Return the lower-case code point of a character of words; 0 for any other.
+
+    >>> chr(word_character(ord("Ä"))), word_character(ord("-"))
+    ('ä', 0)
+    """
+    if point >= CLASSES:
+        return point if point < LAST_IDEOGRAPH else 0
+    character = chr(point)
+    if not character.isalnum() and not unicodedata.category(character).startswith("M"):
+        return 0
+    lower = character.lower()
+    return ord(lower) if len(lower) == 1 else point
+
+
+class _Translation(dict[int, int]):
+    """Code points of words in lower case, and spaces for all others."""
+
+    def __missing__(self, point: int) -> int:
+        self[point] = found = word_character(point) or 32
+        return found
+
+
+TRANSLATION = _Translation()
+
+
+@cache
+def _points() -> NDArray[np.int32]:
+    return np.array([word_character(point) for point in range(CLASSES)], np.int32)
+
+
+@dataclass(frozen=True)
+class TextFeatures:
+    """How text is split into tokens.
+
+    Parameters
+    ----------
+    ngram : largest number of words of a sequence
+    skips : largest number of words that a sequence leaves out
+    char_ngram : least and largest number of characters of sequences within words; None for none
+
+    >>> TextFeatures(ngram=2).tokens("Free entry, now!")
+    ['free', 'free entry', 'entry', 'entry now', 'now']
+    >>> TextFeatures(char_ngram=(3, 3)).tokens("Ünder")
+    ['ünder', ' ün', 'ünd', 'nde', 'der', 'er ']
+    """
+
+    ngram: int = 1
+    skips: int = 0
+    char_ngram: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if whole("ngram", self.ngram, low=1) > MOST_WORDS:
+            raise refuse("ngram", self.ngram, f"1 to {MOST_WORDS} words")
+        if whole("skips", self.skips) > MOST_SKIPS:
+            raise refuse("skips", self.skips, f"0 to {MOST_SKIPS} words")
+        if self.skips and self.ngram == 1:
+            raise refuse("skips", self.skips, "0 without ngram of at least 2")
+
+    @cached_property
+    def patterns(self) -> list[tuple[int, ...]]:
+        """The offsets of a sequence's words from its first."""
+        return [
+            (0, *rest)
+            for size in range(2, self.ngram + 1)
+            for rest in combinations(range(1, size + self.skips), size - 1)
+        ]
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the tokens of a text, in order of their first words."""
+        words, found = text.translate(TRANSLATION).split(), list[str]()
+        low, high = self.char_ngram or (1, 0)
+        for k, word in enumerate(words):
+            found.append(word)
+            found += [" ".join(words[k + i] for i in p) for p in self.patterns if k + p[-1] < len(words)]
+            if high:
+                padded = f" {word} "
+                for i in range(len(padded)):
+                    found += [padded[i : i + n] for n in range(low, min(high, len(padded) - i) + 1)]
+        return found
+
+    def hashes(
+        self,
+        text: NDArray[np.uint8],
+        starts: NDArray[Any],
+        stops: NDArray[Any],
+        present: NDArray[np.bool_],
+        column: str,
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Return the hashes of the tokens of spans of UTF-8, and the offsets of rows among them."""
+        rows, longest = starts.size, int((stops - starts).max(initial=0))
+        patterns = np.zeros((len(self.patterns), self.ngram), np.int64)
+        for k, pattern in enumerate(self.patterns):
+            patterns[k, : len(pattern)] = pattern
+        reach, (low, high) = patterns.max(axis=1, initial=0), self.char_ngram or (1, 0)
+        adjacent = reach == np.array([len(pattern) - 1 for pattern in self.patterns], np.int64)
+        seed = np.uint64(hash_name(column.encode("utf-8", "surrogatepass")))
+        scratch = [np.empty(2 * longest + PAD, np.uint8) for _ in range(2)]
+        bounds = [np.empty(longest // 2 + 1, np.int64) for _ in range(2)]
+        indptr, counts = np.zeros(rows + 1, np.int64), np.zeros(2, np.int64)
+        hashes, row = np.empty(int((stops - starts).sum()) // 4 + 64, np.uint64), 0
+        while row < rows:
+            row = scanner("text", "split_text")(
+                text, starts, stops, present, _points(), patterns, reach, adjacent, low, high, seed, *scratch,
+                *bounds, row, counts, indptr, hashes,
+            )  # fmt: skip
+            if row < rows:
+                larger = np.empty(2 * hashes.size + int(counts[1]), np.uint64)
+                larger[: counts[0]] = hashes[: counts[0]]
+                hashes = larger
+        return indptr, hashes[: counts[0]]
+
+
+def append_text(
+    block: Block, lines: NDArray[np.int64], columns: list[tuple[NDArray[np.int64], NDArray[np.uint64]]], bits: int
+) -> Block:
+    """Return a block with the tokens of text columns added to its rows.
+
+    Parameters
+    ----------
+    block : the rows of a table that are well-formed
+    lines : lines of all rows of the table
+    columns : offsets and hashes as :meth:`TextFeatures.hashes` returns them
+    bits : of slots
+    """
+    indptr, indices, values = block.rows
+    whole_table = block.lines is None or len(block) == lines.size
+    kept = np.arange(len(block)) if whole_table else np.searchsorted(lines, np.asarray(block.lines))
+    mask = np.uint64((1 << bits) - 1)
+    for more_indptr, hashes in columns:
+        size = indices.size + int(np.diff(more_indptr)[kept].sum())
+        joined = np.zeros(len(block) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.float32)
+        slots = (hashes & mask).astype(np.int32)
+        scanner("text", "join_rows")(indptr, indices, values, kept, more_indptr, slots, *joined)
+        indptr, indices, values = joined
+    scanner("merge", "merge_rows")(indptr, indices, values)
+    end = int(indptr[-1])
+    return Block(
+        indptr, indices[:end], values[:end], block.labels, block.importance, block.tags, block.file, block.line,
+        block.size, block.after, block.lines, label_words=block.label_words,
+    )  # fmt: skip

@@ -138,7 +138,7 @@ def test_the_command_converts_data_and_models(folder, tmp_path):
     before, after = (np.concatenate([m for _, m in predict_blocks(s, data)]) for s in (load(model), stored))
     assert 0 < np.abs(before - after).max() < 0.01
     for arguments, said in [
-        ((folder / "a.vw", "--serving", "-o", small), "not a whole model file"),
+        ((folder / "a.vw", "--serving", "-o", small), "not a complete model file"),
         ((small, "--serving", "-o", model), "expected a forel.learner.linear.Linear or a fitted estimator"),
         (("--serving", "-o", model), "expected one model file"),
     ]:

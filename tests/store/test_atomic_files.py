@@ -23,7 +23,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(where, n
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(f"forel.store.files.{where}", fail)
-    with pytest.raises(OSError, match=f"m: could not be written .{os.strerror(number)}.; a file that was there") as e:
+    with pytest.raises(OSError, match=f"m: could not be written .{os.strerror(number)}.; an existing file") as e:
         save(tmp_path / "m", Linear(2, Settings()), {"old": False})
     assert e.value.errno == number
     assert (tmp_path / "m").read_bytes() == before
@@ -50,7 +50,7 @@ def test_a_full_disk_raises_an_error_and_keeps_the_old_file(tmp_path):
     before = (tmp_path / "m").read_bytes()
     command = [sys.executable, "-c", FULL, tmp_path / "m"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "could not be written (File too large); a file that was there is unchanged; make room" in done.stdout
+    assert "could not be written (File too large); an existing file is unchanged; free some space" in done.stdout
     assert (tmp_path / "m").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
@@ -70,7 +70,7 @@ def test_only_files_are_replaced(tmp_path):
     for name in ("pipe", "folder"):
         with pytest.raises(ValueError, match="got a folder or a device, expected the name of a file"):
             save(tmp_path / name, Linear(2, Settings()))
-    with pytest.raises(FileNotFoundError, match="make the folder first"):
+    with pytest.raises(FileNotFoundError, match="create the folder first"):
         save(tmp_path / "no" / "m", Linear(2, Settings()))
 
 

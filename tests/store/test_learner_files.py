@@ -115,11 +115,11 @@ def test_losses_are_stored_by_name_and_parameters(loss, tmp_path):
 def test_user_defined_losses_are_never_imported_by_name(tmp_path):
     model = learned(options=Settings(user_loss))
     save(tmp_path / "m", model)
-    with pytest.raises(ModelFileError, match=r"a loss of your own, .*cases\.user_loss; load it with loss="):
+    with pytest.raises(ModelFileError, match=r"a user-defined loss, .*cases\.user_loss; pass this function as loss"):
         load(tmp_path / "m")
     assert parts(load(tmp_path / "m", loss=user_loss).model) == parts(model)
     save(tmp_path / "n", Linear(2, Settings()))
-    with pytest.raises(ModelFileError, match="load it without loss"):
+    with pytest.raises(ModelFileError, match="load it without the argument loss"):
         load(tmp_path / "n", loss=user_loss)
 
 
@@ -129,14 +129,14 @@ def test_nonfinite_state_does_not_replace_a_file(tmp_path):
     for place, value in (("records", np.nan), ("totals", np.inf)):
         model = Linear(2, Settings())
         getattr(model._lanes, place)[1] = value
-        with pytest.raises(ValueError, match="not finite, expected numbers; nothing was written"):
+        with pytest.raises(ValueError, match="with NaN or infinity, expected finite numbers; nothing was written"):
             save(tmp_path / "m", model)
     assert (tmp_path / "m").read_bytes() == before
 
 
 @pytest.mark.parametrize("extra", [{"a": (1, 2)}, {1: 2}, {"a": np.int64(1)}, {"a": float("nan")}, [1], {"a": {1, 2}}])
 def test_extra_content_that_json_would_change_is_refused(extra, tmp_path):
-    with pytest.raises(ValueError, match=r"extra: got .* expected a dict of names to what JSON holds"):
+    with pytest.raises(ValueError, match=r"extra: got .* expected a dict of JSON content"):
         save(tmp_path / "m", Linear(2, Settings()), extra=extra)
     assert not list(tmp_path.iterdir())
 

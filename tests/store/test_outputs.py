@@ -79,7 +79,7 @@ def test_the_model_is_written_if_predictions_cannot_be(clicks, tmp_path):
     with room(10_000):
         done = run("train", clicks, "--model", tmp_path / "m", "-p", predictions, *ONE)
     assert done.exit_code == 2
-    assert "p.txt: could not be written (File too large); a file that was there is unchanged" in done.stderr
+    assert "p.txt: could not be written (File too large); an existing file is unchanged" in done.stderr
     assert "training goes on without predictions" in done.stderr
     assert "p.txt: predictions were not written" in done.stderr
     assert load(tmp_path / "m").model.rounds == 2000
@@ -163,7 +163,7 @@ def test_invalid_outputs_are_refused_before_training(option, tmp_path):
 
 def test_two_outputs_must_differ(clicks, tmp_path):
     done = run("train", clicks, "--model", tmp_path / "x", "-p", tmp_path / "x", *ONE)
-    assert (done.exit_code, "expected another file than that of --model" in done.stderr) == (2, True)
+    assert (done.exit_code, "expected another file than --model" in done.stderr) == (2, True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
@@ -184,7 +184,7 @@ def test_predictions_replace_a_file_only_when_complete(clicks, tmp_path):
     with room(5000):
         done = run("predict", clicks, "--model", tmp_path / "m", "--output", out)
     assert (done.exit_code, out.read_text()) == (2, "of before")
-    assert "p.txt: could not be written (File too large); a file that was there is unchanged; make room" in done.stderr
+    assert "p.txt: could not be written (File too large); an existing file is unchanged; free some space" in done.stderr
     for wrong in (tmp_path / "nosuch" / "p", tmp_path):
         done = run("predict", clicks, "--model", tmp_path / "m", "--output", wrong)
         assert (done.exit_code, f"--output: got '{wrong}', expected" in done.stderr) == (2, True)
@@ -222,7 +222,7 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
     path = tmp_path / "m.checkpoint"
     with (
         exclusive_lock(path),
-        pytest.raises(ValueError, match=r"m\.checkpoint: another run writes to it; wait for its end"),
+        pytest.raises(ValueError, match=r"m\.checkpoint: another run is writing it; wait until it ends"),
     ):
         train(clicks, SETTINGS, bits=4, checkpoint=path, resume=True)
     holder = "import sys; from forel.store.locks import exclusive_lock\n"
@@ -232,7 +232,7 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
         process.stdout.readline()
         for model in (tmp_path / "m", tmp_path / "." / "m"):
             done = run("train", clicks, "--model", model, "--resume", *ONE)
-            assert (done.exit_code, "another run writes to it" in done.stderr) == (2, True)
+            assert (done.exit_code, "another run is writing it" in done.stderr) == (2, True)
         process.kill()  # nothing is stale after it
     assert names(tmp_path) == ["m.checkpoint.lock"]
     done = run("train", clicks, "--model", tmp_path / "m", "--resume", *ONE)
@@ -266,7 +266,7 @@ def test_what_a_killed_process_left_of_a_text_is_swept_and_what_is_in_use_is_not
 def test_predictions_do_not_replace_their_model(clicks, tmp_path):
     run("train", clicks, "--model", tmp_path / "m", *ONE)
     done = run("predict", clicks, "--model", tmp_path / "m", "--output", tmp_path / "m")
-    assert (done.exit_code, "expected a file that is not read from" in done.stderr) == (2, True)
+    assert (done.exit_code, "expected another file than the input" in done.stderr) == (2, True)
     assert load(tmp_path / "m").model.rounds == 2000
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content o
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("classes", [None, 3])
 def test_serving_predicts_as_the_learner_does(classes, dtype, dense, tmp_path, monkeypatch):
-    monkeypatch.setattr("forel.store.serving.DENSE", dense)
+    monkeypatch.setattr("forel.store.serving.MAX_DENSE", dense)
     model = learned(40, Settings(alpha=0.5, l1=0.05), classes, rounds=30)
     save(tmp_path / "s", serving_model(model, dtype=dtype))
     small, rows = load(tmp_path / "s").model, stream(20, 40, seed=1)[0]
@@ -35,7 +35,7 @@ def test_serving_predicts_as_the_learner_does(classes, dtype, dense, tmp_path, m
 
 def test_serving_without_weights_predicts_from_the_bias(monkeypatch, tmp_path):
     for dense in (0, 1 << 24):
-        monkeypatch.setattr("forel.store.serving.DENSE", dense)
+        monkeypatch.setattr("forel.store.serving.MAX_DENSE", dense)
         save(
             tmp_path / "s",
             ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "sign"),
@@ -99,7 +99,7 @@ def test_the_loss_of_half_precision_is_measured_and_stored(tmp_path):
 def test_weights_out_of_range_of_half_precision_are_refused():
     model = Linear(1, Settings("squared", "mirror", "constant", alpha=1.0, bias=False))
     model.learn([[1.0]], [1e5])
-    with pytest.raises(ValueError, match="dtype: got 'float16', expected a type with room for the weight 100000"):
+    with pytest.raises(ValueError, match="dtype: got 'float16', expected a type that can represent the weight 100000"):
         serving_model(model, dtype="float16")
     assert serving_model(model).weights.tolist() == [[1e5]]
 

@@ -152,15 +152,15 @@ def test_stale_caches_are_rewritten_and_foreign_files_are_not(folder, tmp_path):
     source.write_bytes((folder / "a.vw").read_bytes())
     first = train(source, SETTINGS, bits=10, passes=2, cache=path)
     source.write_bytes(source.read_bytes() + b"1 |a new\n")
-    with pytest.warns(RuntimeWarning, match="c: a cache of other files, of what they were before"):
+    with pytest.warns(RuntimeWarning, match="c: a cache of other files, of files that have changed"):
         second = train(source, SETTINGS, bits=10, passes=2, cache=path)
     assert second.rows == first.rows + 1
-    with pytest.warns(RuntimeWarning, match="or read in another way; it is made again"):
+    with pytest.warns(RuntimeWarning, match="or of other read options; it is written again"):
         train(source, SETTINGS, bits=11, cache=path)
     assert cache_at(path).key["options"]["bits"] == 11
     before = source.read_bytes()
     for wrong in (lambda: train(source, cache=source), lambda: write_cache(source, source)):
-        with pytest.raises(ValueError, match="expected a cache, or the name of a file that is not there"):
+        with pytest.raises(ValueError, match="expected a cache, or a path that does not exist"):
             wrong()
     assert source.read_bytes() == before
 

@@ -178,16 +178,16 @@ def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
         ({"certified": False}, "certified: got False"),
         ({"bits": 13}, "bits: got 13, expected 12"),
         ({"settings": Settings(alpha=0.2)}, "settings: got"),
-        ({"source": [source, source]}, "resume: got '2 files', expected the files as they were"),
-        ({"source": folder / "a.vw"}, "a.vw as it is now"),
+        ({"source": [source, source]}, "resume: got '2 files', expected the same files as when"),
+        ({"source": folder / "a.vw"}, "a.vw, which has changed"),
     ]:
         with pytest.raises(ValueError, match=said):
             train(**{"source": source, "settings": SETTINGS, **options, **change}, resume=True)
     os.utime(source, ns=(0, source.stat().st_mtime_ns + 1))
-    with pytest.raises(ValueError, match=r"a\.vw as it is now"):
+    with pytest.raises(ValueError, match=r"a\.vw, which has changed"):
         train(source, SETTINGS, resume=True, **options)
     for stream in ("-", [{"x": 1.0}], io.BytesIO(b"1 |a b")):
-        with pytest.raises(ValueError, match="a stream cannot be read again from a place"):
+        with pytest.raises(ValueError, match="a stream cannot be read again"):
             train(stream, SETTINGS, checkpoint=path)
     save(path, load(path).model)
     with pytest.raises(ModelFileError, match="a model, but not a checkpoint"):
@@ -203,7 +203,7 @@ def test_a_checkpoint_loads_as_a_model_and_truncated_ones_are_refused(folder, tm
     whole = path.read_bytes()
     for size in (0, 1, 8, 100, *range(1000, len(whole), len(whole) // 60), len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(ModelFileError, match=r"m\.checkpoint: not a whole model file"):
+        with pytest.raises(ModelFileError, match=r"m\.checkpoint: not a complete model file"):
             train(folder / "a.vw", SETTINGS, resume=True, **options)
         assert path.read_bytes() == whole[:size]
 
@@ -227,7 +227,7 @@ def test_a_failed_checkpoint_ends_the_run_and_keeps_the_last_one(folder, tmp_pat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("forel.store.files.save_file", fail)
-    with pytest.raises(OSError, match=r"No space left on device.; a file that was there is unchanged; make room"):
+    with pytest.raises(OSError, match=r"No space left on device.; an existing file is unchanged; free some space"):
         train(folder / "a.vw", SETTINGS, checkpoint=path, checkpoint_every=1, resume=True, **OPTIONS)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.checkpoint"]
@@ -321,7 +321,7 @@ def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_pa
     assert model.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.forel"]
     for more, said in [
-        (("--model", tmp_path / "nosuch" / "m.forel", "--checkpoint", 1), "make the folder first"),
+        (("--model", tmp_path / "nosuch" / "m.forel", "--checkpoint", 1), "create the folder first"),
         (("--resume", "--predictions", "p.txt"), "those of rows before would be missing"),
     ]:
         done = subprocess.run(

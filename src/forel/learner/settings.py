@@ -1,5 +1,6 @@
 """Settings of a linear learner: loss, algorithm, rate, penalty and constraint, as in the survey's family."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -44,9 +45,9 @@ class Settings:
     Parameters
     ----------
     loss : a loss of ``forel.losses`` by name, such as "logistic" or "squared_hinge", as an object, such as
-        ``Quantile(0.9)``, or your own function of margin and label, which returns value and slope and is convex in the
-        margin. Its attribute ``labels``, if it has one, is the domain of labels, such as ``Choice((-1, 1))``; without
-        that, two classes are coded 0 and 1. Further attributes are in :class:`forel.losses.custom.Custom`
+        ``Quantile(0.9)``, or a function of margin and label that returns value and slope and is convex in the margin.
+        Its attribute ``labels``, if it has one, is the domain of labels, such as ``Choice((-1, 1))``; without it, two
+        classes are coded 0 and 1. Further attributes are in :class:`forel.losses.custom.Custom`
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
         or "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
     rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
@@ -90,13 +91,13 @@ class Settings:
             self._check_filters()
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
         for name in PER_LANE:
-            given = getattr(self, name)
-            if given is None and name == "radius":
+            value = getattr(self, name)
+            if value is None and name == "radius":
                 continue
             strict = name in ("alpha", "radius")
             expected = "positive numbers" if strict else "numbers of at least 0"
-            held = constants(name, given, expected, low=SMALLEST if strict else 0.0)
-            object.__setattr__(self, name, tuple(held.tolist()) if isinstance(held, np.ndarray) else held)
+            checked = constants(name, value, expected, low=SMALLEST if strict else 0.0)
+            object.__setattr__(self, name, tuple(checked.tolist()) if isinstance(checked, np.ndarray) else checked)
         if whole("seed", self.seed) >= 1 << 53:
             raise refuse("seed", self.seed, "a whole number below 2⁵³")
         object.__setattr__(self, "seed", int(self.seed))
@@ -132,7 +133,7 @@ class Settings:
 
     @property
     def lanes(self) -> int:
-        """The number of models that are learned side by side."""
+        """The number of models that learn from the same rows."""
         return self.first_filter + len(self.filters)
 
     @property
@@ -181,7 +182,7 @@ class Settings:
 
     @cached_property
     def loss_function(self) -> MarginLoss:
-        """The loss as an object; ``loss`` is what was given, and may be a name or a function.
+        """The loss as an object; ``loss`` may also be its name or a function.
 
         >>> Settings("quantile").loss_function
         Quantile(q=0.5)
@@ -201,6 +202,15 @@ class Settings:
         (True, False)
         """
         return uses_signs(self.labels)
+
+    @property
+    def link(self) -> Callable[[Any], Any]:
+        """The function from margins to reported predictions: the link of the loss, or the margin for signed labels.
+
+        >>> float(Settings("logistic").link(0.0)), float(Settings("hinge").link(0.25))
+        (0.5, 0.25)
+        """
+        return np.asarray if self.signed else self.loss_function.link
 
     @property
     def title(self) -> str:

@@ -14,15 +14,15 @@ from forel.store.locks import try_lock
 from forel.validation import refuse
 
 __all__ = [
-    "Path", "atomic_writer", "check_outputs", "in_use", "permissions", "remove_leftovers", "sync", "temporary_path",
+    "Path", "atomic_writer", "check_outputs", "locked", "permissions", "remove_leftovers", "sync", "temporary_path",
     "write_error",
 ]  # fmt: skip
 
 Path = str | os.PathLike[str]
 REMEDIES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or write elsewhere"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some space, or write elsewhere"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose a folder that you may write to"),
-    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "make the folder first"),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "create the folder first"),
 }
 
 
@@ -33,15 +33,15 @@ def check_outputs(
 
     Parameters
     ----------
-    outputs : paths by the names of their options; None for options that are not given
+    outputs : paths by the names of their options; None for options without a value
     streams : names of the options whose paths may also be pipes or devices
     sources : input files, which must not be overwritten
 
     >>> check_outputs({"--model": "/no/such/folder/m.forel"})
     Traceback (most recent call last):
-    ValueError: --model: got '/no/such/folder/m.forel', expected a file in a folder that is there; make the folder first
+    ValueError: --model: got '/no/such/folder/m.forel', expected a file in an existing folder; create the folder first
     """
-    taken = {os.path.realpath(path): "a file that is not read from" for path in sources}
+    taken = {os.path.realpath(path): "another file than the input" for path in sources}
     for name, path in outputs.items():
         if path is None:
             continue
@@ -49,14 +49,14 @@ def check_outputs(
         if target.exists() and not target.is_file():
             if name in streams and not target.is_dir():
                 continue
-            raise refuse(name, os.fspath(path), "the name of a file, and not of a folder or a device")
+            raise refuse(name, os.fspath(path), "the name of a file, not of a folder or device")
         if not target.parent.is_dir():
-            raise refuse(name, os.fspath(path), "a file in a folder that is there; make the folder first")
+            raise refuse(name, os.fspath(path), "a file in an existing folder; create the folder first")
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise refuse(name, os.fspath(path), "a file in a folder that you may write to")
         if str(target) in taken:
             raise refuse(name, os.fspath(path), taken[str(target)])
-        taken[str(target)] = f"another file than that of {name}"
+        taken[str(target)] = f"another file than {name}"
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def atomic_writer(path: Path) -> Iterator[Callable[[str], object]]:
                 os.replace(name, target)
     finally:
         with suppress(OSError):
-            file.close()  # flushing the rest of its buffer may fail, too
+            file.close()  # flushing its buffer may fail as well
         if regular:
             with suppress(OSError):
                 os.unlink(name)
@@ -116,8 +116,8 @@ def remove_leftovers(path: Path) -> None:
     """Remove temporary files of killed processes that wrote to ``path``; files that are in use stay."""
     target = pathlib.Path(os.path.realpath(path))
     for leftover in target.parent.glob(f"{_prefix(target)}*.forel"):
-        with suppress(OSError), in_use(leftover) as unused:
-            if unused:
+        with suppress(OSError), locked(leftover) as acquired:
+            if acquired:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
 
@@ -126,8 +126,8 @@ def _prefix(target: pathlib.Path) -> str:
 
 
 @contextmanager
-def in_use(path: pathlib.Path) -> Iterator[bool]:
-    """Lock a file or folder during the block, and yield whether no other process had locked it."""
+def locked(path: pathlib.Path) -> Iterator[bool]:
+    """Lock a file or folder during the block; yield False if another process holds the lock."""
     handle = os.open(path, os.O_RDONLY)
     try:
         yield try_lock(handle)
@@ -145,17 +145,17 @@ def sync(path: pathlib.Path, flags: int) -> None:
 
 
 def permissions(target: pathlib.Path, new: int) -> int:
-    """Return the permissions of the file to replace, or those of the ``new`` open file if there is none."""
+    """Return the permissions of the file to replace, or those of the ``new`` open file if there is none to replace."""
     return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
 
 
 def write_error(path: Path, error: Exception) -> OSError:
     """Return an ``OSError`` that names the path and a remedy; safetensors has the errno only in its message."""
-    found = re.search(r"os error (\d+)", str(error))
-    number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
+    match = re.search(r"os error (\d+)", str(error))
+    number = error.errno if isinstance(error, OSError) else int(match[1]) if match else None
     if number is None:
-        return OSError(f"{path}: could not be written ({error}); a file that was there is unchanged")
-    what = f"could not be written ({os.strerror(number)}); a file that was there is unchanged"
+        return OSError(f"{path}: could not be written ({error}); an existing file is unchanged")
+    what = f"could not be written ({os.strerror(number)}); an existing file is unchanged"
     return OSError(number, f"{path}: {what}; {REMEDIES.get(number, 'try again, or elsewhere')}")
 
 

@@ -19,17 +19,17 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from forel.store.atomic import Path, in_use, permissions, sync, temporary_path, write_error
+from forel.store.atomic import Path, locked, permissions, sync, temporary_path, write_error
 from forel.store.versions import VERSION, ModelFileError, damaged, forel_version, migrate
 
 __all__ = ["ModelFile", "canonical_json", "open_file", "write_file"]
 
 ENTRY, FORMAT = "forel", "forel"
-PIECE = 1 << 24  # bytes that are read at a time
+CHUNK_BYTES = 1 << 24  # size of the chunks that arrays are read in
 
 
 def canonical_json(content: Any) -> str:
-    """Return JSON that is the same for equal content."""
+    """Return JSON text that is the same for equal content."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -44,10 +44,10 @@ def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArr
     full["check"] = zlib.crc32(canonical_json(full).encode())
     # In a temporary folder, because safetensors creates another temporary file.
     folder = pathlib.Path(temporary_path(target))
-    temporary = folder / "whole"
+    temporary = folder / "model"
     try:
         folder.mkdir()
-        with in_use(folder):
+        with locked(folder):
             mode = _new_mode(target, temporary)
             save_file(contiguous, temporary, {ENTRY: canonical_json(full)})
             os.chmod(temporary, mode)
@@ -102,34 +102,34 @@ class ModelFile:
     def array(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array, which must have this type and shape."""
         out = np.empty(shape if self.shape(name) == shape else 0, dtype)
-        for start, piece in self.pieces(name, dtype, shape):
-            out[start : start + len(piece)] = piece
+        for start, chunk in self.chunks(name, dtype, shape):
+            out[start : start + len(chunk)] = chunk
         return out
 
-    def pieces(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, rows) of an array in pieces; the last one only after the checksum is verified."""
+    def chunks(self, name: str, dtype: DTypeLike, shape: tuple[int, ...]) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, rows) of an array in chunks, the last one after the checksum is verified."""
         if self.shape(name) != shape:
             raise ModelFileError(f"{name!r} has the shape {self.shape(name)} where {shape} was expected")
-        source, check, last = self.handle.get_slice(name), 0, None
+        source, checksum, last = self.handle.get_slice(name), 0, None
         row_bytes = np.dtype(dtype).itemsize * int(np.prod(shape[1:], dtype=object))
-        step = max(1, PIECE // max(row_bytes, 1))
+        step = max(1, CHUNK_BYTES // max(row_bytes, 1))
         for start in range(0, shape[0], step):
-            piece = source[start : min(start + step, shape[0])]
-            if piece.dtype != dtype:
-                raise ModelFileError(f"{name!r} has numbers of type {piece.dtype} where {np.dtype(dtype)} was expected")
-            check = zlib.crc32(_bytes(piece), check)
+            chunk = source[start : min(start + step, shape[0])]
+            if chunk.dtype != dtype:
+                raise ModelFileError(f"{name!r} has numbers of type {chunk.dtype} where {np.dtype(dtype)} was expected")
+            checksum = zlib.crc32(_bytes(chunk), checksum)
             if last is not None:
                 yield last
-            last = start, piece
-        if check != self.header["checks"][name]:
-            raise ModelFileError(f"the numbers of {name!r} are not those that were written")
+            last = start, chunk
+        if checksum != self.header["checks"][name]:
+            raise ModelFileError(f"the checksum of {name!r} does not match")
         if last is not None:
             yield last
 
 
 @contextmanager
 def open_file(path: Path) -> Iterator[ModelFile]:
-    """Open a file for reading; errors, also those inside the block, are raised as ``ModelFileError`` with its name."""
+    """Open a file for reading; errors, also those of the block, are raised as ``ModelFileError`` with its name."""
     try:
         # Opened twice, because errors of safetensors have no errno.
         with open(path, "rb"), safe_open(os.fspath(path), framework="numpy") as handle:
@@ -137,28 +137,28 @@ def open_file(path: Path) -> Iterator[ModelFile]:
     except OSError as error:
         raise OSError(error.errno, f"{path}: could not be read ({error.strerror or error}); check the path") from error
     except MemoryError as error:
-        reason = str(error) or "the model needs more memory than there is"
+        reason = str(error) or "the model does not fit into memory"
         raise MemoryError(f"{path}: {reason}; or load it on a larger machine") from None
     except SafetensorError as error:
-        raise damaged(f"{path}: not a whole model file ({error})") from None
+        raise damaged(f"{path}: not a complete model file ({error})") from None
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise damaged(f"{path}: not a whole model file ({type(error).__name__}: {error})") from error
+        raise damaged(f"{path}: not a complete model file ({type(error).__name__}: {error})") from error
 
 
 def _header(handle: Any) -> dict[str, Any]:
     text = (handle.metadata() or {}).get(ENTRY)
     header = None if text is None else json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ModelFileError("a safetensors file, but not a model of forel; load it with what wrote it")
+        raise ModelFileError("a safetensors file, but not a model of forel; load it with the program that wrote it")
     content = {name: value for name, value in header.items() if name != "check"}
     newer = type(header.get("version")) is int and header["version"] > VERSION  # may use another checksum
     if not newer and header.get("check") != zlib.crc32(canonical_json(content).encode()):
-        raise damaged("the header is not the one that was written")
+        raise damaged("the checksum of the header does not match")
     header = migrate(header)
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
-        raise damaged("the arrays are not those that the header names")
+        raise damaged("the arrays do not match the header")
     return header
 
 

@@ -18,26 +18,26 @@ __all__ = [
 
 
 def header_int(name: str, value: Any, low: int = 0) -> int:
-    """Return an integer field of a header; JSON numbers such as 1.0 and true are refused."""
+    """Return an integer field of a header; other JSON values, such as 1.0 and true, raise."""
     return whole(name, value, low) if type(value) is int else whole(name, None, low)
 
 
 def validated_extra(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the extra content of a model; content that JSON would change is refused.
+    """Return the extra content of a model; raise if JSON cannot represent it exactly.
 
     >>> validated_extra({"bits": 18, "labels": ["ham", "spam"]})
     {'bits': 18, 'labels': ['ham', 'spam']}
     >>> validated_extra({"bits": (18, 20)})
     Traceback (most recent call last):
-    ValueError: extra: got {'bits': (18, 20)}, expected a dict of names to what JSON holds: text, numbers, lists, dicts
+    ValueError: extra: got {'bits': (18, 20)}, expected a dict of JSON content: strings, numbers, lists, dicts
     """
-    given = {} if extra is None else extra
+    content = {} if extra is None else extra
     try:
-        restored = json.loads(canonical_json(given))
+        restored = json.loads(canonical_json(content))
     except (TypeError, ValueError, RecursionError):
         restored = None
-    if not isinstance(given, dict) or restored != given:
-        raise refuse("extra", given, "a dict of names to what JSON holds: text, numbers, lists, dicts")
+    if not isinstance(content, dict) or restored != content:
+        raise refuse("extra", content, "a dict of JSON content: strings, numbers, lists, dicts")
     return dict(restored)
 
 
@@ -59,13 +59,13 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
 
 
 def user_defined_loss(settings: Settings) -> Any:
-    """Return the loss if it is user-defined, so that a file holds only its name; None otherwise."""
+    """Return the loss if it is user-defined, of which a file holds only the name; None otherwise."""
     loss = settings.loss
     return None if isinstance(loss, str) or built_in(loss) is not None else loss
 
 
 def validated_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the settings of a header as JSON; unknown fields are refused."""
+    """Return the settings of a header as JSON; raise for unknown fields."""
     if not isinstance(content, dict):
         raise damaged("the header has invalid values")
     check_fields("settings", content, [field.name for field in dataclasses.fields(Settings)], header or {})
@@ -92,10 +92,10 @@ def settings_from_json(
     stored = fields["loss"]
     if isinstance(stored, dict) and "own" in stored:
         if loss is None:
-            raise ModelFileError(f"learned with a loss of your own, {stored['own']}; load it with loss=that function")
+            raise ModelFileError(f"trained with a user-defined loss, {stored['own']}; pass this function as loss")
         fields["loss"] = loss
     elif loss is not None:
-        raise ModelFileError("learned with a loss that forel knows; load it without loss")
+        raise ModelFileError("trained with a built-in loss; load it without the argument loss")
     elif isinstance(stored, dict):
         fields["loss"] = by_name(stored["name"], **stored["parameters"])
     elif not isinstance(stored, str) or stored not in VOCABULARY:

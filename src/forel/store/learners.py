@@ -1,7 +1,7 @@
-"""The complete state of a learner, so that a loaded learner continues bit for bit.
+"""The complete state of a learner, so that a loaded learner continues with the same bits.
 
 Only coordinates with a nonzero record are stored if that is smaller: most slots of a model with hashed features are
-never touched. Bits count, not values: −0 is stored.
+never used. A record is nonzero if any of its bits is set, so that −0 is stored, too.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.lanes import Lanes
 from forel.learner.layout import CONCAVITY, SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
@@ -21,13 +22,13 @@ from forel.validation import all_finite
 __all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
 
 LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
-BLOCK = 1 << 22  # bytes of records that are scanned at a time
-MOST_REPLAYED = 10**9  # rounds; compiled code replays some 40 million in a second
-MOST_EMPTY = 1 << 20  # rows without features at the end of a stream, for a model without a bias
+BLOCK = 1 << 22  # number of records that are checked at a time
+MAX_REPLAYED = 10**9  # rounds; compiled code replays some 40 million per second
+MAX_EMPTY_ROWS = 1 << 20  # rows without features at the end of a stream, for a model without a bias
 
 
 def slot_dtype(slots: int) -> Any:
-    """Return the smallest integer type of a file that holds every slot."""
+    """Return the integer type that files use for so many slots."""
     return np.uint32 if slots <= 1 << 32 else np.int64
 
 
@@ -45,7 +46,7 @@ def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[An
         arrays["slots"] = touched.astype(slot_dtype(slots))
     for name, array in arrays.items():
         if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
-            raise ValueError(f"model: got {name} that is not finite, expected numbers; nothing was written")
+            raise ValueError(f"model: got {name} with NaN or infinity, expected finite numbers; nothing was written")
     header = {
         "kind": learner.kind,
         "settings": settings_to_json(learner.settings),
@@ -70,38 +71,44 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     valid = isinstance(weight, int | float) and np.isfinite(weight) and weight >= 0 and rounds < 1 << 62
     if type(header["certified"]) is not bool or not isinstance(header["dtype"], str) or not valid:
         raise damaged("the header has invalid values")
-    # Sizes are verified before memory is allocated.
+    # Sizes are checked before memory is allocated.
     totals = file.array("totals", np.float64, (SUMS * count,))
     stored = file.shape("slots")[0] if file.has("slots") else slots
     if file.shape("state")[0] != stored:
-        raise damaged("there are not as many records as the header says")
-    make: Any = LEARNERS[header["kind"]]
-    options = {name: header[name] for name in make.options}
-    shapes = make.stored_arrays(settings, **options)
-    more = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
-    learner: Learner = make(features, settings, classes, header["dtype"], header["certified"], **options)
+        raise damaged("the number of records does not match the header")
+    learner_class: Any = LEARNERS[header["kind"]]
+    options = {name: header[name] for name in learner_class.options}
+    shapes = learner_class.stored_arrays(settings, **options)
+    own_arrays = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
+    learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
     dual = None
     if file.has("dual"):  # files of earlier versions do not have it, or not its last sums
         fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
         size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
         dual = file.array("dual", np.float64, (size,))
-    chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
-    updated: list[NDArray[Any]] = []
-    for name, table in lanes.tables.items():
-        for start, piece in file.pieces(name, table.dtype, (stored, *table.shape[1:])):
-            _check_values(name, piece, rounds)
-            if name == "last" and lanes.layout.catch_up == "replay":
-                updated.append(piece[piece > 0])
-            stop = start + len(piece)
-            table[slice(start, stop) if chosen is None else chosen[start:stop]] = piece
-    _check_replay(updated, rounds, settings.bias)
-    for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **more}.items():
+    _read_tables(file, lanes, stored, rounds, settings.bias)
+    for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **own_arrays}.items():
         _check_values(name, array, rounds)
     lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
     lanes.restore_dual_sums(dual)
-    learner.unpack(more)
+    learner.unpack(own_arrays)
     return learner
+
+
+def _read_tables(file: ModelFile, lanes: Lanes, stored: int, rounds: int, bias: bool) -> None:
+    """Read the records of all slots, or of those that are stored, into the tables of a new learner."""
+    slots = lanes.features + 1
+    chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
+    last_updates: list[NDArray[Any]] = []
+    for name, table in lanes.tables.items():
+        for start, chunk in file.chunks(name, table.dtype, (stored, *table.shape[1:])):
+            _check_values(name, chunk, rounds)
+            if name == "last" and lanes.layout.catch_up == "replay":
+                last_updates.append(chunk[chunk > 0])
+            stop = start + len(chunk)
+            table[slice(start, stop) if chosen is None else chosen[start:stop]] = chunk
+    _check_replay(last_updates, rounds, bias)
 
 
 def slots_in_order(file: ModelFile, count: int, slots: int, end: int) -> NDArray[Any]:
@@ -116,33 +123,33 @@ def slots_in_order(file: ModelFile, count: int, slots: int, end: int) -> NDArray
     """
     chosen = file.array("slots", slot_dtype(slots), (count,))
     if count and (int(chosen[-1]) >= end or int(chosen[0]) < 0 or not (chosen[1:] > chosen[:-1]).all()):
-        raise damaged("the slots do not rise, or reach beyond the features")
+        raise damaged("the slots are not increasing, or exceed the number of features")
     return chosen
 
 
-def _check_values(name: str, piece: NDArray[Any], rounds: int) -> None:
-    """Raise for values that no learner has: kernels do not check them."""
-    valid = (piece.min() >= 0 and piece.max() <= rounds) if name == "last" else all_finite(piece)
+def _check_values(name: str, values: NDArray[Any], rounds: int) -> None:
+    """Raise for invalid values: kernels do not check them."""
+    valid = (values.min() >= 0 and values.max() <= rounds) if name == "last" else all_finite(values)
     if not valid:
-        raise damaged(f"{name!r} holds numbers that no learner has")
+        raise damaged(f"{name!r} holds invalid values")
 
 
-def _check_replay(updated: list[NDArray[Any]], rounds: int, bias: bool) -> None:
-    """Raise if catching up with missed rounds one by one would not end, because the number of rounds is wrong.
+def _check_replay(last_updates: list[NDArray[Any]], rounds: int, bias: bool) -> None:
+    """Raise if replaying skipped rounds one by one would not end, because the number of rounds is wrong.
 
     Parameters
     ----------
-    updated : rounds in which coordinates were last updated, in pieces
+    last_updates : rounds in which coordinates were last updated, in chunks
     rounds : number of rounds of the model
     bias : whether the model has a bias, which every round updates
     """
-    pieces = [piece for piece in updated if piece.size]
-    if not pieces:
+    chunks = [chunk for chunk in last_updates if chunk.size]
+    if not chunks:
         return
-    first, last = min(int(piece.min()) for piece in pieces), max(int(piece.max()) for piece in pieces)
-    if rounds - last > (0 if bias else MOST_EMPTY):
+    first, last = min(int(chunk.min()) for chunk in chunks), max(int(chunk.max()) for chunk in chunks)
+    if rounds - last > (0 if bias else MAX_EMPTY_ROWS):
         raise damaged(f"the header counts {rounds:,} rounds, but no coordinate was updated after round {last:,}")
-    if rounds - first > MOST_REPLAYED:
+    if rounds - first > MAX_REPLAYED:
         raise ModelFileError(
             f"rate='root' with a penalty every round: replaying up to {rounds - first:,} rounds would take too long; "
             "train with penalty_weight='once', or with rate='adagrad'"

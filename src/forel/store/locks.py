@@ -1,4 +1,4 @@
-"""Locks between processes: one run at a time writes to a checkpoint, and temporary files in use are not removed.
+"""Locks between processes: one run at a time writes a checkpoint, and temporary files in use are not removed.
 
 The system releases a lock when its process ends, however it ends, so no lock is ever stale.
 """
@@ -35,21 +35,23 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def exclusive_lock(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file that one run at a time may write; ``path`` with ``.lock`` exists meanwhile.
+    """Hold the lock of a file that one run at a time may write: a file with the suffix ``.lock``.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.checkpoint"
     >>> with exclusive_lock(path), exclusive_lock(path):
     ...     pass
     Traceback (most recent call last):
-    ValueError: /...m.checkpoint: another run writes to it; wait for its end, or choose another name
+    ValueError: /...m.checkpoint: another run is writing it; wait until it ends, or choose another name
     """
     name = f"{os.path.realpath(path)}.lock"
     while True:
         handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
         if not try_lock(handle):
             os.close(handle)
-            raise ValueError(f"{os.fspath(path)}: another run writes to it; wait for its end, or choose another name")
+            raise ValueError(
+                f"{os.fspath(path)}: another run is writing it; wait until it ends, or choose another name"
+            )
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.stat(name)):
                 break

@@ -14,7 +14,7 @@ from forel.data.parsers.columns import Columns
 
 __all__ = ["RowScorer"]
 
-MOST = 1 << 16  # values of a key that are remembered
+MAX_CACHED = 1 << 16  # keys, and values of a key, whose contributions are kept
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -42,14 +42,14 @@ class RowScorer:
         """Return the margin of a row; None if it has a value that is not a number within float32, a string or None."""
         total, keys = self._bias, self._keys
         for key, value in row.items():
-            held = keys[key]
+            contributions = keys[key]
             kind = type(value)
             if kind is str:
-                total += held[value]
+                total += contributions[value]
             elif kind is float or kind is int:
-                factor = held.factor
+                factor = contributions.factor
                 if factor is None:
-                    total += held[value]
+                    total += contributions[value]
                 elif -LARGEST <= value <= LARGEST:
                     total += factor * value
                 else:
@@ -66,10 +66,10 @@ class _Keys(dict[Any, "_Contributions"]):
         self._create = create
 
     def __missing__(self, key: Any) -> "_Contributions":
-        if len(self) >= MOST:
+        if len(self) >= MAX_CACHED:
             self.clear()
-        self[key] = found = self._create(key)
-        return found
+        self[key] = contributions = self._create(key)
+        return contributions
 
 
 class _Contributions(dict[Any, float]):
@@ -86,10 +86,9 @@ class _Contributions(dict[Any, float]):
         self.factor: float | None = 0.0
         if self._used:
             self._name = key.encode("utf-8", "surrogatepass")
-            own = weight(slot(self._name, bits=self._bits))
+            self._number_weight = weight(slot(self._name, bits=self._bits))
             changed = self._kind == "category" or columns.kinds.get(key) == "number" or key in columns.options.text
-            self.factor = None if changed else own
-            self._own = own
+            self.factor = None if changed else self._number_weight
 
     def __missing__(self, value: Any) -> float:
         if not self._used:
@@ -97,10 +96,10 @@ class _Contributions(dict[Any, float]):
         if self._key in self._columns.options.text:
             tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
             return sum(map(self._category, tokens))
-        if len(self) >= MOST:
+        if len(self) >= MAX_CACHED:
             self.clear()
-        self[value] = found = self._contribution(value)
-        return found
+        self[value] = contribution = self._contribution(value)
+        return contribution
 
     def _contribution(self, value: Any) -> float:
         number = None if isinstance(value, str) else float(value)
@@ -118,10 +117,10 @@ class _Contributions(dict[Any, float]):
         if self._kind == "category":
             return self._category(category_of(value))
         if self._key in self._columns.log:
-            return self._own * float(signed_log1p(number))
+            return self._number_weight * float(signed_log1p(number))
         if self._key in self._columns.buckets:
             return self._category(buckets([number], self._columns.buckets[self._key])[0][0])
-        return self._own * number
+        return self._number_weight * number
 
     def _category(self, word: str) -> float:
         if not word:

@@ -1,6 +1,5 @@
 """Saving and loading models, with their extra content, names and estimators."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +12,8 @@ from forel.data import Names, ReadOptions, read
 from forel.learner.guard import unchanged
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
+from forel.losses.links import Probability
+from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
 from forel.store.classes import number_of_classes
 from forel.store.explaining import Explanation, explain
@@ -112,14 +113,16 @@ class Stored:
         """Return the contribution of each feature of a row, by name.
 
         >>> from forel.learner.linear import Linear, Settings
-        >>> found = Stored(Linear(16, Settings())).explain_one({"city": "Rome", "age": 31})
-        >>> [(part.name, part.value) for part in found.contributions]
+        >>> explanation = Stored(Linear(16, Settings())).explain_one({"city": "Rome", "age": 31})
+        >>> [(part.name, part.value) for part in explanation.contributions]
         [('city^Rome', 1.0), ('age', 31.0)]
         """
         return next(self.explain([row]))
 
     def explain(self, source: Any, **reading: Any) -> Iterator[Explanation]:
-        """Yield the contributions of features to the prediction for each row of a source, read with the options given.
+        """Yield the contributions of features to the prediction for each row of a source.
+
+        ``reading`` are read options that differ from those of training.
 
         Of a mixture, the weights are those of its best setting.
         """
@@ -154,26 +157,12 @@ class Stored:
         if number_of_classes(self.model) is not None:
             # Of a mixture, explanations are those of one setting, whose margins are not those of the mixture.
             return settings.loss_function.link.one_vs_rest
-        return np.asarray if settings.signed else settings.loss_function.link
+        return settings.link
 
     @cached_property
     def _link(self) -> Callable[[Any], Any]:
-        """The link of one margin, without arrays for that of log-loss, the most common."""
-        settings = self.settings
-        plain = not settings.signed and settings.loss_function.link.name == "probability"
-        return sigmoid_of_float if plain else self._array_link
-
-
-def sigmoid_of_float(margin: float) -> float:
-    """Return the logistic function of a number.
-
-    >>> sigmoid_of_float(0.0), sigmoid_of_float(-1000.0)
-    (0.5, 0.0)
-    """
-    if margin >= 0:
-        return 1.0 / (1.0 + math.exp(-margin))
-    small = math.exp(margin)
-    return small / (1.0 + small)
+        """The link of one margin; for the most common one, that of log-loss, without arrays."""
+        return sigmoid_of_float if self._array_link == Probability() else self._array_link
 
 
 def save(
@@ -211,10 +200,10 @@ def save(
                 "estimator": stored.estimator,
                 "bits": None if names is None else names.bits,
             }
-            only = stored.model.slots if isinstance(stored.model, ServingModel) else None
-            named = {} if names is None else _pack_names(names, only)
-            more = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
-            write_file(path, header, {**parts, **named, **more})
+            kept = stored.model.slots if isinstance(stored.model, ServingModel) else None
+            name_arrays = {} if names is None else _pack_names(names, kept)
+            extra_arrays = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
+            write_file(path, header, {**parts, **name_arrays, **extra_arrays})
 
 
 def _pack(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -231,7 +220,7 @@ def load(path: Path, loss: Any = None) -> Stored:
     """Read a model from a file, to continue learning or to predict.
 
     ``loss`` is the function of a user-defined loss, which a file knows only by name. Loading a file runs no code from
-    it. A file that is incomplete, damaged, foreign or newer raises a ``ModelFileError`` that says so.
+    it. A file that is incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
     """
     with open_file(path) as file:
         header = file.header
@@ -239,18 +228,18 @@ def load(path: Path, loss: Any = None) -> Stored:
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise damaged("the header has invalid values")
         names = None if header["bits"] is None else _unpack_names(file, header["bits"])
-        more = file.names(EXTRA_ARRAY)
-        arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in more}
+        extra = file.names(EXTRA_ARRAY)
+        arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in extra}
         if file.used != set(header["checks"]):
-            raise damaged("there are arrays that such a model does not have")
+            raise damaged("there are unexpected arrays")
         return Stored(model, header["extra"], names, header["estimator"], arrays)
 
 
-def _pack_names(names: Names, only: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """Return names as arrays: of all slots, or of some only."""
+def _pack_names(names: Names, kept: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """Return names as arrays: those of the ``kept`` slots, or of all slots if None."""
     slots, prints, lengths, text = names.pack()
-    if only is not None:
-        mask = np.isin(slots, only)
+    if kept is not None:
+        mask = np.isin(slots, kept)
         text, slots, prints, lengths = text[np.repeat(mask, lengths)], slots[mask], prints[mask], lengths[mask]
     return dict(zip(NAMES, (slots.astype(np.uint32), prints, lengths.astype(np.uint32), text), strict=True))
 
@@ -262,5 +251,5 @@ def _unpack_names(file: ModelFile, bits: Any) -> Names:
     slots, prints, lengths = (file.array(name, np.uint32, (count,)) for name in NAMES[:3])
     text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))
     if count and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
-        raise damaged("the slots of names do not rise, or reach beyond the bits")
+        raise damaged("the slots of names are not increasing, or exceed the bits")
     return Names.unpack(bits, slots, prints, lengths, text)

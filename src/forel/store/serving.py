@@ -23,7 +23,7 @@ from forel.validation import all_finite, refuse, whole
 
 __all__ = ["ServingModel", "pack_serving", "serving_model", "unpack_serving"]
 
-DENSE = 1 << 24  # number of weights up to which a dense table is faster than a search, and small enough
+MAX_DENSE = 1 << 24  # number of weights up to which a dense table is used, which is faster than a binary search
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class ServingModel:
 
     @property
     def _dense(self) -> bool:
-        return self.features * self.lanes <= DENSE
+        return self.features * self.lanes <= MAX_DENSE
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:
@@ -104,10 +104,10 @@ class ServingModel:
 
     def _positions(self, indices: NDArray[Any]) -> NDArray[np.int64]:
         """Return the row of the table for each feature."""
-        found = np.searchsorted(self.slots, indices.astype(self.slots.dtype, copy=False))
-        inside = np.minimum(found, max(self.slots.size - 1, 0))
-        hit = self.slots[inside] == indices if self.slots.size else np.zeros(indices.shape, bool)
-        return np.where(hit, inside, self.slots.size)
+        positions = np.searchsorted(self.slots, indices.astype(self.slots.dtype, copy=False))
+        inside = np.minimum(positions, max(self.slots.size - 1, 0))
+        present = self.slots[inside] == indices if self.slots.size else np.zeros(indices.shape, bool)
+        return np.where(present, inside, self.slots.size)
 
 
 def serving_model(
@@ -144,7 +144,7 @@ def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: Ar
         bias: NDArray[Any] = model.bias[columns].astype(np.float32)
     if not (all_finite(weights) and all_finite(bias)):
         largest = float(np.abs(exact).max(initial=0.0))
-        raise refuse("dtype", np.dtype(dtype).name, f"a type with room for the weight {largest:g}")
+        raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")
     nonzero = weights.any(axis=1)
     small = ServingModel(
         features=model.features,
@@ -158,7 +158,7 @@ def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: Ar
     if X is None:
         return small
     margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
-    losses = {name: _mean_loss(model, found, np.asarray(y), lane) for name, found in margins.items()}
+    losses = {name: _mean_loss(model, part, np.asarray(y), lane) for name, part in margins.items()}
     return replace(small, measured=losses)
 
 
@@ -206,7 +206,7 @@ def unpack_serving(file: ModelFile) -> ServingModel:
     slots = slots_in_order(file, count, features + 1, features)
     weights = file.array("weights", header["dtype"], (count, lanes))
     if not (all_finite(weights) and all_finite(bias)):
-        raise damaged("there are weights that are not finite")
+        raise damaged("there are weights that are NaN or infinite")
     rounds, measured = header_int("rounds", header["rounds"]), header["measured"]
     settings = validated_settings(header["settings"], header)
     return ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured)

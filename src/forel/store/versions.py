@@ -58,7 +58,7 @@ def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
     """
     current, version = dict(header), header.get("version")
     if type(version) is not int or version < 1:
-        raise damaged("the header is not the one that was written")
+        raise damaged("the header has no valid version")
     if version > VERSION:
         here = f"this is forel {forel_version()}, which reads versions up to {VERSION}; update forel"
         raise ModelFileError(f"a model file of version {version}, written by {_writer(header)}; {here}")
@@ -66,17 +66,17 @@ def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
         current = MIGRATIONS[number](current)
     kind = current.get("kind")
     if not isinstance(kind, str) or kind not in FIELDS:
-        raise ModelFileError(f"a model of the kind {kind!r}, which is not known here; update forel")
+        raise ModelFileError(f"a model of unknown kind {kind!r}; update forel")
     names = (*COMMON_FIELDS, *FIELDS[kind])
     check_fields("a header", current, names, header)
     return {**{name: DEFAULTS[name] for name in names if name in DEFAULTS}, **current}
 
 
 def check_fields(what: str, content: Mapping[str, Any], names: Iterable[str], header: Mapping[str, Any]) -> None:
-    """Raise for fields that this version does not know, and so could not respect."""
+    """Raise for fields that this version does not know: it could not respect them."""
     unknown = sorted(set(content) - set(names))
     if unknown:
-        raise ModelFileError(f"{what} with a field {unknown[0]!r} that is not known here; update to {_writer(header)}")
+        raise ModelFileError(f"{what} with an unknown field {unknown[0]!r}; update to {_writer(header)}")
 
 
 def _writer(header: Mapping[str, Any]) -> str:
@@ -84,10 +84,10 @@ def _writer(header: Mapping[str, Any]) -> str:
 
 
 def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
-    """Migrate a serving model of version 1, which is the same in version 2; the state of learners differs."""
+    """Migrate a serving model, which did not change in version 2; the state of learners did."""
     if header.get("kind") != "serving":
-        remedy = "train again, or convert it with --serving by the forel that wrote it"
-        raise ModelFileError(f"a learner of version 1, whose state is not that of version {VERSION}; {remedy}")
+        remedy = "train again, or convert it with --serving and the version of forel that wrote it"
+        raise ModelFileError(f"a learner of version 1, whose state differs from that of version {VERSION}; {remedy}")
     return {**header, "version": 2}
 
 

@@ -22,7 +22,7 @@ from forel.validation import refuse
 
 __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
 
-# Attributes of the state that JSON holds as they are, and the names that files have for them.
+# Attributes of the state that are JSON values, and their names in files.
 FIELDS = {
     "pass_number": "turn", "rows": "rows", "entries": "entries", "bytes": "bytes", "negative_label": "negative",
     "seconds": "seconds",
@@ -73,7 +73,7 @@ def write_checkpoint(
     extra : content stored with the model
     """
     if state.place is None:
-        raise ValueError("source: got a block that does not say where reading goes on, expected one of a Reader")
+        raise ValueError("source: got a block without its position in the source, expected blocks of a Reader")
     proved, tables = state.certificate.pack()
     content = {
         **proved,
@@ -115,7 +115,7 @@ def read_checkpoint(
     stored = load(path, loss)
     content = stored.extra.get("checkpoint")
     if not isinstance(content, dict):
-        raise ModelFileError(f"{path}: a model, but not a checkpoint of one; go on from it as a start")
+        raise ModelFileError(f"{path}: a model, but not a checkpoint; pass the model as start to continue training")
     try:
         _check_fingerprint(path, content["told"], fingerprint)
         classes.restore(content.get("classes", []))  # which older checkpoints do not have
@@ -123,7 +123,7 @@ def read_checkpoint(
             schema.restore(content["schema"])
         return stored.model, _state(content, stored, problems, classes, schema, new_metrics)
     except (KeyError, TypeError, AttributeError) as error:
-        what = f"not a whole checkpoint ({type(error).__name__}: {error}); take it away to begin again"
+        what = f"not a complete checkpoint ({type(error).__name__}: {error}); remove it to start again"
         raise ModelFileError(f"{path}: {what}") from error
 
 
@@ -134,8 +134,8 @@ def _state(
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
     metrics = [new_metrics(stored.model) for _ in range(content["turn"] + 1)]
     for k, one in enumerate(metrics):
-        found = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
-        one.unpack({name: array for name, array in found.items() if array is not None})
+        arrays = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
+        one.unpack({name: array for name, array in arrays.items() if array is not None})
     *finished, progressive, holdout = metrics
     return TrainingState(
         progressive,
@@ -161,9 +161,9 @@ def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, 
             continue
         if name == "sources":
             changed = next((b for a, b in zip(old or (), new or (), strict=False) if a != b), None)
-            got = f"{changed[0]} as it is now" if changed else f"{len(new or ())} files"
-            raise refuse("resume", got, f"the files as they were when {path} was written; or begin again without")
-        raise refuse(name, new, f"{old!r}, as when {path} was written; or begin again without resume")
+            got = f"{changed[0]}, which has changed" if changed else f"{len(new or ())} files"
+            raise refuse("resume", got, f"the same files as when {path} was written; or start again without resume")
+        raise refuse(name, new, f"{old!r}, as when {path} was written; or start again without resume")
 
 
 def remove_checkpoint(path: Path) -> None:

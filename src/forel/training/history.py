@@ -119,7 +119,7 @@ def mixture_weights(progress: Progress) -> dict[str, float]:
 
 
 def certificate_values(progress: Progress) -> dict[str, float]:
-    r"""Probe: what the certificate proves of a certified model so far, per unit of weight.
+    r"""Probe: the statements of the certificate of a certified model, per unit of weight.
 
     "regret" is the largest regret against a fixed model of at most the learned model's norm, "bound" the theorem's
     bound against that model (unless it is void), "loss" the learner's loss, and "floor" a lower bound on the loss of

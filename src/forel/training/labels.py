@@ -1,4 +1,4 @@
-"""Labels of files as losses expect them: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinges."""
+"""Encoding of labels for losses: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinge losses."""
 
 from collections.abc import Sequence
 
@@ -138,6 +138,6 @@ def _record(problems: Problems, block: Block, row: int, got: str, expected: str)
     if np.isnan(block.labels[row]):
         got, expected = "no label", expected + "; label (--label) names the column of labels"
     if block.lines is None:
-        got += f" in example {row + 1} from there on"
+        got += f" in example {row + 1} of the block that begins there"
     line = block.line if block.lines is None else int(block.lines[row])
     problems.record(Malformed(block.file, line, None, got, expected))

@@ -78,7 +78,7 @@ class Passes:
         """Everything that blocks depend on, as JSON; only for sources that are files."""
         sources = None if is_one_shot(self.source) else fingerprints(self.source)
         if sources is None:
-            expected = "files: a stream cannot be read again from a place"
+            expected = "files: a stream cannot be read again"
             raise refuse("checkpoint", "a source that is not files", expected)
         return {**self.options.resume_key, "sources": sources, "passes": self.number}
 
@@ -86,7 +86,7 @@ class Passes:
         self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
         kinds: Kinds | None = None, classes: ClassNames | None = None,
     ) -> Iterator[Block]:  # fmt: skip
-        """Yield the blocks of a pass from a place on; update problems, names, kinds and classes."""
+        """Yield the blocks of a pass from position ``start`` on; update problems, names, kinds and classes."""
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
         reader = reader if classes is None else replace(reader, classes=classes)
@@ -118,16 +118,16 @@ class Passes:
         return wanted and not all(is_cache(one) for one in single_sources(self.source))
 
     def _blocks_to_cache(self, reader: Reader) -> Iterator[Block]:
-        found = Problems(reader.problems.on_error)
+        new_problems = Problems(reader.problems.on_error)
         draft = self._try(lambda: CacheDraft(self.cache, reader, self._stack))
-        for block in self._ordered(replace(reader, problems=found)):
+        for block in self._ordered(replace(reader, problems=new_problems)):
             if draft is not None:
-                draft = self._try(partial(draft.add, block, found))
-            reader.problems.absorb(found)
+                draft = self._try(partial(draft.add, block, new_problems))
+            reader.problems.absorb(new_problems)
             yield block
         if draft is not None:
-            self._cache = self._try(partial(draft.finish, found, reader))
-        reader.problems.absorb(found)
+            self._cache = self._try(partial(draft.finish, new_problems, reader))
+        reader.problems.absorb(new_problems)
 
     def _try(self, write: Callable[[], T]) -> T | None:
         """Continue without a cache if it cannot be written, unless a later pass depends on it."""

@@ -41,7 +41,7 @@ def write_cache(source: Any, path: Path, threads: int | None = None, **reading: 
     (2, [[1.0, 2.0]])
     """
     if os.path.exists(path) and not is_cache(path):
-        raise refuse("output", os.fspath(path), "a cache, or the name of a file that is not there")
+        raise refuse("output", os.fspath(path), "a cache, or a path that does not exist")
     reader = read(source, **{**reading, "constant": False})
     with ExitStack() as stack:
         draft, no_problems = CacheDraft(path, reader, stack), Problems()
@@ -111,7 +111,7 @@ class CacheDraft:
             yield
         except OSError as error:
             self._discard()
-            where = f"in {_temporary_folder()}, or where TMPDIR says" if self._path is None else self._path
+            where = f"in {_temporary_folder()} (set TMPDIR for another folder)" if self._path is None else self._path
             message = f"cache {where}: could not be written ({error.strerror or error})"
             raise CacheWriteError(error.errno, message) from error
 
@@ -121,7 +121,7 @@ def find_cache(path: str, reader: Reader) -> RowCache | None:
     if not os.path.exists(path):
         return None
     if not is_cache(path):
-        raise refuse("cache", path, "a cache, or the name of a file that is not there")
+        raise refuse("cache", path, "a cache, or a path that does not exist")
     try:
         with open(path, "rb") as file:
             cache = open_cache(file, path)
@@ -133,7 +133,7 @@ def find_cache(path: str, reader: Reader) -> RowCache | None:
         if not cache.problems.count or reader.problems.on_error == "skip":
             return cache
         return None  # reading the source raises the first problem, with its line
-    reason = "a cache of other files, of what they were before, or read in another way; it is made again"
+    reason = "a cache of other files, of files that have changed, or of other read options; it is written again"
     warnings.warn(f"{path}: {reason}", RuntimeWarning, stacklevel=2)
     return None
 
@@ -159,7 +159,7 @@ def cached_options(source: Any) -> ReadOptions | None:
 
 
 def is_cache(path: Any) -> bool:
-    """Return whether a source is a file that begins as a cache does; it may be incomplete."""
+    """Return whether a source is a file with the header of a cache; it may be incomplete."""
     if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.rows import Merged
-from forel.learner.settings import Settings
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
 from forel.training.classes import metrics_for
@@ -22,7 +21,7 @@ from forel.training.options import model_options, updated_options
 from forel.training.schema import SchemaCheck
 from forel.validation import refuse
 
-__all__ = ["Evaluation", "evaluate", "link_of", "predict", "predict_blocks", "prediction_link", "stored_model"]
+__all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ def predict(
     names = stored.classes
     link = np.asarray if margins else prediction_link(stored, probabilities)
     blocks = predict_blocks(stored, source, threads, **reading)
-    parts = [np.asarray(link(found)) for _, found in blocks]
+    parts = [np.asarray(link(block_margins)) for _, block_margins in blocks]
     kind: Any = np.float32 if names is None or margins or probabilities else np.array(names).dtype
     empty: Any = np.zeros((0, len(names)) if names is not None and (margins or probabilities) else 0, kind)
     return np.concatenate(parts).astype(kind, copy=False) if parts else empty
@@ -109,7 +108,7 @@ def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[An
     stored : the model
     probabilities : whether predictions are probabilities, with a column for each of several classes
 
-    >>> from forel.learner.linear import Linear
+    >>> from forel.learner.linear import Linear, Settings
     >>> stored = Stored(Linear(4, Settings("softmax"), classes=2))
     >>> prediction_link(stored)(np.array([[0.0, 1.0]])), prediction_link(stored, probabilities=True)(np.zeros((1, 2)))
     (array(['1'], dtype='<U1'), array([[0.5, 0.5]]))
@@ -118,7 +117,7 @@ def prediction_link(stored: Stored, probabilities: bool = False) -> Callable[[An
     if probabilities and not (stored.settings.loss_function.link if link is None else link).probabilities:
         raise refuse("probabilities", probabilities, f"False: the loss {stored.settings.loss_function.name} has none")
     if names is None or link is None:
-        return link_of(stored.settings)
+        return stored.settings.link
     return link if probabilities else lambda margins: np.array(names)[np.argmax(margins, axis=1)]
 
 
@@ -159,8 +158,3 @@ def stored_model(model: Any) -> Stored:
         return cast(Stored, model.__stored__())
     stored = model if isinstance(model, Stored) else getattr(model, "stored", None)
     return stored if isinstance(stored, Stored) else Stored(model)
-
-
-def link_of(settings: Settings) -> Callable[[Any], Any]:
-    """Return the function from margins to predictions; the identity if labels are −1 and 1."""
-    return np.asarray if settings.signed else settings.loss_function.link

@@ -17,9 +17,9 @@ __all__ = ["initial_model", "initial_settings"]
 def initial_settings(
     settings: Settings | None, start: Stored | None, certified: bool = False, share: float | None = None
 ) -> Settings:
-    """Return the settings of a run: the given ones, the default grid, or those of the stored model to continue.
+    """Return the settings of a run: ``settings``, the default grid, or those of the stored model to continue.
 
-    Raises if training cannot continue from the stored model with the given options.
+    Raises if the other arguments do not match the stored model.
 
     >>> initial_settings(None, None).lanes
     16
@@ -28,17 +28,17 @@ def initial_settings(
         return default_grid() if settings is None else settings
     model: Any = start.model
     if isinstance(model, ServingModel):
-        raise refuse("start", "a model for predicting only", "one that was saved whole")
-    own: Settings = model.settings
-    if settings is not None and settings != own:
-        name = next(f.name for f in fields(own) if getattr(settings, f.name) != getattr(own, f.name))
-        expected = f"nothing said, or {own.describe(name)}: settings are those that the model was begun with"
+        raise refuse("start", "a serving model", "a complete learner")
+    stored: Settings = model.settings
+    if settings is not None and settings != stored:
+        name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))
+        expected = f"{stored.describe(name)}: training continues with the model's settings"
         raise refuse(name, getattr(settings, name), expected)
     if share is not None and share != model.share:
-        raise refuse("share", share, "none, or that which the model was begun with")
+        raise refuse("share", share, f"{model.share}: training continues with the model's share")
     if certified and not model.certified:
-        raise refuse("certified", certified, "False: the model was begun without, and the first rows are gone")
-    return own
+        raise refuse("certified", certified, "False: the model was not certified from its first row on")
+    return stored
 
 
 def initial_model(

@@ -1,4 +1,4 @@
-"""The state of a training run beside the model, and the progress that callbacks receive."""
+"""The state of a training run apart from the model, and the progress that callbacks receive."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

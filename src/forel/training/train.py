@@ -176,17 +176,17 @@ def train(
 def _holdout(every: int, after: int | None) -> Holdout:
     every = whole("holdout", every)
     if every == 1:
-        raise refuse("holdout", every, "0 for none, or at least 2: of so many rows, one is held out")
+        raise refuse("holdout", every, "0 for none, or at least 2: one of so many rows is held out")
     after = None if after is None else whole("holdout_after", after, low=1)
     if after is not None and every:
-        raise refuse("holdout", every, "0 where rows after holdout_after are held out")
+        raise refuse("holdout", every, "0 if holdout_after is used")
     return Holdout(every, after)
 
 
-def _names(options: ReadOptions, given: bool | Names | None, start: Stored | None, copy: bool) -> Names | None:
-    """Return what records names; those of the model to continue are kept."""
+def _names(options: ReadOptions, names: bool | Names | None, start: Stored | None, copy: bool) -> Names | None:
+    """Return the table that names are recorded in; None if they are not; a stored model keeps its names."""
     if start is None or start.names is None:
-        return names_for(options, given)
+        return names_for(options, names)
     return names_for(options, deepcopy(start.names) if copy else start.names)
 
 

@@ -1,4 +1,4 @@
-"""The result of training: a model, and what is known of its predictions."""
+"""The result of training: a model and its metrics."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace

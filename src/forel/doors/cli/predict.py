@@ -93,13 +93,12 @@ def link_named(name: str, settings: Any) -> Any:
     import numpy as np
 
     from forel.losses.sigmoid import sigmoid
-    from forel.training.scoring import link_of
     from forel.validation import refuse
 
     if name not in LINKS:
         raise refuse("--link", name, f"one of {', '.join(LINKS)}")
     if name == "auto":
-        return link_of(settings)
+        return settings.link
     return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
 
 

@@ -92,7 +92,7 @@ def test_when_every_expert_is_refuted_the_loss_is_infinite_weights_stay_and_ther
     proof = mixed.guarantee()
     assert math.isnan(proof.measured)
     assert str(proof).startswith("nothing is proved against the best of 2 experts")
-    assert "in round 2 every expert left had infinite loss; keep probabilities away from 0 and 1" in str(proof)
+    assert "in round 2 every remaining expert had infinite loss; keep probabilities away from 0 and 1" in str(proof)
     with pytest.raises(ValueError, match="void, because in round 2"):
         proof.bound  # noqa: B018
 

@@ -88,9 +88,7 @@ def test_hedge_is_entropic_ftrl_on_the_losses():
 
 def test_a_loss_larger_than_assumed_voids_the_bound_of_hedge():
     mixed, _ = follow(Hedge(1.0), [[1.0, 0.0], [0.0, -2.0], [0.0, 9.0]])
-    with pytest.raises(
-        ValueError, match="void, because in round 2 a loss of 2 is larger than the assumed 1; it has no"
-    ):
+    with pytest.raises(ValueError, match=r"void, because in round 2 a loss of 2 is larger than the assumed 1$"):
         mixed.guarantee().pair  # noqa: B018
 
 

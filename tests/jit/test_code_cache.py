@@ -38,7 +38,7 @@ def code(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.delenv("FOREL_QUIET", raising=False)
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(folder, "said", set())
+    monkeypatch.setattr(folder, "printed_notices", set())
     return tmp_path / "cache" / "code"
 
 
@@ -216,7 +216,7 @@ def _refused(capfd, reason):
         assert cached()(X, 0.5) == right()
     said = capfd.readouterr().err.splitlines()
     assert len(said) == 1
-    assert said[0].startswith(f"forel: {folder.NOT_KEPT}: ")
+    assert said[0].startswith(f"forel: {folder.NOT_CACHED}: ")
     assert reason in said[0]
     assert "set FOREL_CACHE to" in said[0]
 
@@ -267,8 +267,8 @@ assert test.cached()(test.X, 0.5) == test.compiled()(test.X, 0.5) == test.right(
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes stand for a full disk")
 def test_a_full_disk_is_done_without(code):
     assert _script(FULL).stderr == (
-        f"forel: {folder.NOT_KEPT}: {code} cannot be written to (File too large);"
-        " set FOREL_CACHE to a folder of yours with room\n"
+        f"forel: {folder.NOT_CACHED}: {code} cannot be written to (File too large);"
+        " set FOREL_CACHE to another folder that you own\n"
     )
     assert {file.name for file in code.iterdir()} == {"lock", "secret"}
 
@@ -406,7 +406,7 @@ def test_of_two_processes_one_compiles(code):
 HOLDS = """
 import pathlib, sys
 from forel.jit import lock
-with lock.alone(pathlib.Path(sys.argv[1]), sys.argv[2]):
+with lock.compile_lock(pathlib.Path(sys.argv[1]), sys.argv[2]):
     print("holds", flush=True)
     sys.stdin.readline()
 """
@@ -423,17 +423,17 @@ def test_a_lock_is_waited_for_so_long_and_no_longer(tmp_path, monkeypatch):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert process.stdout.readline() == "holds\n"
-    with lock.alone(tmp_path, key.key("g")):
+    with lock.compile_lock(tmp_path, key.key("g")):
         assert lock.waited == 0
     for _ in range(3):
-        with lock.alone(tmp_path, mine):
+        with lock.compile_lock(tmp_path, mine):
             assert 0.2 <= lock.waited < 0.3
     process.kill()  # and leaves nothing behind that would have to be waited for
     process.communicate()
     monkeypatch.setattr(lock, "waited", 0.0)
-    with lock.alone(tmp_path, mine):
+    with lock.compile_lock(tmp_path, mine):
         assert lock.waited == 0
-    with lock.alone(tmp_path / "nowhere", mine):
+    with lock.compile_lock(tmp_path / "nowhere", mine):
         pass
 
 

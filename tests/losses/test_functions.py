@@ -134,10 +134,10 @@ def test_what_a_loss_keeps_does_not_change_with_the_callers_arrays() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (math.nan, "value(x): got nan, expected one number, or infinity where x is not allowed"),
-        (-math.inf, "value(x): got -inf, expected one number, or infinity where x is not allowed"),
-        (np.ones(2), "value(x): got [1.0, 1.0], expected one number, or infinity where x is not allowed"),
-        (None, "value(x): got None, expected one number, or infinity where x is not allowed"),
+        (math.nan, "value(x): got nan, expected one number, or infinity where f is not defined"),
+        (-math.inf, "value(x): got -inf, expected one number, or infinity where f is not defined"),
+        (np.ones(2), "value(x): got [1.0, 1.0], expected one number, or infinity where f is not defined"),
+        (None, "value(x): got None, expected one number, or infinity where f is not defined"),
     ],
 )
 def test_values_of_a_loss_of_ones_own(value: Any, message: str) -> None:
@@ -162,6 +162,6 @@ def test_subgradients_of_a_loss_of_ones_own(gradient: Any, message: str) -> None
 
 
 def test_a_loss_of_ones_own_without_expression_says_so() -> None:
-    with pytest.raises(Unsupported, match=r"give one as Convex\(..., expression=...\)"):
+    with pytest.raises(Unsupported, match=r"pass one, as in Convex\(..., expression=...\)"):
         Convex(lambda x: 0.0, lambda x: x).expression(cp.Variable(2))
     assert Convex(lambda x: math.inf, lambda x: x)(np.ones(2)) == math.inf

@@ -5,12 +5,13 @@ A *pool* defines the predictions, their loss and how to combine them; a *rule* w
 ===========================================  ===========================================  ==========
 pool                                         predictions                                  η
 ===========================================  ===========================================  ==========
-``Probabilities()``, ``LogOdds()``           of a 1, with log-loss                        1
-``Likelihoods()``                            what was given to the outcome, any kind      1
-``squared(a, b)``                            in [a, b], mean of, with squared loss        1/(b − a)²
-``Aggregated(a, b)``                         the same, with Vovk's substitution           4/(b − a)²
-``WeightedMean(loss, α)``                           any α-exp-concave loss, mean of              α
-``WeightedMean(loss)``, ``Costs()``                 any convex loss, mean of; losses themselves  0
+``Probabilities()``, ``LogOdds()``           probabilities of a 1, log-loss               1
+``Likelihoods()``                            likelihoods of the outcome, log-loss         1
+``squared(a, b)``                            numbers in [a, b], squared loss, mean        1/(b − a)²
+``Aggregated(a, b)``                         the same, Vovk's substitution function       4/(b − a)²
+``WeightedMean(loss, α)``                    any α-exp-concave loss, mean                 α
+``WeightedMean(loss)``                       any convex loss, mean                        0
+``Costs()``                                  none: losses are given directly              0
 ===========================================  ===========================================  ==========
 
 ===============================  ============================================================================
@@ -22,7 +23,7 @@ rule                             regret at most
 ``AdaHedge()``                   twice the mixability gap, at most √(Σs² log K) + S(4/3 log K + 2); any losses
 ===============================  ============================================================================
 
-:func:`mix` does it for a table of forecasts, :class:`ExpertMixture` round by round for predictors of any kind.
+:func:`mix` mixes a table of forecasts, :class:`ExpertMixture` mixes predictors of any kind round by round.
 
 >>> mixed = mix([[0.9, 0.2], [0.8, 0.3], [0.1, 0.5]], [1, 1, 0])
 >>> mixed.weights.round(2)

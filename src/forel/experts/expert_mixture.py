@@ -28,7 +28,7 @@ class ExpertMixtureState(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many rounds there were."""
+        """The number of rounds."""
         return int(self.rule.rounds)
 
 
@@ -36,25 +36,25 @@ class ExpertMixtureState(NamedTuple):
 class ExpertMixture:
     """A mixture of experts, one round at a time; the bound holds for any experts.
 
-        Parameters
-        ----------
-        pool : the predictions and their loss
-    rule : how experts are weighted; exponential weights at the pool's η if not given, AdaHedge where that is 0
-        names : of the experts, for messages
+    Parameters
+    ----------
+    pool : the predictions and their loss
+    rule : how experts are weighted; if None, exponential weights with the pool's η, or AdaHedge if that is 0
+    names : of the experts, for messages
 
-        >>> panel = ExpertMixture(names=("rain as yesterday", "rain one day in three"))
-        >>> state, yesterday = panel.init(2), 1
-        >>> for rained in (1, 1, 0, 0, 0, 1, 1, 1, 1, 1):
-        ...     predictions = [0.8 if yesterday else 0.2, 1 / 3]
-        ...     p = panel.predict(state, predictions)  # before it is known whether it rains
-        ...     state = panel.update(state, predictions, rained)
-        ...     yesterday = rained
-        >>> panel.weights(state).round(2)
-        array([0.98, 0.02])
-        >>> print(panel.guarantee(state))
-        within 0.070 per example of the best of 2 experts, which is rain as yesterday (0.5004 per example)
+    >>> panel = ExpertMixture(names=("rain as yesterday", "rain one day in three"))
+    >>> state, yesterday = panel.init(2), 1
+    >>> for rained in (1, 1, 0, 0, 0, 1, 1, 1, 1, 1):
+    ...     predictions = [0.8 if yesterday else 0.2, 1 / 3]
+    ...     p = panel.predict(state, predictions)  # before it is known whether it rains
+    ...     state = panel.update(state, predictions, rained)
+    ...     yesterday = rained
+    >>> panel.weights(state).round(2)
+    array([0.98, 0.02])
+    >>> print(panel.guarantee(state))
+    within 0.070 per example of the best of 2 experts, which is rain as yesterday (0.5004 per example)
 
-        Survey: section 3.6
+    Survey: section 3.6
     """
 
     pool: Pool = PROBABILITIES
@@ -86,13 +86,13 @@ class ExpertMixture:
         if np.ndim(label):
             raise ValueError(f"y: got shape {np.shape(label)}, expected one label; for many rounds use mix")
         losses = self.pool.losses(array, label)
-        lost = float(self.pool.loss(state.rule.log_weights, array, label))
+        loss = float(self.pool.loss(state.rule.log_weights, array, label))
         return ExpertMixtureState(
-            self.resolved_rule.update(state.rule, losses), state.loss + lost, state.totals + losses
+            self.resolved_rule.update(state.rule, losses), state.loss + loss, state.totals + losses
         )
 
     def guarantee(self, state: ExpertMixtureState, expert: int | None = None) -> Guarantee:
-        """Return the guarantee against one expert, the best so far by default."""
+        """Return the guarantee against one expert; None for the best."""
         return guarantee(self.resolved_rule, state.rule, state.loss, state.totals, self.names, expert)
 
     def _checked(self, state: ExpertMixtureState, predictions: ArrayLike) -> Vector:
@@ -113,7 +113,7 @@ def resolve_rule(pool: Pool, rule: Rule | None) -> Rule:
 def guarantee(
     rule: Rule, state: Any, loss: float, totals: Vector, names: tuple[str, ...] | None, expert: int | None = None
 ) -> Guarantee:
-    """Return a rule's guarantee against one expert, the best by default."""
+    """Return a rule's guarantee against one expert; None for the best."""
     n = totals.size
     k = int(np.argmin(totals)) if expert is None else whole("expert", expert)
     if k >= n:

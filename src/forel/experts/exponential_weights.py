@@ -24,16 +24,17 @@ class Posterior(NamedTuple):
 class ExponentialWeights:
     r"""$w_{t+1,k} \propto \pi_k e^{-\eta \ell_{1:t,k}}$: regret against k is at most $\frac1\eta\log\frac1{\pi_k}$.
 
-    For a pool with $\ell_t \le -\frac1\eta \log \sum_k w_{t,k} e^{-\eta \ell_{t,k}}$, which exp-concave losses have for
-    weighted means. With log-loss, η = 1 and this is Bayes' rule; with uniform π regret is at most $\log K$ at any time.
+    The bound holds for pools with $\ell_t \le -\frac1\eta \log \sum_k w_{t,k} e^{-\eta \ell_{t,k}}$, such as weighted
+    means under an exp-concave loss. With log-loss, η = 1 and this is Bayes' rule; with a uniform prior, regret is at
+    most $\log K$ at any time.
 
-    An expert with infinite loss gets weight 0 for good. If no expert is left, the mixture's loss is infinite too:
-    weights stay as they were, and the bound is void.
+    An expert with infinite loss has weight 0 from then on. If all experts have, the loss of the mixture is infinite,
+    weights do not change, and the bound is void.
 
     Parameters
     ----------
     eta : η, positive
-    prior : π, positive numbers in proportion to the weights before round 1; uniform if not given
+    prior : π, positive numbers in proportion to the weights before round 1; None for uniform weights
 
     >>> rule = ExponentialWeights(1.0)
     >>> rule.play(rule.update(rule.init(2), [np.log(4), np.log(2)])).round(3)
@@ -47,13 +48,13 @@ class ExponentialWeights:
 
     def __init__(self, eta: float = 1.0, prior: ArrayLike | None = None) -> None:
         object.__setattr__(self, "eta", positive("eta", eta))
-        held = None
+        normalized = None
         if prior is not None:
             raw = vector("prior", prior)
             if not (raw > 0).all():
-                raise refuse("prior", float(raw.min()), "positive numbers; leave out experts that cannot be right")
-            held = frozen(raw / raw.sum())
-        object.__setattr__(self, "prior", held)
+                raise refuse("prior", float(raw.min()), "positive numbers; leave out experts with prior 0")
+            normalized = frozen(raw / raw.sum())
+        object.__setattr__(self, "prior", normalized)
 
     @property
     def result(self) -> str:
@@ -92,7 +93,7 @@ def condition(state: Posterior, losses: Vector) -> Posterior:
     total = np.logaddexp.reduce(joint)
     t = state.rounds + 1
     if total == -np.inf:
-        reason = f"in round {t} every expert left had infinite loss; keep probabilities away from 0 and 1"
+        reason = f"in round {t} every remaining expert had infinite loss; keep probabilities away from 0 and 1"
         return state._replace(rounds=t, void=state.void or reason)
     return state._replace(rounds=t, log_weights=joint - total)
 

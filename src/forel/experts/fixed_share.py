@@ -15,22 +15,22 @@ __all__ = ["FixedShare"]
 
 @dataclass(frozen=True)
 class FixedShare:
-    r"""Exponential weights of which a share α goes to the other experts: $w_{t+1} = (1 - c) v_t + c\,\frac1K$.
+    r"""Exponential weights of which a share α is redistributed each round: $w_{t+1} = (1 - c) v_t + c\,\frac1K$.
 
-    Here $v_t \propto w_t e^{-\eta\ell_t}$ and $c = \alpha K/(K - 1)$, so that an expert keeps $1 - \alpha$ of what it
-    has and gives each other one $\alpha/(K - 1)$. That is Bayes' rule over *sequences* of experts: one with m switches
-    in T rounds has prior probability $\frac1K (1 - \alpha)^{T-1-m} \bigl(\frac{\alpha}{K-1}\bigr)^m$, and regret
-    against it is at most $\frac1\eta$ times
+    Here $v_t \propto w_t e^{-\eta\ell_t}$ and $c = \alpha K/(K - 1)$, so that an expert keeps $1 - \alpha$ of its
+    weight and each other expert receives $\alpha/(K - 1)$ of it. This is Bayes' rule over *sequences* of experts: one
+    with m switches in T rounds has the prior probability
+    $\frac1K (1 - \alpha)^{T-1-m} \bigl(\frac{\alpha}{K-1}\bigr)^m$, and regret against it is at most $\frac1\eta$ times
 
     $$\log K + m \log(K - 1) + m \log\tfrac1\alpha + (T - 1 - m) \log\tfrac1{1 - \alpha}.$$
 
-    By default $\alpha_t = 1/t$ before round t, which has no parameter to choose: the product over
-    all rounds telescopes, and at most $\log K + \log T + \sum_{i=1}^m \log\bigl((K - 1)(T - i)\bigr)$ is paid.
+    By default $\alpha_t = 1/t$ before round t, so that there is no parameter to choose: the product over all rounds
+    telescopes, and the bound is $\log K + \log T + \sum_{i=1}^m \log\bigl((K - 1)(T - i)\bigr)$.
 
     Parameters
     ----------
     eta : η, positive
-    share : α, above 0 and at most (K − 1)/K, where all weights are equal; 1/t if not given
+    share : α, above 0 and at most (K − 1)/K, at which all weights are equal; None for 1/t
 
     >>> rule = FixedShare(share=0.1)
     >>> rule.play(rule.update(rule.init(2), [0.0, np.inf]))
@@ -61,7 +61,7 @@ class FixedShare:
         """Return uniform weights over n experts."""
         n = whole("n", n, low=1)
         if self.share is not None and n > 1 and self.share > (n - 1) / n:
-            raise refuse("share", self.share, f"at most {n - 1}/{n}, where {n} experts share all they have")
+            raise refuse("share", self.share, f"at most {n - 1}/{n}, at which the weights of {n} experts are equal")
         return Posterior(0, np.full(n, -math.log(n)))
 
     def play(self, state: Posterior) -> Vector:
@@ -69,12 +69,12 @@ class FixedShare:
         return np.exp(state.log_weights)
 
     def update(self, state: Posterior, losses: ArrayLike) -> Posterior:
-        """Multiply each weight by e^{−ηℓ}, and share."""
+        """Multiply each weight by e^{−ηℓ}, and redistribute the share."""
         n = state.log_weights.size
         after = condition(state, self.eta * check_losses(losses, n))
         if n == 1:
             return after
-        # Mixing with the uniform distribution takes no difference, in which small weights would lose their digits.
+        # Written as a mixture with the uniform distribution, without a difference in which small weights would cancel.
         mixed = (1 / (after.rounds + 1) if self.share is None else self.share) * n / (n - 1)
         kept = math.log1p(-mixed) if mixed < 1 else -math.inf
         return after._replace(log_weights=np.logaddexp(kept + after.log_weights, math.log(mixed / n)))

@@ -39,14 +39,14 @@ class Guarantee:
 
     @property
     def measured(self) -> float:
-        """The regret; NaN where both lost infinitely much."""
+        """The regret; NaN if both losses are infinite."""
         return self.loss - self.other
 
     @property
     def bound(self) -> float:
         """The bound on the regret."""
         if self.void:
-            raise ValueError(f"{self.result}: void, because {self.void}; it has no number")
+            raise ValueError(f"{self.result}: the bound is void, because {self.void}")
         return self.limit
 
     @property
@@ -63,12 +63,12 @@ class Guarantee:
         if self.void:
             return f"nothing is proved against {self.against}, because {self.void}"
         weight = float(self.rounds) if self.weight is None else self.weight
-        over, each = weight or 1.0, "per example" if weight == self.rounds else "per unit of importance"
-        return f"within {_plain(self.bound / over)} {each} of {self.against} ({self.other / over:.5g} {each})"
+        total, unit = weight or 1.0, "per example" if weight == self.rounds else "per unit of importance"
+        return f"within {_rounded_up(self.bound / total)} {unit} of {self.against} ({self.other / total:.5g} {unit})"
 
 
-def _plain(value: float) -> str:
-    """Return the number rounded up to two significant digits, so that the sentence stays true, without an exponent."""
+def _rounded_up(value: float) -> str:
+    """Return the number rounded up to two significant digits, so that the sentence is true, without an exponent."""
     if not (math.isfinite(value) and value > 0):
         return f"{value + 0.0:g}"
     places = max(0, 1 - math.floor(math.log10(value)))

@@ -37,7 +37,7 @@ class Hedge:
 
     Parameters
     ----------
-    lipschitz : G, positive; no loss is larger in absolute value. A larger loss voids the bound
+    lipschitz : G, positive, a bound on the absolute value of losses; a larger loss voids the regret bound
 
     >>> rule = Hedge(lipschitz=1.0)
     >>> rule.play(rule.update(rule.init(2), [1.0, 0.0])).round(3)
@@ -79,7 +79,7 @@ class Hedge:
             void = f"in round {t} a loss of {largest:.6g} is larger than the assumed {self.lipschitz:.6g}"
         rate = _rate(n, self.lipschitz)
         after = rate.update(state.rate, losses)
-        return HedgeState(t, totals, state.rate, after, _softmax(-totals / rate.strength(after)), void)
+        return HedgeState(t, totals, state.rate, after, _log_softmax(-totals / rate.strength(after)), void)
 
     def bound(self, state: HedgeState) -> Vector:
         """Return 2√((G² + Σ_{t<T}‖ℓ_t‖∞²) log K), the same for all experts."""
@@ -92,7 +92,7 @@ class Hedge:
 
 
 class AdaHedgeState(NamedTuple):
-    """Rounds, ℓ_{1:t}, the mixability gap Δ_t so far, largest range S, √Σ of squared ranges, and log weights."""
+    """Rounds, ℓ_{1:t}, the mixability gap Δ_t, the largest range S, √Σ of squared ranges, and log weights."""
 
     rounds: int
     totals: Vector
@@ -109,8 +109,8 @@ class AdaHedge:
     The mixability gap $\Delta_t = \sum_{s \le t} \bigl(w_s \cdot \ell_s + \frac1{\eta_s}\log\sum_k w_{s,k}
     e^{-\eta_s\ell_{s,k}}\bigr)$ is the cost of mixing; regret is at most $2\Delta_T$, which is known at any time.
     With $s_t$ the range of losses in round t, it is in turn at most
-    $\sqrt{\sum_t s_t^2 \log K} + \max_t s_t\,(\frac43\log K + 2)$ (:meth:`worst`). Nothing is assumed of the losses,
-    and adding a constant to all of them, or scaling them, changes no weight.
+    $\sqrt{\sum_t s_t^2 \log K} + \max_t s_t\,(\frac43\log K + 2)$ (:meth:`worst`). Nothing is assumed about the
+    losses, and weights do not depend on their offset or scale.
 
     >>> rule = AdaHedge()
     >>> state = rule.init(2)
@@ -143,15 +143,15 @@ class AdaHedge:
     def update(self, state: AdaHedgeState, losses: ArrayLike) -> AdaHedgeState:
         """Add the losses and their mixability gap, and update the rate."""
         losses = _finite(losses, state.totals.size)
-        above = losses - losses.min()  # a common offset changes no weight; removing it keeps the sums accurate
-        expected, mixed, log = float(np.exp(state.log_weights) @ above), 0.0, math.log(losses.size)
-        if state.gap > 0:  # before, the rate is infinite and no expert has lost more than another
-            mixed = -float(np.logaddexp.reduce(state.log_weights - log * (above / state.gap))) * state.gap / log
-        gap = state.gap + max(0.0, expected - mixed)
-        totals = state.totals + above
+        excess = losses - losses.min()  # weights do not depend on an offset; removing it keeps the sums accurate
+        expected, mix_loss, log = float(np.exp(state.log_weights) @ excess), 0.0, math.log(losses.size)
+        if state.gap > 0:  # before, the rate is infinite and all experts have the same total loss
+            mix_loss = -float(np.logaddexp.reduce(state.log_weights - log * (excess / state.gap))) * state.gap / log
+        gap = state.gap + max(0.0, expected - mix_loss)
+        totals = state.totals + excess
         totals -= totals.min()
-        log_weights = _softmax(-log * (totals / gap)) if gap > 0 else state.log_weights
-        span = float(above.max())
+        log_weights = _log_softmax(-log * (totals / gap)) if gap > 0 else state.log_weights
+        span = float(excess.max())
         largest, root = max(state.largest, span), math.hypot(state.root, span)
         return AdaHedgeState(state.rounds + 1, totals, gap, largest, root, log_weights)
 
@@ -181,6 +181,6 @@ def _finite(losses: ArrayLike, n: int) -> Vector:
         raise ValueError(f"{error}{FINITE if 'inf' in str(error) else ''}") from None
 
 
-def _softmax(scores: Vector) -> Vector:
+def _log_softmax(scores: Vector) -> Vector:
     result: Vector = scores - np.logaddexp.reduce(scores)
     return result

@@ -21,7 +21,7 @@ EVERYTHING = Interval()
 class Probabilities:
     r"""Probabilities of a 1 with log-loss, mixed as $p = \sum_k w_k p_k$; η = 1.
 
-    Then the mixture's loss *is* $-\log\sum_k w_k e^{-\ell_k}$. Probability 0 for the outcome is infinite loss.
+    The loss of the mixture is $-\log\sum_k w_k e^{-\ell_k}$. It is infinite if the outcome has probability 0.
 
     >>> pool = Probabilities()
     >>> float(pool.predict(np.log([0.5, 0.5]), np.array([0.2, 0.6]))), pool.losses([0.0, 1.0], 1)
@@ -59,7 +59,7 @@ class Probabilities:
 class LogOdds:
     r"""Margins $m = \log\frac{p}{1-p}$ of probabilities of a 1 with log-loss, mixed as probabilities are; η = 1.
 
-    No margin is so large that its probability rounds to 0 or 1 and a loss becomes infinite.
+    Losses stay finite also where probabilities would round to 0 or 1.
 
     >>> pool = LogOdds()
     >>> float(pool.predict(np.log([0.5, 0.5]), np.array([-1000.0, 1000.0]))), pool.losses([-1000.0], 1)
@@ -100,7 +100,7 @@ class Likelihoods:
 
     Parameters
     ----------
-    log : whether the table holds log p, which does not underflow
+    log : whether predictions are log p, which does not underflow
 
     >>> float(Likelihoods().loss(np.log([0.5, 0.5]), np.array([0.25, 0.75]), None).round(6))
     0.693147
@@ -131,7 +131,7 @@ class Likelihoods:
             return -np.log(predictions)
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
-        """Return the weighted mean of p, in logarithms if the table is."""
+        """Return the weighted mean of p, as a logarithm if predictions are logarithms."""
         return -mix_loss(log_weights, -predictions) if self.log else mean(log_weights, predictions)
 
     def loss(self, log_weights: Array, predictions: Array, y: Any = None) -> Array:

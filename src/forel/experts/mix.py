@@ -72,7 +72,7 @@ class MixtureResult:
         return np.asarray(self.weights[-1])
 
     def guarantee(self, expert: int | None = None, switches: int = 0) -> Guarantee:
-        """Return the guarantee against one expert, the best by default, or against the best sequence with switches.
+        """Return the guarantee against one expert (None for the best) or, with ``switches``, the best sequence.
 
         >>> first, then = [[0.9, 0.1]] * 50, [[0.1, 0.9]] * 50
         >>> mixed = mix(first + then, [1] * 100, rule=FixedShare())
@@ -106,8 +106,8 @@ def mix(
     predictions : one row per round, one column per expert: an array, a dataframe, or columns by name
     labels : one per round; None for pools without labels
     pool : the predictions and their loss
-    rule : how experts are weighted; exponential weights at the pool's η if not given, AdaHedge where that is 0
-    names : of the experts; those of the columns if not given
+    rule : how experts are weighted; if None, exponential weights with the pool's η, or AdaHedge if that is 0
+    names : of the experts; None for those of the columns
 
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 2, 1000)
@@ -120,29 +120,29 @@ def mix(
 
     Survey: section 3.6
     """
-    raw, found = _table(predictions)
+    raw, column_names = _table(predictions)
     table, y = pool.check_predictions(raw), pool.check_labels(labels)
     if table.ndim != 2 or table.size == 0:
         raise ValueError(f"predictions: got shape {table.shape}, expected one row per round and one column per expert")
     T, K = table.shape
     if y is not None and y.shape != (T,):
         raise ValueError(f"labels: got shape {y.shape}, expected ({T},), one for each row of predictions")
-    called = tuple(found if names is None else map(str, names)) or tuple(f"expert {k}" for k in range(K))
-    if len(called) != K:
-        raise ValueError(f"names: got {len(called)}, expected {K}, one for each column of predictions")
-    weigh, losses = resolve_rule(pool, rule), pool.losses(table, y)
-    state, log_weights = weigh.init(K), np.empty((T + 1, K))
+    experts = tuple(column_names if names is None else map(str, names)) or tuple(f"expert {k}" for k in range(K))
+    if len(experts) != K:
+        raise ValueError(f"names: got {len(experts)}, expected {K}, one for each column of predictions")
+    rule, expert_losses = resolve_rule(pool, rule), pool.losses(table, y)
+    state, log_weights = rule.init(K), np.empty((T + 1, K))
     log_weights[0] = state.log_weights
-    for t, row in enumerate(losses, start=1):
-        state = weigh.update(state, row)
+    for t, row in enumerate(expert_losses, start=1):
+        state = rule.update(state, row)
         log_weights[t] = state.log_weights
-    used = log_weights[:-1]
-    mixture, lost = pool.predict(used, table), pool.loss(used, table, y)
-    return MixtureResult(called, pool, weigh, state, mixture, lost, losses, np.exp(log_weights))
+    before = log_weights[:-1]
+    mixed, losses = pool.predict(before, table), pool.loss(before, table, y)
+    return MixtureResult(experts, pool, rule, state, mixed, losses, expert_losses, np.exp(log_weights))
 
 
 def _table(predictions: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return predictions as an array, and column names if it has them."""
+    """Return predictions as an array, and the names of its columns, if any."""
     if isinstance(predictions, Mapping):
         columns = [np.asarray(column) for column in predictions.values()]
         if len({column.shape for column in columns}) > 1 or any(column.ndim != 1 for column in columns):

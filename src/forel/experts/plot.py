@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["posterior"]
 
-POINTS = 400  # more are not visible
+POINTS = 400  # resolution of the plot
 
 
 def posterior(mixed: MixtureResult, most: int = 5, ax: "Axes | None" = None) -> "Figure":
@@ -23,8 +23,8 @@ def posterior(mixed: MixtureResult, most: int = 5, ax: "Axes | None" = None) -> 
     Parameters
     ----------
     mixed : the result of ``mix``
-    most : how many experts to show, those with most weight over all rounds; the others become one grey area
-    ax : the axes to draw on; a new figure by default
+    most : number of experts to show, those with most weight over all rounds; the others are one grey area
+    ax : the axes to draw on; None for a new figure
 
     >>> from forel.experts import FixedShare, mix
     >>> table = {"up": [0.9] * 40, "down": [0.1] * 40}

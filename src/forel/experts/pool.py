@@ -1,8 +1,8 @@
 r"""The pool protocol: what experts predict, its loss, and how predictions are combined.
 
-A pool has an $\eta$ for which its prediction costs at most $-\frac1\eta \log \sum_k w_k e^{-\eta\ell_k}$, for all
-weights; 0 where it only costs at most $\sum_k w_k \ell_k$, as for every convex loss. Experts are the last axis of
-predictions, labels have one axis less, and all methods work on whole tables.
+A pool has an $\eta$ for which the loss of its prediction is at most $-\frac1\eta \log \sum_k w_k e^{-\eta\ell_k}$ for
+all weights, or $\eta = 0$ if it is only known to be at most $\sum_k w_k \ell_k$, as for every convex loss. Experts are
+the last axis of predictions, labels have one axis less, and all methods broadcast over rounds.
 """
 
 from typing import Any, Protocol
@@ -48,9 +48,9 @@ class Pool(Protocol):
 def mean(log_weights: Array, predictions: Array) -> Array:
     """Return Σ w_k p_k."""
     weights = np.exp(log_weights)
-    found: Array = np.einsum("...k,...k->...", weights, predictions) / weights.sum(axis=-1)
-    # Rounding must not leave the range of what was predicted: 1 + 1e-16 is no probability.
-    return np.clip(found, np.min(predictions, axis=-1), np.max(predictions, axis=-1))
+    means: Array = np.einsum("...k,...k->...", weights, predictions) / weights.sum(axis=-1)
+    # Rounding must not leave the range of the predictions: 1 + 1e-16 is not a probability.
+    return np.clip(means, np.min(predictions, axis=-1), np.max(predictions, axis=-1))
 
 
 def mix_loss(log_weights: Array, losses: Array) -> Array:
@@ -66,4 +66,4 @@ def as_column(y: ArrayLike) -> Array:
 def reject_labels(y: Any) -> None:
     """Raise ValueError if there are labels."""
     if y is not None:
-        raise refuse("labels", y, "none, because the table already holds the losses")
+        raise refuse("labels", y, "None: this pool has no labels")

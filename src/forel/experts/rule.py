@@ -11,7 +11,7 @@ __all__ = ["Rule", "check_losses", "log_prior"]
 
 
 class Rule(Protocol):
-    """Weights over experts that follow from their losses, like an algorithm whose point is on the simplex.
+    """Weights over experts computed from their losses: an algorithm whose points are on the simplex.
 
     A state has ``log_weights``, the logarithms of the weights, in which small weights keep full precision.
     """
@@ -47,7 +47,7 @@ class Rule(Protocol):
 
 
 def check_losses(losses: ArrayLike, n: int) -> Vector:
-    """Return the losses of n experts; an expert that gave the outcome probability 0 has infinite loss."""
+    """Return the losses of n experts as a vector; they may be infinite."""
     array = floats("losses", losses, "a vector of numbers")
     if array.shape != (n,) or not (array > -np.inf).all():
         vector("losses", np.where(array == np.inf, 0.0, array), n)  # raises with the reason

@@ -15,7 +15,7 @@ def best_switching(losses: ArrayLike, switches: int) -> Vector:
 
     Parameters
     ----------
-    losses : one row per round, one column per expert; infinite ones allowed
+    losses : one row per round, one column per expert; may be infinite
     switches : m
 
     >>> best_switching([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], switches=1)

@@ -21,14 +21,14 @@ SQUARED = Squared()
 
 @dataclass(frozen=True)
 class WeightedMean:
-    r"""Numbers under any loss that is convex in the prediction, mixed as $p = \sum_k w_k p_k$.
+    r"""Numbers with any loss that is convex in the prediction, mixed as $p = \sum_k w_k p_k$.
 
     Parameters
     ----------
     loss_of : ℓ(p, y) over arrays: a margin loss of forel, or any function
-    eta : an α for which $e^{-\alpha\ell}$ is concave in p over the range, 0 where there is none (``loss.constants``)
-    range : where predictions must lie
-    labels : where labels must lie; the domain of the loss by default
+    eta : an α for which $e^{-\alpha\ell}$ is concave in p over the range, 0 if there is none (``loss.constants``)
+    range : the domain of predictions
+    labels : the domain of labels; None for that of the loss
 
     >>> from forel.losses import Absolute
     >>> pool = WeightedMean(Absolute())
@@ -85,7 +85,7 @@ def squared(low: float, high: float) -> WeightedMean:
 
 @dataclass(frozen=True)
 class Aggregated:
-    r"""Numbers under $\frac12(p - y)^2$ with both in [a, b], not averaged but aggregated; $\eta = 4/(b - a)^2$.
+    r"""Numbers with the loss $\frac12(p - y)^2$, both in [a, b], mixed by Vovk's aggregation; $\eta = 4/(b - a)^2$.
 
     With $g(y) = -\frac1\eta\log\sum_k w_k e^{-\eta\ell(p_k, y)}$, the prediction is
     $p = \frac{a + b}2 + \frac{g(a) - g(b)}{b - a}$, for which $\ell(p, y) \le g(y)$ at a and at b, and so between:
@@ -127,8 +127,9 @@ class Aggregated:
 
     def predict(self, log_weights: Array, predictions: Array) -> Array:
         """Return p, from the mixture's loss at both ends of the interval."""
-        at = [mix_loss(log_weights, self.eta * self.losses(predictions, y)) / self.eta for y in (self.low, self.high)]
-        p = (self.low + self.high) / 2 + (at[0] - at[1]) / (self.high - self.low)
+        ends = self.low, self.high
+        at_low, at_high = (mix_loss(log_weights, self.eta * self.losses(predictions, y)) / self.eta for y in ends)
+        p = (self.low + self.high) / 2 + (at_low - at_high) / (self.high - self.low)
         return np.clip(p, self.low, self.high)
 
     def loss(self, log_weights: Array, predictions: Array, y: Array) -> Array:
@@ -177,5 +178,5 @@ def _span(low: float, high: float) -> float:
         raise refuse("low", low, f"a number below high = {high:g}")
     span = high - low
     if not 0 < span * span < math.inf:
-        raise refuse("high", high, "a range whose square is a number; rescale the labels")
+        raise refuse("high", high, "a range whose square is finite and positive; rescale the labels")
     return span

@@ -4,8 +4,8 @@ Importing numba and reading a function from numba's cache takes half a second, m
 machine code takes five milliseconds. ``folder`` finds the cache folder and checks its owner, ``files`` signs and
 verifies its files, ``eviction`` limits its size, ``key`` names a file by everything that its code depends on.
 ``compiling`` gives numba this cache, ``linking`` makes a function of machine code, ``function`` chooses between the
-two, ``specialise`` copies modules with other constants. Files that are missing, damaged, foreign or unexpected are
-compiled anew.
+two, ``specialise`` copies modules with other constants. Code is compiled again if its file is missing, damaged, or
+owned by another user.
 """
 
 from forel.jit.disabled import disabled, uncompiled

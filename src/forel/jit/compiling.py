@@ -1,7 +1,7 @@
 """numba with the code cache of forel: numba's own cache unpickles files without checking who wrote them.
 
 numba calls ``load_overload`` of a dispatcher's cache before it compiles for a signature, and ``save_overload``
-afterwards. Both use private parts of numba; if these are not as expected, the function is compiled and not kept.
+afterwards. Both use private parts of numba; if these are not as expected, functions are compiled and not cached.
 """
 
 import pathlib
@@ -15,12 +15,12 @@ from numba.core.compiler import CompileResult
 
 from forel.jit import files
 from forel.jit.disabled import disabled
-from forel.jit.folder import NOT_KEPT, announce
+from forel.jit.folder import NOT_CACHED, announce
 from forel.jit.key import key, sources
 
-__all__ = ["cached_njit", "keep"]
+__all__ = ["cached_njit", "use_code_cache"]
 
-HOW: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # they are not called from C
+OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # functions are not called from C
 
 
 def cached_njit(
@@ -30,12 +30,12 @@ def cached_njit(
     source = sources(*files)
 
     def compiled(function: Callable[..., Any]) -> Any:
-        return keep(numba.njit(nogil=nogil, forceinline=forceinline, **HOW)(function), source)
+        return use_code_cache(numba.njit(nogil=nogil, forceinline=forceinline, **OPTIONS)(function), source)
 
     return compiled
 
 
-def keep(dispatcher: Any, source: str, notice: str | None = None) -> Any:
+def use_code_cache(dispatcher: Any, source: str, notice: str | None = None) -> Any:
     """Give a dispatcher the code cache, keyed by ``source``; ``notice`` is printed before compiling."""
     if not disabled():
         dispatcher._cache = CodeCache(dispatcher.py_func, source, notice)
@@ -48,13 +48,13 @@ class CodeCache:
     def __init__(self, function: Callable[..., Any], source: str, notice: str | None) -> None:
         code = function.__code__
         self._name = f"{pathlib.Path(code.co_filename).stem.strip('<>')}.{function.__name__}"
-        self._made_of = (function.__module__, function.__qualname__, code.co_firstlineno, source)
+        self._origin = (function.__module__, function.__qualname__, code.co_firstlineno, source)
         self._notice = notice
 
     @property
     def cache_path(self) -> str | None:
         """The path of the cache without the part that depends on the signature; part of ``stats``."""
-        path = files.path_of(self._name, key(*self._made_of))
+        path = files.path_of(self._name, key(*self._origin))
         return None if path is None else str(path)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
@@ -63,35 +63,35 @@ class CodeCache:
         rebuild: Any = CompileResult._rebuild
         try:
             parts = self.parts(signature, target.codegen())
-            found = None if parts is None else rebuild(target, *parts)
+            result = None if parts is None else rebuild(target, *parts)
         except Exception:
-            found = None
-        if found is None and self._notice is not None:
+            result = None
+        if result is None and self._notice is not None:
             announce(self._notice)
-        return found
+        return result
 
     def parts(self, signature: Any, codegen: Any) -> tuple[Any, ...] | None:
-        """Return the pickled parts of a compile result: library, descriptor, and more; None if nothing was kept."""
+        """Return the pickled parts of a compile result: library, descriptor, and more; None if it is not cached."""
         name = self._key(signature, codegen)
-        held = files.read(files.path_of(self._name, name), name)
-        # Unpickling runs code, so the file was verified first.
-        return None if held is None else tuple(pickle.loads(held))
+        content = files.read(files.path_of(self._name, name), name)
+        # Unpickling runs code: files.read verifies the signature first.
+        return None if content is None else tuple(pickle.loads(content))
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compile result for later processes."""
+        """Cache a compile result for later processes."""
         try:
             if result.library.has_dynamic_globals or result.lifted:
-                return  # addresses of this process
+                return  # contains addresses of this process
             name = self._key(signature, result.codegen)
             dump: Any = serialize.dumps
             content = dump(result._reduce())
         except Exception as error:
-            announce(f"{NOT_KEPT}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
+            announce(f"{NOT_CACHED}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
             return
         files.write(files.path_of(self._name, name), name, content)
 
     def _key(self, signature: Any, codegen: Any) -> str:
-        return key("numba", *self._made_of, signature, codegen.magic_tuple())
+        return key("numba", *self._origin, signature, codegen.magic_tuple())
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""

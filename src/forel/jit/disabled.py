@@ -21,7 +21,7 @@ def disabled() -> bool:
         return bool(config.DISABLE_JIT)
     try:
         return bool(int(os.environ.get("NUMBA_DISABLE_JIT", "0")))
-    except ValueError:  # numba warns, and compiles
+    except ValueError:  # numba warns and compiles
         return False
 
 
@@ -32,8 +32,8 @@ def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
     np.uint64(0)
     """
 
-    def called(*arguments: Any) -> Any:
+    def wrapper(*arguments: Any) -> Any:
         with np.errstate(all="ignore"):
             return function(*arguments)
 
-    return called
+    return wrapper

@@ -1,4 +1,4 @@
-"""Limits of the code cache: 90 days since the last use of a file, and 1 GiB in all."""
+"""Limits of the code cache: 90 days since the last use of a file, and 1 GiB in total."""
 
 import os
 import pathlib
@@ -10,27 +10,27 @@ __all__ = ["AGE", "LIMIT", "TEMPORARY", "evict"]
 AGE = 90 * 86400.0  # seconds since the last use
 LIMIT = 1 << 30  # bytes
 TEMPORARY = ".tmp"
-ABANDONED = 3600.0  # seconds after which a file that is still being written belongs to a process that ended
+ABANDONED = 3600.0  # seconds after which a temporary file is assumed to belong to a process that ended
 
 
 def evict(folder: pathlib.Path, age: float = AGE, limit: int = LIMIT) -> None:
     """Remove files unused for ``age`` seconds, then the least recently used ones until ``limit`` bytes are left.
 
-    Other processes may do the same, or read what is removed: on POSIX systems they keep what they have open.
+    Other processes may evict at the same time, and may have removed files open, which POSIX systems allow.
     """
     now, kept = time.time(), []
     for path in folder.glob("*"):
         with suppress(OSError):
-            found = path.stat()
-            idle = now - found.st_mtime
+            status = path.stat()
+            idle = now - status.st_mtime
             if idle > (ABANDONED if path.suffix == TEMPORARY else age) and path.suffix in (TEMPORARY, ".bin"):
                 os.unlink(path)
             elif path.suffix == ".bin":
-                kept.append((found.st_mtime, found.st_size, path))
-    size = sum(each for _, each, _ in kept)
-    for _, each, path in sorted(kept):
-        if size <= limit:
+                kept.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in sorted(kept):
+        if total <= limit:
             break
         with suppress(OSError):
             os.unlink(path)
-        size -= each
+        total -= size

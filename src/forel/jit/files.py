@@ -1,7 +1,7 @@
 """Files of compiled code: signed, written atomically, and read only if no other user could write them.
 
-A file is an HMAC of its key and its content, keyed by a secret of the folder, and the content. Files that another user
-planted, damaged files and renamed files are ignored.
+A file consists of a signature, which is an HMAC of key and content with a secret of the folder, and the content. Files
+of other users, damaged files and renamed files are ignored.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 
 from forel.jit import eviction
-from forel.jit.folder import NOT_KEPT, announce, folder, others_can_write
+from forel.jit.folder import NOT_CACHED, announce, folder, others_can_write
 
 __all__ = ["path_of", "read", "write"]
 
@@ -26,21 +26,21 @@ DAY = 86400.0
 
 def path_of(name: str, key: str) -> pathlib.Path | None:
     """Return the path of code with a name and key, or None if there is no cache folder."""
-    below = folder()
-    return None if below is None else below / f"{name}-{key[:20]}.bin"
+    parent = folder()
+    return None if parent is None else parent / f"{name}-{key[:20]}.bin"
 
 
 def read(path: pathlib.Path | None, key: str) -> bytes | None:
-    """Return the content written for a key, or None without a file that can be trusted."""
+    """Return the content written for a key, or None if there is no file that can be trusted."""
     if path is None:
         return None
-    held, secret = _trusted(path), _trusted(path.with_name("secret"))
-    if held is None or secret is None or len(secret) != SIZE:
+    signed, secret = _trusted(path), _trusted(path.with_name("secret"))
+    if signed is None or secret is None or len(secret) != SIZE:
         return None
-    content = held[SIZE:]
-    if not hmac.compare_digest(_signature(secret, key, content), held[:SIZE]):
+    content = signed[SIZE:]
+    if not hmac.compare_digest(_signature(secret, key, content), signed[:SIZE]):
         return None
-    with suppress(OSError):  # eviction goes by the time of the last use, to the day
+    with suppress(OSError):  # the modification time is the day of the last use, which eviction goes by
         if time.time() - path.stat().st_mtime > DAY:
             os.utime(path)
     return content
@@ -55,8 +55,8 @@ def write(path: pathlib.Path | None, key: str, content: bytes) -> None:
         eviction.evict(path.parent)
     except OSError as error:
         announce(
-            f"{NOT_KEPT}: {path.parent} cannot be written to ({error.strerror});"
-            " set FOREL_CACHE to a folder of yours with room"
+            f"{NOT_CACHED}: {path.parent} cannot be written to ({error.strerror});"
+            " set FOREL_CACHE to another folder that you own"
         )
 
 
@@ -71,11 +71,11 @@ def _trusted(path: pathlib.Path) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             return None
-        if (hasattr(os, "geteuid") and found.st_uid != os.geteuid()) or others_can_write(found):
-            announce(f"{path} is not used and compiled anew: another user owns it or can write to it")
+        if (hasattr(os, "geteuid") and status.st_uid != os.geteuid()) or others_can_write(status):
+            announce(f"{path} is ignored and its code compiled again: another user owns it or can write to it")
             return None
         try:
             return file.read()
@@ -85,21 +85,21 @@ def _trusted(path: pathlib.Path) -> bytes | None:
 
 def _secret(path: pathlib.Path) -> bytes:
     """Return the secret of the folder, which the first process creates."""
-    held = _trusted(path)
-    if held is not None and len(held) == SIZE:
-        return held
-    made = secrets.token_bytes(SIZE)
-    temporary = _temporary(path, made)
+    secret = _trusted(path)
+    if secret is not None and len(secret) == SIZE:
+        return secret
+    new_secret = secrets.token_bytes(SIZE)
+    temporary = _temporary(path, new_secret)
     try:
-        os.link(temporary, path)  # unlike replacing, it fails where another process was first
+        os.link(temporary, path)  # unlike os.replace, it fails if another process was first
         temporary.unlink()
     except OSError:
-        held = _trusted(path)
-        if held is not None and len(held) == SIZE:
+        secret = _trusted(path)
+        if secret is not None and len(secret) == SIZE:
             temporary.unlink(missing_ok=True)
-            return held
+            return secret
         os.replace(temporary, path)
-    return made
+    return new_secret
 
 
 def _replace(path: pathlib.Path, content: bytes) -> None:

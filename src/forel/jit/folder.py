@@ -1,7 +1,7 @@
 """The folder of the code cache.
 
 Code in it is executed, so a folder of another user, or one that others can write to, is not used: then every process
-compiles for itself and prints a notice once.
+compiles on its own and prints a notice once.
 """
 
 import os
@@ -12,14 +12,14 @@ from contextlib import suppress
 
 import platformdirs
 
-__all__ = ["NOT_KEPT", "announce", "folder", "others_can_write"]
+__all__ = ["NOT_CACHED", "announce", "folder", "others_can_write"]
 
-NOT_KEPT = "compiled code is not kept, and every process compiles anew"
-said: set[str] = set()
+NOT_CACHED = "compiled code is not cached, and every process compiles again"
+printed_notices: set[str] = set()
 
 
 def folder() -> pathlib.Path | None:
-    """Return the folder of compiled code, created if necessary, or None if there is none to trust.
+    """Return the folder of compiled code, created if necessary, or None if there is none that can be trusted.
 
     It is ``code`` below $FOREL_CACHE or, without that, below the user's cache folder.
     """
@@ -28,11 +28,11 @@ def folder() -> pathlib.Path | None:
     if not root.is_absolute():
         reason: str | None = "no home folder"
     else:
-        reason = _distrusted(root) or _distrusted(root / "code")
+        reason = _unusable(root) or _unusable(root / "code")
     if reason is None:
         return root / "code"
     announce(
-        f"{NOT_KEPT}: got {reason}, expected a folder that you own and only you can write to; set FOREL_CACHE to one"
+        f"{NOT_CACHED}: got {reason}, expected a folder that you own and only you can write to; set FOREL_CACHE to one"
     )
     return None
 
@@ -48,29 +48,29 @@ def _root() -> pathlib.Path:
         return pathlib.Path("~")
 
 
-def _distrusted(path: pathlib.Path) -> str | None:
-    """Create a folder, and return why it cannot be used, or None if it can."""
+def _unusable(path: pathlib.Path) -> str | None:
+    """Create a folder if it is missing, and return why it cannot be used, or None if it can."""
     try:
         _make(path)
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         return f"{path} ({error.strerror})"
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        return f"{path}, a folder of user {found.st_uid}"
-    return f"{path}, a folder that others can write to" if others_can_write(found) else None
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+        return f"{path}, a folder of user {status.st_uid}"
+    return f"{path}, a folder that others can write to" if others_can_write(status) else None
 
 
-def others_can_write(found: os.stat_result) -> bool:
+def others_can_write(status: os.stat_result) -> bool:
     """Return whether the group or all users can write a file or folder."""
-    return hasattr(os, "geteuid") and bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return hasattr(os, "geteuid") and bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-def announce(sentence: str) -> None:
-    """Print a notice to standard error, once a process, unless $FOREL_QUIET is set."""
-    if sentence not in said and not os.environ.get("FOREL_QUIET"):
-        with suppress(OSError, ValueError):  # a closed stream is no reason to fail
-            print(f"forel: {sentence}", file=sys.stderr, flush=True)
-    said.add(sentence)
+def announce(notice: str) -> None:
+    """Print a notice to standard error, once per process, unless $FOREL_QUIET is set."""
+    if notice not in printed_notices and not os.environ.get("FOREL_QUIET"):
+        with suppress(OSError, ValueError):  # standard error may be closed
+            print(f"forel: {notice}", file=sys.stderr, flush=True)
+    printed_notices.add(notice)
 
 
 def _make(path: pathlib.Path) -> None:

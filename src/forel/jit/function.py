@@ -1,4 +1,4 @@
-"""A compiled function: machine code of an earlier process, or compiled by numba and kept for later ones."""
+"""A compiled function: linked from cached machine code, or compiled by numba and cached."""
 
 import importlib
 import importlib.util
@@ -15,7 +15,7 @@ import numpy as np
 from forel.jit import files, linking
 from forel.jit.disabled import disabled, uncompiled
 from forel.jit.key import key, processor, sources
-from forel.jit.lock import alone
+from forel.jit.lock import compile_lock
 
 __all__ = ["CachedFunction", "compiled_function"]
 
@@ -27,9 +27,9 @@ class CachedFunction:
 
     Parameters
     ----------
-    name : of the function, which no other function of the same source has
-    source : everything that it is compiled from, or a hash of that
-    compiled : returns numba's function; called only where no machine code was kept
+    name : of the function, unique among the functions of the same source
+    source : everything that it is compiled from, or a hash of it
+    compiled : returns numba's function; called only if no machine code is cached
 
     >>> import numba
     >>> twice = CachedFunction("twice", "x + x", lambda: numba.njit(lambda x: x + x))
@@ -39,33 +39,33 @@ class CachedFunction:
 
     def __init__(self, name: str, source: str, compiled: Callable[[], Any]) -> None:
         self.name, self._source, self._compiled = name, source, compiled
-        self._known: dict[Any, Callable[..., Any]] = {}
+        self._by_types: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it."""
-        kinds = tuple([_kind(one) for one in arguments])
-        function = self._known.get(kinds)
+        """Call the function, compiled for the types of the arguments."""
+        types = tuple([_type_key(argument) for argument in arguments])
+        function = self._by_types.get(types)
         if function is None:
             with LOCK:
-                function = self._known[kinds] = self._found(kinds, arguments)
+                function = self._by_types[types] = self._link_or_compile(types, arguments)
         return function(*arguments)
 
-    def _found(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _link_or_compile(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if disabled():
             return uncompiled(self._compiled())
-        name = key("machine code", self.name, self._source, kinds)
+        name = key("machine code", self.name, self._source, types)
         path = files.path_of(self.name, name)
         linked = _linked(path, name)
         if linked is not None:
             return linked
-        with alone(None if path is None else path.parent, name):
-            linked = _linked(path, name)  # by the process that was waited for
-            return self._made(path, name, arguments) if linked is None else linked
+        with compile_lock(None if path is None else path.parent, name):
+            linked = _linked(path, name)  # another process may have compiled it while this one waited
+            return self._compile(path, name, arguments) if linked is None else linked
 
-    def _made(self, path: pathlib.Path | None, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _compile(self, path: pathlib.Path | None, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._compiled()
         if path is not None and hasattr(compiled, "compile"):
-            # Access to machine code is not part of numba's public interface: if it fails, nothing is kept. Errors of
+            # Access to machine code is not part of numba's public interface: if it fails, nothing is cached. Errors of
             # compilation are raised by the call.
             with suppress(Exception):
                 content = _machine_code(compiled, arguments)
@@ -76,9 +76,9 @@ class CachedFunction:
 
 @cache
 def compiled_function(module: str, name: str) -> CachedFunction:
-    """Return a compiled function of a module, which is imported only if no machine code was kept.
+    """Return a compiled function of a module, which is imported only if no machine code is cached.
 
-    Its key has the sources of the whole folder, so that it may call any function there.
+    The key includes the sources of the whole folder, so that the function may call any other function there.
 
     >>> compiled_function("forel.learner.kernels.mixing", "adahedge").name
     'mixing.adahedge'
@@ -98,8 +98,8 @@ def _folder_sources(package: str) -> str:
     return sources(*folders)
 
 
-def _kind(argument: Any) -> Any:
-    """Return what numba specialises for: the type, and for arrays also their layout in memory."""
+def _type_key(argument: Any) -> Any:
+    """Return what numba specialises for: the type and, for arrays, the layout in memory."""
     if type(argument) is np.ndarray:
         flags = argument.flags
         return argument.dtype.str, argument.ndim, flags.c_contiguous, flags.aligned, flags.writeable
@@ -107,14 +107,14 @@ def _kind(argument: Any) -> Any:
 
 
 def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
-    """Return the function of an earlier process, or None if there is none or if linking it fails."""
+    """Return the function linked from cached machine code, or None if there is none or linking fails."""
     try:
         content = files.read(path, name) if linking.possible() else None
         if content is None:
             return None
-        facts, code = content.split(b"\n", 1)
-        return linking.link(code, **json.loads(facts))
-    except Exception:  # numba's and llvmlite's inner parts: compiling always works
+        names, code = content.split(b"\n", 1)
+        return linking.link(code, **json.loads(names))
+    except Exception:  # linking uses private parts of numba and llvmlite; compiling always works
         return None
 
 
@@ -124,15 +124,15 @@ def _machine_code(compiled: Any, arguments: tuple[Any, ...]) -> bytes | None:
     from numba.core.typing.typeof import typeof
 
     settings: Any = config
-    kind_of: Any = typeof
-    types = tuple(kind_of(one) for one in arguments)
+    type_of: Any = typeof
+    types = tuple(type_of(argument) for argument in arguments)
     compiled.compile(types)
     codegen = compiled.overloads[types].codegen
     parts = compiled._cache.parts(types, codegen)
     if parts is None or not linking.possible() or settings.USING_SVML or codegen.magic_tuple()[1:] != processor():
         return None
-    (_, form, (code, _)), described, reloading = parts[0], parts[1], parts[7]
-    if form != "object" or reloading:
+    (_, form, (code, _)), descriptor, reload_init = parts[0], parts[1], parts[7]
+    if form != "object" or reload_init:
         return None
-    facts = {"wrapper": described.llvm_cpython_wrapper_name, "environment": described.env_name}
-    return json.dumps(facts).encode() + b"\n" + bytes(code)
+    names = {"wrapper": descriptor.llvm_cpython_wrapper_name, "environment": descriptor.env_name}
+    return json.dumps(names).encode() + b"\n" + bytes(code)

@@ -23,21 +23,21 @@ def key(*parts: object) -> str:
 
 
 def sources(*paths: str | pathlib.Path) -> str:
-    """Return a hash of files, and of all modules in folders: code changes with what it calls or inlines.
+    """Return a hash of files, and of all modules in folders: code depends on what it calls or inlines.
 
     >>> len(sources(__file__))
     64
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in map(pathlib.Path, paths):
         for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
             text = file.read_bytes()
-            found.update(f"{file.name} {len(text)}\n".encode() + text)
-    return found.hexdigest()
+            digest.update(f"{file.name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 def environment() -> str:
-    """Return what machine code depends on beside its sources, without importing numba."""
+    """Return what machine code depends on apart from its sources, without importing numba."""
     settings = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
     return repr((*_versions(), *processor(), settings))
 

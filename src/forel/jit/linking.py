@@ -1,7 +1,6 @@
-"""From machine code to a function: what numba does when it reads its cache, by llvmlite and numba's own C modules.
+"""Linking machine code to a function with llvmlite and numba's C modules, as numba does when it reads its cache.
 
-A function keeps numba's wrapper, which takes arrays from Python and gives up the interpreter's lock, so that nothing
-here knows how arguments are laid out.
+Functions keep numba's wrapper, which unpacks the arguments and releases the interpreter's lock.
 """
 
 import ctypes
@@ -20,7 +19,7 @@ from forel.jit.key import numba_folder
 
 __all__ = ["link", "possible"]
 
-ELF, SYMBOLS = b"\x7fELF\x02\x01", 2  # 64 bits, lowest byte first; the kind of section that lists symbols
+ELF, SYMBOLS = b"\x7fELF\x02\x01", 2  # 64-bit little-endian; the kind of section that lists symbols
 SECTION = np.dtype([("name", "<u4"), ("kind", "<u4"), ("skip", "V16"), ("at", "<u8"), ("size", "<u8"), ("link", "<u4"),
                     ("rest", "V20")])  # fmt: skip
 SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "V16")])
@@ -28,7 +27,7 @@ PROCESSOR = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}  # part of every key
 
 
 def possible() -> bool:
-    """Return whether machine code can be linked: on Linux, without variables for numba other than the processor's."""
+    """Return whether machine code can be linked: on Linux, if no variable of numba but the processor's is set."""
     return sys.platform == "linux" and {name for name in os.environ if name.startswith("NUMBA_")} <= PROCESSOR
 
 
@@ -36,21 +35,23 @@ def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | No
     """Return the function of machine code, or None if it needs symbols that are missing."""
     from llvmlite import binding
 
-    make = _prepared()
+    dynfunc = _prepared()
     process = ctypes.CDLL(None)
     if not all(binding.address_of_symbol(name) or hasattr(process, name) for name in _undefined(code)):
-        return None  # the linker would end the process
+        return None  # the linker would abort the process
     # An engine owns its machine: two of them cannot share one.
     machine = binding.Target.from_default_triple().create_target_machine(jit=True, codemodel="jitdefault")
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     # The wrapper uses the environment only for messages of exceptions.
-    held = make.Environment({})
-    ctypes.c_void_p.from_address(engine.get_global_value_address(environment)).value = id(held)
+    env = dynfunc.Environment({})
+    ctypes.c_void_p.from_address(engine.get_global_value_address(environment)).value = id(env)
     address = engine.get_function_address(wrapper)
-    made: Callable[..., Any] = make.make_function(sys.modules[__name__], wrapper, "", address, held, (engine, held))
-    return made
+    function: Callable[..., Any] = dynfunc.make_function(
+        sys.modules[__name__], wrapper, "", address, env, (engine, env)
+    )
+    return function
 
 
 @cache
@@ -86,13 +87,13 @@ def _undefined(code: bytes) -> list[str]:
     if not code.startswith(ELF):
         raise ValueError("not machine code of this system")
     sections = _table(code, SECTION, int.from_bytes(code[40:48], "little"), int.from_bytes(code[60:62], "little"))
-    found = []
+    names = []
     for section in sections[sections["kind"] == SYMBOLS]:
         symbols = _table(code, SYMBOL, int(section["at"]), int(section["size"]) // SYMBOL.itemsize)
-        names = int(sections[section["link"]]["at"])
-        starts = names + symbols["name"][symbols["section"] == 0].astype(np.int64)
-        found += [code[a : code.index(b"\0", a)].decode() for a in starts.tolist()]
-    return [name for name in found if name]
+        strings = int(sections[section["link"]]["at"])
+        starts = strings + symbols["name"][symbols["section"] == 0].astype(np.int64)
+        names += [code[a : code.index(b"\0", a)].decode() for a in starts.tolist()]
+    return [name for name in names if name]
 
 
 def _table(code: bytes, kind: np.dtype[Any], at: int, count: int) -> NDArray[Any]:

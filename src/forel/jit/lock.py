@@ -1,4 +1,4 @@
-"""Only one process compiles a function; others wait for it, with a time limit."""
+"""A lock under which one process compiles a function while others wait, with a time limit."""
 
 import os
 import pathlib
@@ -12,15 +12,15 @@ try:
 except ImportError:  # Windows: every process compiles
     locks = None  # type: ignore[assignment]
 
-__all__ = ["LIMIT", "alone"]
+__all__ = ["LIMIT", "compile_lock"]
 
-LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in all, and between attempts
+LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in total, and between attempts
 waited = 0.0
 
 
 @contextmanager
-def alone(folder: pathlib.Path | None, key: str) -> Iterator[None]:
-    """Hold the lock of a key while compiling; without it after ``LIMIT`` seconds of waiting.
+def compile_lock(folder: pathlib.Path | None, key: str) -> Iterator[None]:
+    """Hold the lock of a key during the block, or proceed without it after ``LIMIT`` seconds of waiting.
 
     Each key is a byte of one file. The system releases a lock when its process ends.
     """
@@ -36,7 +36,7 @@ def alone(folder: pathlib.Path | None, key: str) -> Iterator[None]:
         _wait(locks, descriptor, int(key[:15], 16))
         yield
     finally:
-        os.close(descriptor)  # which frees the lock, too
+        os.close(descriptor)  # releases the lock
 
 
 def _wait(locks: Any, descriptor: int, place: int) -> None:

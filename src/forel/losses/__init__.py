@@ -59,7 +59,7 @@ __all__ = [
     "linear_bound",
     "quadratic_bound",
 ]
-# A loss is public because its module says so: adding one changes nothing here.
+# Losses are exported by the __all__ of their modules, so that adding one changes nothing here.
 __all__ += classification.__all__
 __all__ += counts.__all__
 __all__ += quantile.__all__

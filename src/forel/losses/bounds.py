@@ -1,4 +1,4 @@
-"""Lower bounds of a loss that are tight at a point: the functions an algorithm may run on in its place.
+"""Lower bounds of a loss that are tight at a point: functions that an algorithm may be run on instead of the loss.
 
 With $\\bar f \\le f$ and equality at $x_t$, regret against $\\bar f$ is never less than regret against f.
 """
@@ -38,7 +38,7 @@ def quadratic_bound(loss: Loss, x: ArrayLike, curvature: float | None = None) ->
     ----------
     loss : a strongly convex f
     x : where the bound is tight
-    curvature : σ, that of the loss if not given; more is a promise that f has as much where it is played
+    curvature : σ; the strong convexity of the loss if None. A larger value must hold at all points that are played
 
     >>> import numpy as np
     >>> loss = Quadratic([0.0], curvature=2.0)

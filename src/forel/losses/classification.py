@@ -32,7 +32,7 @@ __all__ = ["Hinge", "Logistic", "SquaredHinge"]
 class Logistic:
     r"""The negative log-likelihood of a probability $p = 1/(1 + e^{-m})$, $\log(1 + e^m) - ym$.
 
-    Labels are 0 and 1, or anything between: a share of ones among several examples.
+    Labels are 0 and 1, or numbers between: the fraction of ones among several examples.
 
     >>> Logistic()([0.0, -40.0], [1, 0])
     array([6.93147181e-01, 4.24835426e-18])
@@ -55,7 +55,7 @@ class Logistic:
     parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), in which nothing cancels."""
+        """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), which avoids cancellation."""
         m, y = np.asarray(margin, dtype=np.float64), np.asarray(y, dtype=np.float64)
         return np.asarray(y * np.maximum(-m, 0.0) + (1 - y) * np.maximum(m, 0.0) + np.log1p(np.exp(-np.abs(m))))
 
@@ -70,7 +70,7 @@ class Logistic:
         return conjugate_within(inside, xlogx(p) + xlogx(1 - p))
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants; labels 0 and 1 are the worst, so that their range does not matter."""
+        """Return the constants for labels 0 and 1, which are the worst case."""
         largest = reach("margin", margin)
         p = float(sigmoid(largest))
         return Constants(p, 0.25, p * float(sigmoid(-largest)), math.exp(-largest))
@@ -163,7 +163,7 @@ class SquaredHinge:
         return conjugate_within(u <= 0, u + 0.5 * u**2)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants; the flat part ends strong convexity, but not exp-concavity."""
+        """Return the constants; with a flat part the loss is not strongly convex, but still exp-concave."""
         largest = 1 + reach("margin", margin)
         return Constants(largest, 1.0, 1.0 if largest <= 2 else 0.0, inverse_square(largest))
 

@@ -20,13 +20,12 @@ __all__ = ["Poisson"]
 class Poisson:
     r"""The negative log-likelihood of a count of mean $e^m$, $e^m - ym$, without the terms that depend on y alone.
 
-    Beyond the cap the exponential goes on as its tangent, $e^c(1 + m - c)$: still convex, still differentiable, and
-    finite for margins up to 1e80, so that one wild example cannot end a run.
+    Beyond the cap the exponential is replaced by its tangent, $e^c(1 + m - c)$: the loss stays convex and
+    differentiable, and is finite for margins up to 1e80, so that a single outlier does not overflow.
 
     Parameters
     ----------
-    cap : the margin c where the tangent takes over, from 50 to 500, and at most 80 for models in float32; far beyond
-        any mean worth predicting
+    cap : the margin c where the tangent begins, from 50 to 500, and at most 80 for models in float32
 
     >>> Poisson()([0.0, 1.0], 2), float(Poisson().slope(1e80, 2)) == math.exp(80.0)
     (array([1.        , 0.71828183]), True)
@@ -69,7 +68,7 @@ class Poisson:
         return conjugate_within(inside, xlogx(p) - p)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants; beyond the cap the tangent ends strong convexity and exp-concavity."""
+        """Return the constants; beyond the cap the loss is neither strongly convex nor exp-concave."""
         m, y = reach("margin", margin), reach("label", label)
         largest, smallest = math.exp(min(m, self.cap)), math.exp(-m)
         below = max(0.0, y - smallest)
@@ -78,12 +77,12 @@ class Poisson:
         return Constants(max(largest, below), largest, smallest, smallest / max(1.0, below) / max(1.0, below))
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the cap; beyond 80, exponentials leave the range of float32."""
+        """Return the cap; beyond 80, exponentials exceed the range of float32."""
         if dtype == np.float32 and self.cap > 80:
             raise refuse("cap", self.cap, "at most 80 for a model in float32")
         return self.cap
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return eᵐ − ym as a cvxpy expression, without the tangent: no solver gets as far as the cap."""
+        """Return eᵐ − ym as a cvxpy expression, without the tangent: solvers do not reach the cap."""
         cp = cvxpy()
         return cp.exp(margin) - cp.multiply(y, margin)

@@ -1,4 +1,4 @@
-"""A function of the user as a margin loss."""
+"""A user-defined function as a margin loss."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Function = Callable[[float, float], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Custom:
-    """A loss given by a function of one margin and one label that returns value and slope.
+    """A user-defined loss: a function of one margin and one label that returns value and slope.
 
     Attributes of the function are used where it has them: ``labels``, ``title`` and ``least``. Otherwise labels are any
     finite numbers, the title is the function's name, and there is no lower bound.
@@ -72,21 +72,21 @@ class Custom:
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return the values."""
-        return self._each(margin, y, 0)
+        return self._vectorized(margin, y, output=0)
 
     def slope(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return the slopes."""
-        return self._each(margin, y, 1)
+        return self._vectorized(margin, y, output=1)
 
     def conjugate(self, slope: ArrayLike, y: ArrayLike) -> None:
         """Return None: the conjugate is not known."""
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return constants that hold for every convex function."""
+        """Return the constants of convex functions in general."""
         return Constants(lipschitz=math.inf)
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Refuse: a solver cannot read a Python function."""
+        """Raise: a Python function has no cvxpy expression."""
         raise Unsupported(f"{self.name} has no cvxpy expression; use a loss of forel.losses")
 
     @property
@@ -96,6 +96,6 @@ class Custom:
     def _attribute(self, name: str, default: Any) -> Any:
         return getattr(self.function, name, getattr(self._uncompiled, name, default))
 
-    def _each(self, margin: ArrayLike, y: ArrayLike, which: int) -> Array:
+    def _vectorized(self, margin: ArrayLike, y: ArrayLike, output: int) -> Array:
         function = self._uncompiled
-        return np.asarray(np.vectorize(lambda m, label: function(m, label)[which], otypes=[float])(margin, y))
+        return np.asarray(np.vectorize(lambda m, label: function(m, label)[output], otypes=[float])(margin, y))

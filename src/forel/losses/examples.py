@@ -52,7 +52,7 @@ class Example:
 
     @property
     def strong_convexity(self) -> float:
-        """That of ℓ times a² in one dimension; in more, f is flat across a."""
+        """That of ℓ times a² in one dimension; 0 in more, because f is constant orthogonally to a."""
         if self.features.size > 1:
             return 0.0
         return float(self.features[0] ** 2) * self.loss.constants(label=abs(self.label)).strong_convexity
@@ -72,7 +72,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class MulticlassExample:
-    r"""The softmax loss at one example, $f(X) = \ell(X^\top a, y)$; the point is the n×K matrix X, row after row.
+    r"""The softmax loss at one example, $f(X) = \ell(X^\top a, y)$; the point is the n×K matrix X in row-major order.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class MulticlassExample:
 
     @property
     def strong_convexity(self) -> float:
-        """None: the same shift of all margins changes nothing."""
+        """0: adding a constant to all margins does not change the loss."""
         return 0.0
 
     def __call__(self, x: Vector) -> float:
@@ -113,7 +113,7 @@ class MulticlassExample:
         return float(self.loss(self._margins(x), self.label))
 
     def subgradient(self, x: Vector) -> Vector:
-        """Return the outer product of a and the slope, row after row."""
+        """Return the outer product of a and the slope, in row-major order."""
         return np.outer(self.features, self.loss.slope(self._margins(x), self.label)).ravel()
 
     def expression(self, x: Any) -> Any:

@@ -75,13 +75,13 @@ class Linear:
 class Quadratic:
     r"""A quadratic loss, $f(x) = b + g \cdot (x - c) + \frac\sigma2 \|x - c\|_2^2$.
 
-    Written around c, it is at once the squared distance to a point and the lower bound of a strongly convex loss.
+    Both the squared distance to a point and the lower bound of a strongly convex loss have this form.
 
     Parameters
     ----------
     center : the point c
     curvature : σ, at least 0
-    g : the gradient at c, 0 if not given
+    g : the gradient at c; None for 0
     constant : the value b at c
 
     >>> loss = Quadratic([1.0, 0.0], curvature=2.0)
@@ -99,12 +99,12 @@ class Quadratic:
     def __init__(
         self, center: ArrayLike, curvature: float = 1.0, g: ArrayLike | None = None, constant: float = 0.0
     ) -> None:
-        middle = vector("center", center)
-        slope = np.zeros_like(middle) if g is None else vector("g", g)
-        same_length(center=middle, g=slope)
-        object.__setattr__(self, "center", frozen(middle))
+        center = vector("center", center)
+        g = np.zeros_like(center) if g is None else vector("g", g)
+        same_length(center=center, g=g)
+        object.__setattr__(self, "center", frozen(center))
         object.__setattr__(self, "curvature", non_negative("curvature", curvature))
-        object.__setattr__(self, "g", frozen(slope))
+        object.__setattr__(self, "g", frozen(g))
         object.__setattr__(self, "constant", number("constant", constant))
 
     @property
@@ -129,14 +129,14 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class Convex:
-    """A loss of your own, from its value and a subgradient; convexity is taken on trust.
+    """A user-defined loss, from its value and a subgradient; that it is convex is not checked.
 
     Parameters
     ----------
     value : x ↦ f(x), a number, or infinity where f is not defined
     subgradient : x ↦ a subgradient of f at x
     strong_convexity : a σ with f − σ/2 ‖·‖² convex, in the Euclidean norm
-    expression : x ↦ f(x) as a cvxpy expression; only what needs a solver needs it
+    expression : x ↦ f(x) as a cvxpy expression; needed only where there is no closed form
 
     >>> loss = Convex(lambda x: float(np.max(np.abs(x))), lambda x: np.sign(x) * (np.abs(x) == np.max(np.abs(x))))
     >>> loss(np.array([1.0, -2.0])), loss.subgradient(np.array([1.0, -2.0]))
@@ -169,7 +169,7 @@ class Convex:
         """Return value(x), which must be one number."""
         result = np.asarray(self.value(x))
         if result.shape != () or result.dtype.kind not in "fiub" or not result > -np.inf:
-            raise refuse("value(x)", result.tolist(), "one number, or infinity where x is not allowed")
+            raise refuse("value(x)", result.tolist(), "one number, or infinity where f is not defined")
         return float(result)
 
     def subgradient(self, x: Vector) -> Vector:
@@ -177,7 +177,7 @@ class Convex:
         return vector("subgradient(x)", self.rule(x), n=x.size)
 
     def expression(self, x: Any) -> Any:
-        """Return expression(x), if one was given."""
+        """Return expression(x), or raise without one."""
         if self.program is None:
-            raise Unsupported("this loss has no expression for the solver; give one as Convex(..., expression=...)")
+            raise Unsupported("this loss has no expression for the solver; pass one, as in Convex(..., expression=...)")
         return self.program(x)

@@ -1,4 +1,4 @@
-"""Domains of labels: intervals, a few numbers, classes."""
+"""Domains of labels: intervals, finite sets of numbers, classes."""
 
 import math
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Interval:
         return f"a number of {limits}" if limits else "a number"
 
     def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
+        """Return ``y`` as float64, or raise a ``ValueError`` for the first label outside."""
         expected = self.expected.replace("a number", "a finite number", 1)
         array = floats(name, y, expected)
         return _inside(name, array, (self.low <= array) & (array <= self.high), expected)
@@ -60,7 +60,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Choice:
-    """A few numbers.
+    """A finite set of numbers.
 
     >>> Choice((-1, 1)).check("label", 0)
     Traceback (most recent call last):
@@ -72,7 +72,7 @@ class Choice:
     values: tuple[float, ...]
 
     def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
+        """Return ``y`` as float64, or raise a ``ValueError`` for the first label outside."""
         expected = " or ".join(f"{value:g}" for value in self.values)
         array = floats(name, y, expected)
         return _inside(name, array, np.isin(array, self.values), expected)
@@ -80,11 +80,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Classes:
-    """The whole numbers 0, 1, …, count − 1.
+    """The integers 0, 1, …, count − 1.
 
     Parameters
     ----------
-    count : the number of classes; None where it is not known, for all whole numbers from 0 on
+    count : the number of classes; None if it is not known, for all integers from 0 on
 
     >>> Classes(3).check("label", [0, 2])
     array([0., 2.])
@@ -99,7 +99,7 @@ class Classes:
             object.__setattr__(self, "count", whole("count", self.count, low=2))
 
     def check(self, name: str, y: ArrayLike) -> Array:
-        """Return ``y`` as float64, or refuse the first label outside."""
+        """Return ``y`` as float64, or raise a ``ValueError`` for the first label outside."""
         end = math.inf if self.count is None else self.count
         expected = (
             "a whole number of at least 0" if self.count is None else f"a whole number from 0 to {self.count - 1}"

@@ -1,6 +1,6 @@
-"""Links: the prediction that a margin stands for, and back.
+"""Links: functions from margins to predictions, and their inverses.
 
-Links compute in float64, or in the dtype given, such as that of a model.
+Links compute in float64, or in another dtype, such as that of a model.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Identity:
 
     Parameters
     ----------
-    clipping : of predictions by a mixture; margins of a loss that is not known to predict labels are not clipped
+    clipping : of predictions by a mixture; those of a user-defined loss, which need not predict labels, are not clipped
 
     >>> Identity()([0.5, -2.0])
     array([ 0.5, -2. ])
@@ -131,17 +131,17 @@ class Probability:
 
     @property
     def one_vs_rest(self) -> Link:
-        """The probabilities of all classes, scaled to sum to 1."""
+        """The probabilities of all classes, normalized to sum to 1."""
         return Normalized()
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """The mean of a count, eᵐ, at most that of a cap.
+    """The mean of a count, eᵐ, constant beyond a cap.
 
     Parameters
     ----------
-    cap : the margin from which on the mean is constant
+    cap : the margin beyond which the mean is constant
 
     >>> Exponential()([0, 1e9], np.float32)
     array([1.0000000e+00, 1.6516363e+38], dtype=float32)
@@ -151,7 +151,7 @@ class Exponential:
     name: ClassVar[str] = "exponential"
     probabilities: ClassVar[bool] = False
     unitless: ClassVar[bool] = True
-    # Small means cost little, and are at least 0 as they are.
+    # Means are at least 0 anyway, and too small ones cost little.
     clipping: ClassVar[Clipping] = Clipping(above=True)
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
@@ -187,7 +187,7 @@ class Sign:
         return np.where(np.greater(margin, 0), 1.0, -1.0)
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return the class as a margin: the smallest one at which a hinge loss is 0."""
+        """Return the class as a margin, the smallest at which a hinge loss is 0."""
         return np.asarray(prediction, np.float64)
 
     @property
@@ -216,7 +216,7 @@ class Shares:
         return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True))
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Return log p; all margins may be shifted together."""
+        """Return log p; adding a constant to all margins gives the same probabilities."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.asarray(prediction, np.float64)))
 
@@ -228,7 +228,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Normalized:
-    """The probabilities of several classes, each learned against the rest, scaled to sum to 1.
+    """The probabilities of several classes, each learned against the rest, normalized to sum to 1.
 
     >>> Normalized()(np.zeros((1, 4)))
     array([[0.25, 0.25, 0.25, 0.25]])
@@ -257,7 +257,7 @@ class Normalized:
 
 @dataclass(frozen=True)
 class Largest:
-    """The number of the class with the largest margin, over the last axis.
+    """The index of the class with the largest margin, over the last axis.
 
     >>> Largest()([[0.5, -1.0], [0.0, 2.0]])
     array([0, 1])
@@ -273,7 +273,7 @@ class Largest:
         return np.asarray(np.argmax(margin, axis=-1))
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
-        """Refuse: the number of classes is not known."""
+        """Raise: a class does not determine margins."""
         raise refuse("prediction", prediction, "probabilities; a class alone does not determine margins")
 
     @property

@@ -1,8 +1,8 @@
 """The protocol of margin losses: value, slope, conjugate, link, labels, constants, and the compiled twin.
 
-A margin loss ℓ(m, y) compares a margin m = a·x with a label y. Its methods work on arrays and trust their labels; those
-are checked once, where data enters, by ``loss.labels.check``. A loss carries everything that theory, learner, mixtures
-and model files need to know about it, so that no other module lists losses by name.
+A margin loss ℓ(m, y) compares a margin m = a·x with a label y. Its methods work on arrays and do not validate labels,
+which are checked once, where data enters, by ``loss.labels.check``. A loss carries everything that theory, learner,
+mixtures and model files need to know about it, so that no other module lists losses by name.
 """
 
 import math
@@ -20,18 +20,18 @@ from forel.validation import refuse
 __all__ = ["Array", "Constants", "DualShape", "MarginLoss", "Mixing"]
 
 Array = NDArray[np.float64]
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # by which a slope plus a label may leave a domain
+ROUNDING = 4 * float(np.finfo(np.float64).eps)  # tolerance for a slope plus a label outside a domain
 
 
 class Constants(NamedTuple):
-    r"""What a theorem needs to know of a loss as a function of its margin, over a range of margins and labels.
+    r"""Constants of a loss as a function of its margin that theorems use, over a range of margins and labels.
 
     Parameters
     ----------
-    lipschitz : $\sup |\ell'|$, infinite where there is none
-    smoothness : $\sup \ell''$, infinite where the slope jumps
-    strong_convexity : $\inf \ell''$, 0 where there is none
-    exp_concavity : the largest α with $e^{-\alpha\ell}$ concave, $\inf \ell''/\ell'^2$; 0 where there is none
+    lipschitz : $\sup |\ell'|$, which may be infinite
+    smoothness : $\sup \ell''$, infinite if the slope jumps
+    strong_convexity : $\inf \ell''$, 0 if the loss is not strongly convex
+    exp_concavity : the largest α with $e^{-\alpha\ell}$ concave, $\inf \ell''/\ell'^2$; 0 if there is none
 
     >>> Constants(lipschitz=1.0)
     Constants(lipschitz=1.0, smoothness=inf, strong_convexity=0.0, exp_concavity=0.0)
@@ -50,7 +50,7 @@ class Mixing(Enum):
 
     BAYES : the loss is −log p of the predicted probability; probabilities are mixed with the rate 1
     EXP_CONCAVE : half the squared distance; predictions are mixed with the rate 1/(b − a)² for labels in [a, b]
-    CONVEX : no more is known of the loss; margins are mixed by AdaHedge
+    CONVEX : any other convex loss; margins are mixed by AdaHedge
     """
 
     BAYES = "log K"
@@ -101,7 +101,7 @@ class MarginLoss(Protocol):
         ...
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the one parameter that the compiled twin takes, 0 without one; refuse one too large for a type."""
+        """Return the parameter of the compiled twin, 0 without one; raise if it is too large for a dtype."""
         ...
 
     @property
@@ -111,12 +111,12 @@ class MarginLoss(Protocol):
 
     @property
     def twin(self) -> str | Callable[[float, float], tuple[float, float]]:
-        """The compiled twin: a function of ``forel.learner.kernels.losses`` by name, or the user's own function."""
+        """The compiled twin: the name of a function of ``forel.learner.kernels.losses``, or a user-defined function."""
         ...
 
     @property
     def labels(self) -> Labels:
-        """The domain of labels; two classes are coded −1 and 1 if these are all of it, and 0 and 1 otherwise."""
+        """The domain of labels; two classes are coded −1 and 1 if it is {−1, 1}, and 0 and 1 otherwise."""
         ...
 
     @property
@@ -136,7 +136,7 @@ class MarginLoss(Protocol):
 
     @property
     def dual_shape(self) -> DualShape:
-        """How the dual value of a slope changes if the slope is multiplied by a number below 1."""
+        """How the dual value of a slope changes when the slope is multiplied by a factor below 1."""
         ...
 
     @property

@@ -74,9 +74,9 @@ class Squared:
 
 @dataclass(frozen=True)
 class SquaredError:
-    r"""The squared error, $(m - y)^2$: twice :class:`Squared`, as others define the squared loss.
+    r"""The squared error, $(m - y)^2$, which is twice :class:`Squared`.
 
-    Penalties and the rate's $\beta$ weigh half as much against it.
+    Relative to it, penalties and the rate's $\beta$ have half the effect.
 
     >>> float(SquaredError()(3.0, 1.0)), float(SquaredError().slope(3.0, 1.0))
     (4.0, 4.0)
@@ -220,7 +220,7 @@ class Huber:
         return conjugate_within(np.abs(s) <= self.delta, product(s, y) + 0.5 * s**2)
 
     def constants(self, margin: float = math.inf, label: float = math.inf) -> Constants:
-        """Return the constants: those of the squared loss where the range stays between the tails."""
+        """Return the constants: those of the squared loss if the range does not reach the tails."""
         largest = reach("margin", margin) + reach("label", label)
         if largest > self.delta:
             return Constants(self.delta, 1.0)
@@ -231,5 +231,5 @@ class Huber:
         return self.delta
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
-        """Return the Huber loss as a cvxpy expression, where it is twice as large."""
+        """Return the Huber loss as a cvxpy expression; cvxpy's Huber function is twice as large."""
         return 0.5 * cvxpy().huber(margin - y, self.delta)

@@ -31,8 +31,8 @@ __all__ = ["Softmax"]
 class Softmax:
     r"""The negative log-likelihood of the probabilities $p_k \propto e^{m_k}$, $\log \sum_k e^{m_k} - m_y$.
 
-    The last axis of the margins has one entry a class, labels are classes 0, 1, …; slopes have the margins' shape, and
-    the constants are those of a function of the whole vector of margins, in the Euclidean norm.
+    The last axis of the margins has one entry per class, and labels are the classes 0, 1, …. Slopes have the shape of
+    the margins. The constants are those of a function of the vector of margins, in the Euclidean norm.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Softmax:
         return Classes(self.classes)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
-        """Return log Σ exp(m) − m_y as (max m − m_y) + log(1 + the rest), two terms that cannot cancel."""
+        """Return log Σ exp(m) − m_y as (max m − m_y) + log(1 + the rest), without cancellation."""
         m, hit = self._align(margin, y)
         top = np.arange(m.shape[-1]) == np.argmax(m, axis=-1, keepdims=True)
         largest = np.max(m, axis=-1, keepdims=True)
@@ -104,7 +104,7 @@ class Softmax:
         return cp.log_sum_exp(margin, axis=axis) - cp.sum(cp.multiply(hit, margin), axis=axis)
 
     def _align(self, margin: ArrayLike, y: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
-        given = np.asarray(margin, dtype=np.float64)
-        hit = np.arange(self.classes or given.shape[-1]) == np.asarray(y)[..., np.newaxis]
-        m, hit = np.broadcast_arrays(given, hit)
+        array = np.asarray(margin, dtype=np.float64)
+        hit = np.arange(self.classes or array.shape[-1]) == np.asarray(y)[..., np.newaxis]
+        m, hit = np.broadcast_arrays(array, hit)
         return m, hit

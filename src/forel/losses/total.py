@@ -14,8 +14,7 @@ __all__ = ["Total"]
 class Total(NamedTuple):
     r"""A sum of losses, $f_{1:t}(x) = b + g \cdot x + \frac\sigma2\|x\|_2^2 + \sum_k w_k f_k(x)$.
 
-    What is linear or quadratic is kept as three numbers and vectors, however many rounds there were; only other losses
-    are kept one by one, each once with its weight.
+    Linear and quadratic losses are accumulated in g, σ and b; other losses are kept individually, each with its weight.
 
     >>> total = Total.zero(2).plus(Linear([1.0, 0.0])).plus(Quadratic([0.0, 1.0]))
     >>> total(np.array([2.0, 1.0])), total.quadratic, total.strong_convexity
@@ -36,7 +35,7 @@ class Total(NamedTuple):
 
     @property
     def quadratic(self) -> bool:
-        """Whether the whole sum is linear or quadratic."""
+        """Whether the sum is linear or quadratic."""
         return not self.others
 
     @property
@@ -49,12 +48,12 @@ class Total(NamedTuple):
         if isinstance(loss, Linear):
             return self._replace(g=self.g + weight * loss.g, constant=self.constant + weight * loss.constant)
         if isinstance(loss, Quadratic):
-            pull = loss.g - loss.curvature * loss.center
-            offset = loss.constant - float((loss.g - 0.5 * loss.curvature * loss.center) @ loss.center)
+            gradient_at_0 = loss.g - loss.curvature * loss.center
+            value_at_0 = loss.constant - float((loss.g - 0.5 * loss.curvature * loss.center) @ loss.center)
             return Total(
-                self.g + weight * pull,
+                self.g + weight * gradient_at_0,
                 self.curvature + weight * loss.curvature,
-                self.constant + weight * offset,
+                self.constant + weight * value_at_0,
                 self.others,
             )
         if any(f is loss for _, f in self.others):

@@ -1,4 +1,4 @@
-"""The losses by name, and losses as users give them: names, objects, or functions."""
+"""Losses by name, and the conversion of names, objects and functions to losses."""
 
 import inspect
 from types import ModuleType
@@ -14,14 +14,14 @@ __all__ = ["VOCABULARY", "built_in", "by_name", "resolve"]
 
 def _losses(module: ModuleType) -> list[MarginLoss]:
     """Return the losses that a module defines, in the order of their definition, with default parameters."""
-    kinds: list[Any] = [kind for kind in vars(module).values() if inspect.isclass(kind)]
-    return [kind() for kind in kinds if kind.__module__ == module.__name__]
+    classes: list[Any] = [value for value in vars(module).values() if inspect.isclass(value)]
+    return [loss() for loss in classes if loss.__module__ == module.__name__]
 
 
 VOCABULARY: dict[str, MarginLoss] = {
     loss.name: loss for module in (classification, regression, quantile, counts, softmax) for loss in _losses(module)
 }
-KINDS = frozenset(type(loss) for loss in VOCABULARY.values())
+LOSS_CLASSES = frozenset(type(loss) for loss in VOCABULARY.values())
 
 
 def by_name(name: str, **parameters: Any) -> MarginLoss:
@@ -30,7 +30,7 @@ def by_name(name: str, **parameters: Any) -> MarginLoss:
     Parameters
     ----------
     name : such as "logistic"
-    parameters : of the loss, where they differ from the defaults
+    parameters : of the loss, if they differ from the defaults
 
     >>> by_name("huber"), by_name("quantile", q=0.9)
     (Huber(delta=1.0), Quantile(q=0.9))
@@ -39,21 +39,21 @@ def by_name(name: str, **parameters: Any) -> MarginLoss:
     """
     if name not in VOCABULARY:
         raise refuse("loss", name, f"one of {', '.join(VOCABULARY)}")
-    known = VOCABULARY[name]
-    make: Any = type(known)
-    found: MarginLoss = make(**parameters) if parameters else known
-    return found
+    default = VOCABULARY[name]
+    loss_class: Any = type(default)
+    loss: MarginLoss = loss_class(**parameters) if parameters else default
+    return loss
 
 
 def built_in(loss: Any) -> MarginLoss | None:
-    """Return the loss of a name or object of this vocabulary, None for anything else.
+    """Return a built-in loss, given as an object or by name; None for anything else.
 
     >>> built_in("logistic"), built_in(max)
     (Logistic(), None)
     """
     if isinstance(loss, str):
         return VOCABULARY.get(loss)
-    return loss if type(loss) in KINDS else None
+    return loss if type(loss) in LOSS_CLASSES else None
 
 
 def resolve(loss: Any) -> MarginLoss:

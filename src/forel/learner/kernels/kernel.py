@@ -134,7 +134,7 @@ def _decorators(key: str | None) -> dict[str, Any]:
     """Return numba's decorators under the names of the reference module; functions are kept if there is a key."""
     import numba
 
-    from forel.jit.compiling import keep
+    from forel.jit.compiling import use_code_cache
 
     options: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
     inside: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "nogil": True}
@@ -143,7 +143,7 @@ def _decorators(key: str | None) -> dict[str, Any]:
 
     def entry(nogil: bool) -> Any:
         compiled = numba.njit(nogil=nogil, **options)
-        return compiled if key is None else lambda function: keep(compiled(function), key, notice)
+        return compiled if key is None else lambda function: use_code_cache(compiled(function), key, notice)
 
     return {
         "entry": entry(nogil=True),

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, shared
+import forel
+from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, estimator_of, shared
 from forel.learner.linear import Linear, Settings
 from forel.losses import Huber, Quantile
 
@@ -29,12 +30,15 @@ CONFIGURATIONS = [
     FTRLRegressor(),
     FTRLRegressor(algorithm="centered", dtype="float64", passes=100),
 ]
+STEPS = "one step of weight 1000 fits a class, and hinge losses then have no slope that would move its boundary"
 REPEATED = "a row of weight 2 is not the row twice: the second time, the model has learned from the first"
 
 
 def expected(estimator):
     """Which checks cannot hold, and why."""
     found = {f"check_sample_weight_equivalence_on_{kind}_data": REPEATED for kind in ("dense", "sparse")}
+    if isinstance(estimator, FTRLClassifier) and "hinge" in estimator.loss:
+        found["check_class_weight_classifiers"] = STEPS
     if isinstance(estimator, FTRLRegressor) and estimator.passes == 1:
         # With 100 passes the check succeeds all the same, and so does one with the default alpha: see the test below.
         found["check_regressors_train"] = "the check sets alpha to 0.01 for a weak penalty; here alpha is the rate"
@@ -405,3 +409,24 @@ def test_frames_give_names(frames):
     assert np.array_equal(model.predict_proba(X), model.predict_proba(X))
     plain = FTRLClassifier(passes=5).fit(X.to_numpy(), [0, 1, 0, 1])
     assert same(model, plain)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_class_weights_multiply_sample_weights(tmp_path):
+    X, y = clicks(200)
+    names = np.array(["ham", "spam"])[y]
+    weight = np.linspace(0.5, 1.5, 200)
+    options = {"alpha": 0.3, "shuffle": False}
+    factors = {"spam": 3.0}
+    weighted = FTRLClassifier(**options, class_weight=factors).fit(X, names, weight)
+    assert same(weighted, FTRLClassifier(**options).fit(X, names, weight * np.where(y == 1, 3.0, 1.0)))
+    balanced = FTRLClassifier(**options, class_weight="balanced").fit(X, names)
+    each = 200 / (2 * np.bincount(y))
+    assert same(balanced, FTRLClassifier(**options).fit(X, names, each[y]))
+    with pytest.raises(ValueError, match="class_weight: got 'balanced', expected a dict or None for partial_fit"):
+        balanced.partial_fit(X, names)
+    for model in (weighted, balanced):
+        forel.save(tmp_path / "model.forel", model)
+        assert estimator_of(forel.load(tmp_path / "model.forel")).class_weight == model.class_weight
+    again = estimator_of(weighted.__stored__())
+    assert same(again.partial_fit(X, names), weighted.partial_fit(X, names))

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
@@ -56,6 +57,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : seed of the order of rows; the same rows give the same model unless it is None
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` continues the present model
+    class_weight : a dict of classes to factors of the loss of their rows, 1 for classes that it does not have;
+        "balanced" for factors inverse to the frequencies of classes in the rows of ``fit``; None for 1
     filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
         :class:`forel.learner.settings.Filter`; None for none
     seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
@@ -100,6 +103,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lanes: int = 16,
         seed: int = 0,
         filters: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -120,6 +124,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.lanes = lanes
         self.seed = seed
         self.filters = filters
+        self.class_weight = class_weight
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
@@ -135,6 +140,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         continues = shared.is_fitted(self)
         if classes is None and not continues:
             raise ValueError("classes: got None, expected all classes at the first call of partial_fit")
+        if isinstance(self.class_weight, str):
+            expected = "a dict or None for partial_fit, which does not see all rows"
+            raise refuse("class_weight", self.class_weight, expected)
         known = self.classes_ if classes is None else unique_labels(classes)
         if continues and not np.array_equal(known, self.classes_):
             raise refuse("classes", classes, f"{self.classes_.tolist()}, as at the start")
@@ -150,6 +158,10 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if classes.size < 2:
             raise ValueError(f"y: got the one class {classes.tolist()}, expected at least two classes")
         labels = _encode(y, classes)
+        if self.class_weight is not None:
+            factors = compute_class_weight(self.class_weight, classes=classes, y=y)[labels]
+            given = 1.0 if sample_weight is None else shared.importance_of(sample_weight, len(y), passes is None)
+            sample_weight = given * factors
         loss = built_in(self.loss)
         several = classes.size if classes.size > 2 or (loss is not None and loss.joint) else None
         model = shared.begin(self, LOSSES, continues, X.shape[1], several)

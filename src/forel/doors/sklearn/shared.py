@@ -3,7 +3,7 @@
 Functions instead of a base class; both classes use those whose first argument is an estimator as methods.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
 from typing import Any, TypeVar
@@ -246,6 +246,9 @@ def stored(self: Any) -> Stored:
     }
     if hasattr(self, "classes_"):
         known["classes"] = pack_classes(self.classes_)
+        if self.class_weight is not None:
+            named = isinstance(self.class_weight, str)
+            known["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)
     return Stored(self._model, estimator=known)
 
 
@@ -262,6 +265,11 @@ def notebook_html(self: Any) -> str:
         ("certificate", model.summary() if model.certified and (model.joint or model.lanes == 1) else None),
     ]
     return diagram + card(type(self).__name__, rows)
+
+
+def pack_factors(class_weight: Mapping[Any, float]) -> list[list[Any]]:
+    """Return the factors of classes as JSON: pairs, because keys of JSON are text."""
+    return [[k.item() if isinstance(k, np.generic) else k, float(v)] for k, v in class_weight.items()]
 
 
 def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def estimator_of(stored: Stored) -> Any:
     if known.get("feature_names"):
         estimator.feature_names_in_ = np.array(known["feature_names"], dtype=object)
     if kind is FTRLClassifier:
+        factors = known.get("class_weight")
+        estimator.class_weight = dict(factors) if isinstance(factors, list) else factors
         estimator.classes_ = _classes(model, known.get("classes"))
     return estimator
 

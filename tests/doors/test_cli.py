@@ -1,13 +1,17 @@
 """The command line: help, names of options, and errors that name options."""
 
 import re
+from dataclasses import fields
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import forel
+from forel.data import ReadOptions
 from forel.doors.cli.app import app
 from forel.doors.cli.options import VW_NAMES
+from forel.doors.cli.reading_flags import ReadingFlags
 
 COMMANDS = [
     "train",
@@ -46,6 +50,17 @@ def test_help_fits_a_terminal_of_80_columns(command):
     assert not [option for option in options if option.endswith("…")]
     paragraphs = shown.partition("╭")[0]
     assert not re.search(r"\n \S{1,30}\n \S", paragraphs), "a line of the docstring is too long"
+
+
+def test_flags_of_reading_are_read_options_and_every_command_knows_its_own():
+    options = {field.name for field in fields(ReadOptions)}
+    flags = fields(ReadingFlags)
+    assert {flag.name for flag in flags} <= options
+    commands = get_command(app).commands
+    for name, command in commands.items():
+        expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
+        assert expected == {parameter.name for parameter in command.params} & {flag.name for flag in flags}
+    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(commands)
 
 
 @pytest.mark.parametrize(("vw", "name"), VW_NAMES.items())

@@ -9,7 +9,7 @@ import typer
 
 import forel
 from forel.doors.cli.cache import cache
-from forel.doors.cli.commands import command_of
+from forel.doors.cli.commands import command_of, expand_flags
 from forel.doors.cli.convert import convert
 from forel.doors.cli.evaluate import evaluate
 from forel.doors.cli.explain import explain
@@ -48,15 +48,15 @@ def _options(
     pass
 
 
-app.command()(command_of(TrainOptions, train))
-app.command()(peek)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(explain)
+app.command()(expand_flags(command_of(TrainOptions, train)))
+app.command()(expand_flags(peek))
+app.command()(expand_flags(predict))
+app.command()(expand_flags(evaluate))
+app.command()(expand_flags(explain))
 app.command()(inspect)
-app.command()(convert)
+app.command()(expand_flags(convert))
 app.command()(generate)
-app.command()(cache)
+app.command()(expand_flags(cache))
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(warm)
 
 

@@ -6,30 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    READING,
-    AsJson,
-    Bucket,
-    Categories,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Ignore,
-    Importance,
-    Interactions,
-    Keep,
-    Label,
-    LineLimit,
-    Log,
-    Missing,
-    OnError,
-    Positive,
-    Separator,
-    Threads,
-    reading_options,
-    source_of,
-)
+from forel.doors.cli.options import AsJson, Files, Threads, source_of
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
 def cache(
@@ -37,25 +15,7 @@ def cache(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write a cache to this file; by default, show a cache.")
     ] = None,
-    bits: Annotated[
-        int, typer.Option("--bits", "-b", help="Hash names to 2**bits slots.", rich_help_panel=READING)
-    ] = 22,
-    form: Form = "auto",
-    label: Label = None,
-    positive: Positive = None,
-    importance: Importance = None,
-    keep: Keep = None,
-    ignore: Ignore = None,
-    categories: Categories = None,
-    log: Log = None,
-    bucket: Bucket = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
-    interactions: Interactions = None,
-    on_error: OnError = "raise",
-    line_limit: LineLimit = None,
+    reading: ReadingFlags = NO_FLAGS,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,12 +28,6 @@ def cache(
       forel cache clicks.cache
     """
     source = source_of(files, None)
-    reading = reading_options(
-        format=form, bits=bits, label=label, positive=positive, importance=importance, keep=keep, ignore=ignore,
-        categories=categories,
-        log=log, bucket=bucket, interactions=interactions, on_error=on_error, line_limit=line_limit,
-        separator=separator, header=header, missing=missing, decimal=decimal,
-    )  # fmt: skip
     with errors_as_messages():
         from rich.console import Console
 
@@ -81,7 +35,7 @@ def cache(
         from forel.training.row_cache import write_cache
 
         if output is not None:
-            made = [write_cache(source, output, threads, **reading)]
+            made = [write_cache(source, output, threads, **reading.options())]
         else:
             made = [_opened(path) for path in source]
         shown = [_described(one) for one in made]

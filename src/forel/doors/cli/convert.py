@@ -5,26 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    READING,
-    Categories,
-    Data,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Ignore,
-    Importance,
-    Keep,
-    Label,
-    LineLimit,
-    Missing,
-    OnError,
-    Positive,
-    Separator,
-    reading_options,
-    source_of,
-)
+from forel.doors.cli.options import Data, Files, source_of
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 MODELS = "Models"
 
@@ -46,23 +28,7 @@ def convert(
         str | None,
         typer.Option(help="A file on which to compare the two models.", rich_help_panel=MODELS),
     ] = None,
-    bits: Annotated[
-        int | None,
-        typer.Option("--bits", "-b", help="Hash names to 2**bits slots, for svmlight.", rich_help_panel=READING),
-    ] = None,
-    form: Form = "auto",
-    label: Label = None,
-    positive: Positive = None,
-    importance: Importance = None,
-    keep: Keep = None,
-    ignore: Ignore = None,
-    categories: Categories = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
-    on_error: OnError = "raise",
-    line_limit: LineLimit = None,
+    reading: ReadingFlags = NO_FLAGS,
     data: Data = None,
 ) -> None:
     """Convert data to another format, or a model to a small one.
@@ -78,21 +44,16 @@ def convert(
     for scikit-learn: forel.doors.sklearn.estimator_of(forel.load("m.forel")).
     """
     source = source_of(files, data)
-    reading = reading_options(
-        format=form, bits=bits, label=label, positive=positive, importance=importance, keep=keep, ignore=ignore,
-        categories=categories,
-        on_error=on_error, line_limit=line_limit, separator=separator, header=header, missing=missing, decimal=decimal,
-    )  # fmt: skip
     with errors_as_messages():
         if serving or float16:
-            _small(source, output, "float16" if float16 else "float32", measure, reading)
+            _small(source, output, "float16" if float16 else "float32", measure, reading.options())
             return
         from rich.console import Console
 
         from forel.data.convert import convert
         from forel.doors.cli.show import print_problems
 
-        done = convert(source, output, to, **reading)
+        done = convert(source, output, to, **reading.options())
         typer.echo(f"{done.rows:,} examples written to {output}", err=True)
         for what, times in done.lost.items():
             typer.echo(f"not kept: {what} ({times:,} times)", err=True)

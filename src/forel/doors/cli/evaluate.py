@@ -6,40 +6,15 @@ from typing import Annotated
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    AsJson,
-    Data,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Label,
-    LineLimit,
-    Missing,
-    OnError,
-    Positive,
-    Separator,
-    Strict,
-    Threads,
-    reading_options,
-    source_of,
-)
+from forel.doors.cli.options import AsJson, Data, Files, Threads, source_of
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
 def evaluate(
     files: Files = None,
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
     data: Data = None,
-    form: Form = "auto",
-    label: Label = None,
-    positive: Positive = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
-    like_training: Strict = False,
-    on_error: OnError = "raise",
-    line_limit: LineLimit = None,
+    reading: ReadingFlags = NO_FLAGS,
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,11 +31,7 @@ def evaluate(
         from forel.training.scoring import evaluate
 
         stored = load(model)
-        reading = reading_options(
-            format=form, label=label, positive=positive, on_error=on_error, line_limit=line_limit, separator=separator,
-            header=header, missing=missing, decimal=decimal, strict=like_training or None,
-        )  # fmt: skip
-        found = evaluate(stored, source_of(files, data), threads=threads, **reading)
+        found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return

@@ -7,21 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    AsJson,
-    Data,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Label,
-    LineLimit,
-    Missing,
-    OnError,
-    Separator,
-    reading_options,
-    source_of,
-)
+from forel.doors.cli.options import AsJson, Data, Files, source_of
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
 def explain(
@@ -30,14 +17,7 @@ def explain(
     rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.")] = 1,
     top: Annotated[int, typer.Option(help="Number of largest contributions to show.")] = 20,
     data: Data = None,
-    form: Form = "auto",
-    label: Label = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
-    on_error: OnError = "raise",
-    line_limit: LineLimit = None,
+    reading: ReadingFlags = NO_FLAGS,
     as_json: AsJson = False,
 ) -> None:
     """Show the contribution of each feature to the predictions of rows.
@@ -50,11 +30,7 @@ def explain(
     with errors_as_messages():
         from forel.store import load
 
-        reading = reading_options(
-            format=form, label=label, on_error=on_error, line_limit=line_limit, separator=separator, header=header,
-            missing=missing, decimal=decimal,
-        )  # fmt: skip
-        found = load(model).explain(source_of(files, data), **reading)
+        found = load(model).explain(source_of(files, data), **reading.options())
         for number, explanation in enumerate(islice(found, rows), 1):
             if as_json:
                 print(json.dumps(_described(explanation, top)))

@@ -7,16 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    AsJson,
-    Decimal,
-    Form,
-    Header,
-    Label,
-    Missing,
-    Separator,
-    reading_options,
-)
+from forel.doors.cli.options import AsJson
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
@@ -24,12 +16,7 @@ NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 def peek(
     file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
     rows: Annotated[int, typer.Option(help="Number of rows to read.")] = 1000,
-    form: Form = "auto",
-    label: Label = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
+    reading: ReadingFlags = NO_FLAGS,
     as_json: AsJson = False,
 ) -> None:
     """Show the columns of a file, and the command to train on it.
@@ -42,11 +29,7 @@ def peek(
     with errors_as_messages():
         from forel.data.peek import peek
 
-        found = peek(
-            file, rows, **reading_options(
-                format=form, label=label, separator=separator, header=header, missing=missing, decimal=decimal
-            )
-        )  # fmt: skip
+        found = peek(file, rows, **reading.options())
         command = shlex.join(["forel", "train", *found.arguments()])
         if as_json:
             print(json.dumps(_described(found, command)))

@@ -9,23 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import (
-    VW,
-    Data,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Label,
-    LineLimit,
-    Missing,
-    OnError,
-    Separator,
-    Strict,
-    Threads,
-    reading_options,
-    source_of,
-)
+from forel.doors.cli.options import VW, Data, Files, Threads, source_of
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 LINKS = ("auto", "identity", "logistic", "glf1")
 
@@ -44,15 +29,7 @@ def predict(
     ] = False,
     data: Data = None,
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
-    form: Form = "auto",
-    label: Label = None,
-    separator: Separator = None,
-    header: Header = None,
-    missing: Missing = None,
-    decimal: Decimal = None,
-    like_training: Strict = False,
-    on_error: OnError = "raise",
-    line_limit: LineLimit = None,
+    reading: ReadingFlags = NO_FLAGS,
     threads: Threads = None,
 ) -> None:
     """Write a prediction for each example, followed by its tag if it has one: of several classes, the name.
@@ -77,13 +54,9 @@ def predict(
         several = names is not None or probabilities
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
         columns = names if probabilities else None
-        reading = reading_options(
-            format=form, label=label, tags=True, on_error=on_error, line_limit=line_limit, separator=separator,
-            header=header, missing=missing, decimal=decimal, strict=like_training or None,
-        )  # fmt: skip
         with writing(output) as write:
             problems = Problems()
-            for block, margins in predict_blocks(stored, source, threads, problems, **reading):
+            for block, margins in predict_blocks(stored, source, threads, problems, tags=True, **reading.options()):
                 write(block, apply_link(margins), columns)
         print_problems(problems, Console(stderr=True))
 

@@ -2,27 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import reading_options, source_of
+from forel.doors.cli.options import source_of
+from forel.doors.cli.reading_flags import ReadingFlags
 from forel.doors.cli.train_options import TrainOptions
 from forel.doors.cli.vowpal import translate_vw_options
 
 __all__ = ["train"]
-
-SETTINGS = (
-    "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2", "penalty_weight", "radius", "seed",
-)  # fmt: skip
-READING = (
-    "bits", "label", "positive", "classes", "importance", "keep", "ignore", "categories", "log", "bucket", "text",
-    "ngram", "skips", "char_ngram", "interactions", "names", "on_error", "line_limit", "separator", "header",
-    "missing", "decimal",
-)  # fmt: skip
 
 
 def train(options: TrainOptions, explicit: frozenset[str]) -> None:
@@ -67,14 +59,23 @@ def _evaluate_only(options: TrainOptions, source: list[str]) -> None:
     from forel.doors.cli.evaluate import evaluate
     from forel.doors.cli.predict import predict
 
-    names = (
-        "form", "label", "on_error", "line_limit", "threads", "separator", "header", "missing", "decimal",
-    )  # fmt: skip
-    shared: dict[str, Any] = {name: getattr(options, name) for name in names}
     if options.predictions is not None:
-        predict(source, options.start, options.predictions, options.link, **shared)
+        predict(
+            source,
+            options.start,
+            options.predictions,
+            options.link,
+            threads=options.threads,
+            reading=options.reading.taken_by("predict"),
+        )
     else:
-        evaluate(source, options.start, as_json=options.as_json, **shared)
+        evaluate(
+            source,
+            options.start,
+            as_json=options.as_json,
+            threads=options.threads,
+            reading=options.reading.taken_by("evaluate"),
+        )
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,14 @@ class _Model:
 def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     """Return the settings in forel's or VW's spelling, and the stored model to start from."""
     from forel.learner.grid import default_grid
+    from forel.learner.settings import Settings
     from forel.store import load
 
     vw = {"loss": options.loss_function, "alpha": options.ftrl_alpha, "beta": options.ftrl_beta}
-    chosen = {"bias": not options.no_bias, **{name: getattr(options, name) for name in SETTINGS}}
-    given = [*(["bias"] if "no_bias" in explicit else []), *(name for name in SETTINGS if name in explicit)]
-    values, names, constant = translate_vw_options(chosen, vw, options.ftrl, given)
+    flags = [field.name for field in fields(Settings) if hasattr(options, field.name)]
+    chosen = {"bias": not options.no_bias, **{name: getattr(options, name) for name in flags}}
+    explicit_settings = [*(["bias"] if "no_bias" in explicit else []), *(name for name in flags if name in explicit)]
+    values, names, constant = translate_vw_options(chosen, vw, options.ftrl, explicit_settings)
     if options.start is None:
         return _Model(default_grid(**values, lanes=options.lanes), None, constant)
     stored = load(options.start)
@@ -124,13 +127,12 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     chosen = _model_of(options, explicit)
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None if options.report is None else Page(options.report, source, options.certificate)
-    reading = reading_options(
-        **{**{name: getattr(options, name) for name in READING}, "classes": _classes(options)},
-        format=options.form,
-        tags=options.predictions is not None,
-        constant=chosen.vw_constant or None,
-        block_bytes=None if page is None else page.block_bytes,
-    )
+    reading = {
+        **_with_oaa(options).options(),
+        "tags": options.predictions is not None,
+        "constant": chosen.vw_constant or None,
+        "block_bytes": None if page is None else page.block_bytes,
+    }
     with ExitStack() as stack:
         out = None
         if options.predictions is not None:
@@ -185,11 +187,13 @@ def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
         yield {"cluster": workers, "merge": merging}
 
 
-def _classes(options: TrainOptions) -> str | None:
-    """Return the classes in forel's or VW's spelling."""
-    if options.oaa is not None and options.classes is not None:
+def _with_oaa(options: TrainOptions) -> ReadingFlags:
+    """Return the flags of reading, with classes also in VW's spelling."""
+    if options.oaa is None:
+        return options.reading
+    if options.reading.classes is not None:
         raise typer.BadParameter("is VW's name of --classes; give one of them", param_hint="--oaa")
-    return options.classes if options.oaa is None else str(options.oaa)
+    return replace(options.reading, classes=str(options.oaa))
 
 
 def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:

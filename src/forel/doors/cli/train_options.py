@@ -5,35 +5,8 @@ from typing import Annotated
 
 import typer
 
-from forel.doors.cli.options import (
-    READING,
-    VW,
-    AsJson,
-    Bucket,
-    Categories,
-    CharNgram,
-    Classes,
-    Data,
-    Decimal,
-    Files,
-    Form,
-    Header,
-    Ignore,
-    Importance,
-    Interactions,
-    Keep,
-    Label,
-    LineLimit,
-    Log,
-    Missing,
-    Ngram,
-    OnError,
-    Positive,
-    Separator,
-    Skips,
-    Text,
-    Threads,
-)
+from forel.doors.cli.options import VW, AsJson, Data, Files, Threads
+from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 __all__ = ["TrainOptions"]
 
@@ -207,41 +180,7 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
-    bits: Annotated[
-        int | None,
-        typer.Option(
-            "--bits",
-            "-b",
-            help="Hash names to 2**bits slots; 22 by default.",
-            rich_help_panel=READING,
-            show_default=False,
-        ),
-    ] = None
-    names: Annotated[
-        bool,
-        typer.Option("--names", help="Keep the names of features; reading is slower.", rich_help_panel=READING),
-    ] = False
-    form: Form = "auto"
-    label: Label = None
-    positive: Positive = None
-    classes: Classes = None
-    importance: Importance = None
-    keep: Keep = None
-    ignore: Ignore = None
-    categories: Categories = None
-    log: Log = None
-    bucket: Bucket = None
-    text: Text = None
-    ngram: Ngram = None
-    skips: Skips = None
-    char_ngram: CharNgram = None
-    separator: Separator = None
-    header: Header = None
-    missing: Missing = None
-    decimal: Decimal = None
-    interactions: Interactions = None
-    on_error: OnError = "raise"
-    line_limit: LineLimit = None
+    reading: ReadingFlags = NO_FLAGS
     threads: Threads = None
     ray: Annotated[
         str | None,

@@ -61,7 +61,7 @@ def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
     """Return the estimator's parameters as settings of one model, or of several to mix."""
     if isinstance(estimator.loss, str) and estimator.loss not in losses:
         raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
-    shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if f.name != "bias"}
+    shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if hasattr(estimator, f.name)}
     return default_grid(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
 
 

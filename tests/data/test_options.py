@@ -43,7 +43,7 @@ def test_json_gives_options_back(name):
 def test_what_models_keep_has_its_present_form():
     assert STORED == (
         "bits", "label", "importance", "positive", "classes", "keep", "ignore", "categories", "log", "bucket",
-        "text", "ngram", "skips", "char_ngram", "separator", "header", "missing", "decimal", "interactions",
+        "text", "ngram", "skips", "date", "char_ngram", "separator", "header", "missing", "decimal", "interactions",
         "zero_based", "constant", "kinds",
     )  # fmt: skip
     assert ReadOptions().stored == {"bits": 22}

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.data import ReadOptions, read, slot
-from forel.data.features.text import TextFeatures, append_text, parse_char_ngram, word_character
+from forel.data.features.text import TextFeatures, append_features, parse_char_ngram, word_character
 from forel.data.peek import peek
 from forel.doors.cli.app import app
 from forel.learner.settings import Settings
@@ -118,8 +118,8 @@ def test_rows_that_are_left_out_have_no_tokens():
 def test_equal_slots_are_summed():
     block = next(iter(read([{"message": "go go go", "n": 2}], bits=20, text=["message"])))
     assert sorted(block.values.tolist()) == [2, 3]
-    one = np.array([0, 2]), np.array([5, 5], np.uint64)
-    joined = append_text(block, np.array([1]), [one, one], 20)
+    one = np.array([0, 2]), np.array([5, 5], np.uint64), np.float32([1, 1])
+    joined = append_features(block, np.array([1]), [one, one], 20)
     assert sorted(joined.values.tolist()) == [2, 3, 4]
 
 
@@ -131,8 +131,8 @@ def test_equal_slots_are_summed():
         ({"text": ["m"], "ngram": 9}, "ngram: got 9, expected 1 to 8 words"),
         ({"text": ["m"], "char_ngram": "5-3"}, "char_ngram: got '5-3', expected numbers of characters from 1 to 32"),
         ({"text": ["m"], "char_ngram": "x"}, "char_ngram: got 'x', expected numbers of characters, such as 3-5"),
-        ({"text": ["m"], "categories": ["m"]}, "categories, log, bucket, text: got 'm', expected one of these"),
-        ({"text": ["m"], "interactions": ["ab"]}, "interactions: got .*, expected none with text columns"),
+        ({"text": ["m"], "categories": ["m"]}, "categories, log, bucket, text, date: got 'm', expected one of these"),
+        ({"text": ["m"], "interactions": ["ab"]}, "interactions: got .*, expected none with text or dates"),
     ],
 )
 def test_invalid_options(options, message):

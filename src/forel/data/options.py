@@ -64,6 +64,7 @@ class ReadOptions:
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
     ngram, skips : of these columns, sequences of up to ``ngram`` words, which leave out up to ``skips`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
+    date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them
     separator : the byte between cells of CSV; None recognises a comma, tab, semicolon or pipe in the first lines
     header : whether the first row of delimited text has the names of columns; if not, they are c1, c2, ...
     missing : marks of missing values in all columns of delimited text, in addition to empty cells; numeric columns
@@ -109,6 +110,7 @@ class ReadOptions:
     text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
     skips: int = _option(0, int, Use.MEANING, Use.STORED, Use.COLUMNS)
+    date: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     char_ngram: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     header: bool = _option(True, bool, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -130,7 +132,7 @@ class ReadOptions:
     line_limit: int | None = _option(None, int)
 
     def __post_init__(self) -> None:
-        for name in ("keep", "ignore", "categories", "log", "bucket", "text", "missing", "interactions"):
+        for name in ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
@@ -140,14 +142,14 @@ class ReadOptions:
         if self.classes is not None and self.positive is not None:
             raise refuse("positive", self.positive, "None where labels have several classes")
         self._check_text()
-        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text))
+        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *self.date))
         if twice is not None:
-            raise refuse("categories, log, bucket, text", twice, "one of these for a column")
+            raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
         if self.text_features != TextFeatures() and not self.text:
             raise refuse("ngram, skips, char_ngram", "sequences", "none without text (--text), which names columns")
-        if self.text and (self.interactions or self.entry_names):
+        if (self.text or self.date) and (self.interactions or self.entry_names):
             what = "interactions" if self.interactions else "entry_names"
-            raise refuse(what, getattr(self, what), "none with text columns, which are not crossed")
+            raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")
         crossed = self.transform is not None and not isinstance(self.transform, SeparateFeatures)
         if self.entry_names and (crossed or self.names or self.constant):
             raise refuse("entry_names", self.entry_names, "False with interactions, names or a constant")
@@ -256,7 +258,7 @@ def _with(use: Use) -> tuple[str, ...]:
 
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
 # Options that earlier versions did not have.
-ADDED = (*TEXT, "positive", "classes", "text", "ngram", "skips", "char_ngram")
+ADDED = (*TEXT, "positive", "classes", "text", "ngram", "skips", "char_ngram", "date")
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 
@@ -277,6 +279,7 @@ class ReadKeywords(TypedDict, total=False):
     ngram: int | None
     skips: int | None
     char_ngram: str | None
+    date: Iterable[str] | None
     separator: str | None
     header: bool | None
     missing: Iterable[str] | None

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import islice
 from typing import Any
 
+from forel.data.features.dates import is_date
 from forel.data.features.label_words import LabelWords, choose_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.cell_values import is_missing, parse_number
@@ -41,7 +43,7 @@ class ColumnSummary:
     Parameters
     ----------
     name : of the column
-    kind : "number", "category" or "text"
+    kind : "number", "category", "text" or "date"
     distinct, missing : numbers of distinct and of missing values
     examples : the first distinct values
     marks : marks of missing values in a column of categories, which options have to name
@@ -114,6 +116,9 @@ class Summary:
         texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
         if texts or given.text:
             found += ["--text", _listed([*given.text, *texts])]
+        dates = [column.name for column in features if column.kind == "date" and column.name not in given.date]
+        if dates or given.date:
+            found += ["--date", _listed([*given.date, *dates])]
         if self.ignore:
             found += ["--ignore", _listed(self.ignore)]
         return [*found, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
@@ -252,7 +257,8 @@ def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary
     distinct = Counter(map(str, present))
     marks = {str(cell): None for cell, mark in zip(cells, marked, strict=True) if mark and cell != ""}
     shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
-    kind = "number" if number else "text" if _is_text(present, len(distinct)) else "category"
+    dated = bool(present) and not number and all(isinstance(one, date) or is_date(str(one)) for one in present)
+    kind = "number" if number else "date" if dated else "text" if _is_text(present, len(distinct)) else "category"
     return ColumnSummary(name, kind, len(distinct), sum(marked), shown, () if number else tuple(marks))
 
 

@@ -194,7 +194,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         skip(stream, start.bytes)
         text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
         worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
-        if worded or options.text or start.blocks:  # these positions are in blocks
+        if worded or columns.derived or start.blocks:  # these positions are in blocks
             yield from _dict_tasks(json_dicts(lines, problems, file), file, reader, problems, start)
         else:
             objects = JsonFormat(columns, options.bits, options.transform)

@@ -8,6 +8,7 @@ import numpy as np
 
 from forel.data import ReadOptions, slot
 from forel.data.features.constant import CONSTANT
+from forel.data.features.dates import date_features
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
@@ -87,7 +88,7 @@ class _Contributions(dict[Any, float]):
         if self._used:
             self._name = key.encode("utf-8", "surrogatepass")
             self._number_weight = weight(slot(self._name, bits=self._bits))
-            changed = self._kind == "category" or columns.kinds.get(key) == "number" or key in columns.options.text
+            changed = self._kind == "category" or columns.kinds.get(key) == "number" or key in columns.derived
             self.factor = None if changed else self._number_weight
 
     def __missing__(self, value: Any) -> float:
@@ -96,6 +97,8 @@ class _Contributions(dict[Any, float]):
         if self._key in self._columns.options.text:
             tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
             return sum(map(self._category, tokens))
+        if self._key in self._columns.dates:
+            return self._date(value)
         if len(self) >= MAX_CACHED:
             self.clear()
         self[value] = contribution = self._contribution(value)
@@ -121,6 +124,13 @@ class _Contributions(dict[Any, float]):
         if self._key in self._columns.buckets:
             return self._category(buckets([number], self._columns.buckets[self._key])[0][0])
         return self._number_weight * number
+
+    def _date(self, value: Any) -> float:
+        try:
+            found = date_features(value)
+        except (ValueError, OverflowError):
+            return 0.0
+        return sum(number * (self._category(part) if part else self._number_weight) for part, number in found)
 
     def _category(self, word: str) -> float:
         if not word:

@@ -151,7 +151,7 @@ class SchemaCheck:
     def _columns(self, kinds: Kinds) -> list[str]:
         """Return which columns are missing or new; a key is missing if many rows have none."""
         seen, declared = kinds.seen, {
-            *self.options.categories, *self.options.log, *self.options.buckets, *self.options.text,
+            *self.options.categories, *self.options.log, *self.options.buckets, *self.options.text, *self.options.date,
         }  # fmt: skip
         expected = {name for name in self.schema if name not in declared}
         missing = [] if not seen.header and self._rows < FEWEST else sorted(expected - seen.names)

@@ -159,14 +159,14 @@ def split_text(
 
 
 @fast
-def join_rows(indptr, indices, values, kept, more_indptr, more, out_indptr, out_indices, out_values):
-    """Append entries of value 1 to rows, of which ``kept`` has the numbers among those of the entries."""
+def join_rows(indptr, indices, values, kept, more_indptr, more, more_values, out_indptr, out_indices, out_values):
+    """Append entries to rows, of which ``kept`` has the numbers among those of the entries."""
     to = np.int64(0)
     for r in range(kept.size):
         for k in range(indptr[r], indptr[r + 1]):
             out_indices[to], out_values[to] = indices[k], values[k]
             to += 1
         for k in range(more_indptr[kept[r]], more_indptr[kept[r] + 1]):
-            out_indices[to], out_values[to] = more[k], np.float32(1)
+            out_indices[to], out_values[to] = more[k], more_values[k]
             to += 1
         out_indptr[r + 1] = to

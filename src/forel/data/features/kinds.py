@@ -8,9 +8,10 @@ from typing import Any
 from forel.data.features.label_words import CLASSES, LabelWords
 from forel.validation import refuse
 
-__all__ = ["Kinds", "OrderedKinds", "SeenColumns", "add_kind", "validate_kinds"]
+__all__ = ["DATE", "Kinds", "OrderedKinds", "SeenColumns", "add_kind", "validate_kinds"]
 
-KINDS = ("number", "category", "either", CLASSES)
+DATE = "date"
+KINDS = ("number", "category", "either", DATE, CLASSES)
 MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rather than columns
 
 

@@ -19,7 +19,7 @@ from forel.data.features.hashing import hash_name
 from forel.data.scanners import scanner
 from forel.validation import refuse, whole
 
-__all__ = ["TextFeatures", "append_text", "parse_char_ngram"]
+__all__ = ["TextFeatures", "append_features", "parse_char_ngram"]
 
 CLASSES, LAST_IDEOGRAPH = 0x20000, 0x32400  # as in compiled code
 MOST_WORDS, MOST_SKIPS, MOST_CHARACTERS = 8, 8, 32
@@ -155,27 +155,30 @@ class TextFeatures:
         return indptr, hashes[: counts[0]]
 
 
-def append_text(
-    block: Block, lines: NDArray[np.int64], columns: list[tuple[NDArray[np.int64], NDArray[np.uint64]]], bits: int
+def append_features(
+    block: Block,
+    lines: NDArray[np.int64],
+    columns: list[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float32]]],
+    bits: int,
 ) -> Block:
-    """Return a block with the tokens of text columns added to its rows.
+    """Return a block with the features of text and date columns added to its rows.
 
     Parameters
     ----------
     block : the rows of a table that are well-formed
     lines : lines of all rows of the table
-    columns : offsets and hashes as :meth:`TextFeatures.hashes` returns them
+    columns : for each, the offsets of rows, and the hashes and values of features
     bits : of slots
     """
     indptr, indices, values = block.rows
     whole_table = block.lines is None or len(block) == lines.size
     kept = np.arange(len(block)) if whole_table else np.searchsorted(lines, np.asarray(block.lines))
     mask = np.uint64((1 << bits) - 1)
-    for more_indptr, hashes in columns:
+    for more_indptr, hashes, more_values in columns:
         size = indices.size + int(np.diff(more_indptr)[kept].sum())
         joined = np.zeros(len(block) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.float32)
         slots = (hashes & mask).astype(np.int32)
-        scanner("text", "join_rows")(indptr, indices, values, kept, more_indptr, slots, *joined)
+        scanner("text", "join_rows")(indptr, indices, values, kept, more_indptr, slots, more_values, *joined)
         indptr, indices, values = joined
     scanner("merge", "merge_rows")(indptr, indices, values)
     end = int(indptr[-1])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from forel.data.features.kinds import SeenColumns
+from forel.data.features.kinds import DATE, SeenColumns
 from forel.data.options import ReadOptions, repeated
 from forel.validation import refuse
 
@@ -57,7 +57,19 @@ class Columns:
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kinds that options imply: those of categories, and of columns with a transformation of numbers."""
-        return dict.fromkeys(self.options.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
+        kinds = dict.fromkeys(self.options.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
+        return kinds | dict.fromkeys(self.options.date, DATE)
+
+    @cached_property
+    def dates(self) -> frozenset[str]:
+        """The columns that are known to be dates."""
+        known = (name for name, kind in self.known.items() if kind == DATE and name not in self.kinds)
+        return frozenset((*self.options.date, *known))
+
+    @property
+    def derived(self) -> frozenset[str]:
+        """The columns whose values are several features: text and dates."""
+        return self.dates | frozenset(self.options.text)
 
     def uses(self, name: str) -> bool:
         """Tell whether a column is a feature."""
@@ -78,10 +90,10 @@ class Columns:
         >>> columns.projected == Columns(ReadOptions(label="y", log=["x"]))
         True
         """
-        named = self.options.categories, self.log, self.options.text
-        categories, log, text = (tuple(name for name in names if self.uses(name)) for names in named)
+        named = self.options.categories, self.log, self.options.text, self.options.date
+        categories, log, text, date = (tuple(name for name in names if self.uses(name)) for names in named)
         bucket = tuple(f"{name}:{per}" for name, per in self.buckets.items() if self.uses(name))
-        options = replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket)
+        options = replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date)
         kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, skips=0, char_ngram=None)
         return replace(self, options=kept)
 
@@ -95,7 +107,7 @@ class Columns:
         columns = list(names)
         existing, options = frozenset(columns), self.options
         optional = ("label", "importance") if options.unlabelled else ("importance",) if options.unweighted else ()
-        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text"):
+        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date"):
             value = self.buckets if what == "bucket" else getattr(options, what)
             given = () if what in optional else (value,) if isinstance(value, str) else value or ()
             for name in given:

@@ -24,8 +24,8 @@ from forel.data.parsers.csv_rows import (
     read_table,
     split_rows,
 )
+from forel.data.parsers.derived_columns import with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, word_labels
-from forel.data.parsers.text_columns import with_text
 from forel.data.position import Position
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
@@ -143,11 +143,11 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
             made.append(FeatureColumn(name.encode(), rows.words(table.used[name])))
     block = block_from_columns(cells, made, labels, importance, row_problems, form.bits, table.names, form.transform)
     block = block if class_words is None else replace(block, label_words=class_words)
-    if not table.texts:
+    if not table.derived:
         return block
     every = np.ones(rows.lines.size, bool)
-    texts = {name: StringColumn(rows.words(table.header.index(name)), every) for name in table.texts}
-    return with_text(block, texts, columns.options, row_problems.lines, table.names)
+    derived = {name: StringColumn(rows.words(table.header.index(name)), every) for name in table.derived}
+    return with_derived(block, derived, columns, row_problems, table.names)
 
 
 def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:

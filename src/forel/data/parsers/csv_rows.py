@@ -63,7 +63,7 @@ class CsvFormat:
 
 @dataclass(frozen=True, eq=False)
 class CsvTable:
-    """The header of a file, how its rows are read, the line of the first row, and the columns of text."""
+    """The header of a file, how its rows are read, the line of the first row, and the columns of text and dates."""
 
     form: CsvFormat
     header: list[str]
@@ -72,7 +72,7 @@ class CsvTable:
     file: str
     buffers: Buffers
     line: int = 2
-    texts: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
 
     @cached_property
     def used(self) -> dict[str, int]:
@@ -150,9 +150,9 @@ def read_table(stream: Any, form: CsvFormat, names: Names | None, file: str) -> 
     line = 2 if options.header else 1
     features = form.columns.features(columns)
     form.columns.saw(features)
-    texts = frozenset(options.text)
-    features, texts_used = [n for n in features if n not in texts], [n for n in features if n in texts]
-    return CsvTable(form, columns, features, names, file, Buffers(), line, tuple(texts_used)), rows
+    derived = tuple(name for name in features if name in form.columns.derived)
+    features = [name for name in features if name not in derived]
+    return CsvTable(form, columns, features, names, file, Buffers(), line, derived), rows
 
 
 def csv_chunks(

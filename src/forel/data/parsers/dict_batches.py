@@ -10,8 +10,12 @@ import numpy as np
 from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled.layout import PAD
-from forel.data.features.kinds import OrderedKinds
+from forel.data.features.kinds import DATE, OrderedKinds
 from forel.data.features.names import Names
+from forel.data.parsers.cells import RowProblems, Spans
+from forel.data.parsers.column_values import StringColumn
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.derived_columns import with_derived
 from forel.data.parsers.dicts import CROSSED, ENTRIES, dict_blocks
 from forel.data.parsers.json_keys import special_keys
 from forel.data.parsers.json_lines import JsonFormat, read_chunk
@@ -32,16 +36,48 @@ def batched_blocks(
     columns, buffers, keys = form.columns, Buffers(), special_keys(form.columns)
     for batch in _batches(items, ENTRIES if form.transform is None else CROSSED):
         lines, dicts = zip(*batch, strict=True)
-        text = json_lines_of(dicts)
-        if text is not None:
+        derived, others = _derived(dicts, columns)
+        text = None if derived is None else json_lines_of(others)
+        if derived is not None and text is not None:
             found = ProblemBuffer()
             block, kinds = read_chunk(_chunk(text, len(dicts)), form, keys, buffers, names, file, 0, found)
+            if derived:
+                row_problems = RowProblems(np.arange(len(dicts)), found, file)
+                block = with_derived(block, derived, columns, row_problems, names)
+                kinds += [(name, DATE) for name, column in derived.items() if _is_found(name, column, columns)]
             if not found.problems:
                 found.flush(problems)
                 OrderedKinds(kinds_found, columns.known, columns.seen).add(0, kinds)
                 yield replace(block, line=lines[0], lines=np.array(lines, np.int64)[block.lines])
                 continue
         yield from dict_blocks(batch, columns, form.bits, problems, names, file, form.transform, kinds_found)
+
+
+def _derived(
+    dicts: Sequence[Any], columns: Columns
+) -> tuple[dict[str, StringColumn] | None, Sequence[Any]]:  # fmt: skip
+    """Return the strings of keys of text and dates, None if other values are among them; and dicts without these."""
+    if not columns.derived:
+        return {}, dicts
+    held = dict[str, StringColumn]()
+    for name in sorted(columns.derived):
+        if not columns.uses(name):
+            continue
+        values: list[Any] = [one.get(name) if isinstance(one, dict) else 0 for one in dicts]
+        if not {str, type(None)}.issuperset(map(type, values)):
+            return None, dicts
+        try:
+            texts = [b"" if value is None else value.encode() for value in values]
+        except UnicodeEncodeError:
+            return None, dicts
+        ends = np.cumsum([0, *map(len, texts)])
+        joined = np.frombuffer(b"".join(texts) + bytes(PAD), np.uint8)
+        held[name] = StringColumn(Spans(joined, ends[:-1], ends[1:]), np.array([v is not None for v in values], bool))
+    return held, [{key: value for key, value in one.items() if key not in held} for one in dicts]
+
+
+def _is_found(name: str, column: StringColumn, columns: Columns) -> bool:
+    return name not in columns.kinds and name in columns.dates and bool(column.present.any())
 
 
 def _batches(items: Iterable[tuple[int, Any]], entries: int) -> Iterator[list[tuple[int, Any]]]:

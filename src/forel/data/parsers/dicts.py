@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.dates import EXPECTED, date_features
 from forel.data.features.hashing import START, hash_name, hash_names
-from forel.data.features.kinds import MOST, add_kind
+from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
@@ -72,7 +74,9 @@ class _Rows:
             if importance < 0:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, value in item.items():
-                if columns.uses(key):
+                if isinstance(value, date) or key in columns.dates:
+                    self._add_date(key, value)
+                elif columns.uses(key):
                     changed = _transformed(key, value, columns)
                     self._feature(b"", key, changed)
                     if key not in columns.kinds and key not in columns.options.text:
@@ -107,6 +111,25 @@ class _Rows:
         elif value is not None:
             self.values.append(_number(key, value, 0.0))
             self.names.append((namespace, name))
+
+    def _add_date(self, key: str, value: Any) -> None:
+        """Add the features of a date."""
+        if not self.columns.uses(key) or value is None:
+            return
+        if self.transform is not None:
+            raise _Wrong(key, f"the date {value!r:.40}", "no dates with interactions; or ignore the key")
+        try:
+            found = date_features(value)
+        except (ValueError, TypeError, OverflowError):
+            if self.columns.strict:
+                raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", EXPECTED) from None
+            self.words[key] += 1
+            return
+        name = _bytes(key)
+        self.names += [(name, part.encode()) if part else (b"", name) for part, _ in found]
+        self.values += [number for _, number in found]
+        if key not in self.columns.kinds:
+            self.record_kind(key, DATE)
 
     def _record_kind(self, key: str, value: Any) -> None:
         """Record the kind of a key's value."""

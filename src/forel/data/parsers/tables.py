@@ -30,8 +30,8 @@ from forel.data.parsers.column_values import (
     labels_and_importance,
 )
 from forel.data.parsers.columns import Columns
+from forel.data.parsers.derived_columns import derived_columns, with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
-from forel.data.parsers.text_columns import text_column, with_text
 from forel.data.problems import Malformed, Problems
 from forel.validation import refuse
 
@@ -202,8 +202,8 @@ def table_blocks(
     mask, known, buffers = np.uint64((1 << bits) - 1), DictionaryCache(bits), Buffers()
     for batch, lines in batches:
         used = feature_names(batch.schema, columns)
-        features = [name for name in used if name not in columns.options.text]
-        texts = {name: text_column(batch.column(name), name) for name in used if name in columns.options.text}
+        derived = derived_columns(batch, used, columns, found, transform is not None)
+        features = [name for name in used if name not in derived]
         width = len(features)
         if transform is not None:
             transform.check(features)
@@ -230,9 +230,9 @@ def table_blocks(
             dictionaries.fill(cells, start)
             block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
             block = block if class_words is None else replace(block, label_words=class_words)
-            if texts:
-                chosen = {name: column.slice_rows(rows) for name, column in texts.items()}
-                block = with_text(block, chosen, columns.options, lines[rows], names)
+            if derived:
+                chosen = {name: column.slice_rows(rows) for name, column in derived.items()}
+                block = with_derived(block, chosen, columns, row_problems, names)
             if len(block):
                 yield block
 

@@ -95,6 +95,10 @@ class ReadingFlags:
     char_ngram: Annotated[str | None, _option(help="Of text: sequences of characters within words, such as 3-5.")] = (
         field(default=None, metadata=PARSE)
     )
+    date: Annotated[
+        list[str] | None,
+        _option(help="Columns of dates and times: hour, weekday, month, and the date itself; repeatable."),
+    ] = field(default=None, metadata=PARSE)
     interactions: Annotated[
         list[str] | None,
         _option(

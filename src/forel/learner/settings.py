@@ -160,6 +160,8 @@ class Settings:
         ('0.1 to 1', 'adagrad')
         """
         value = getattr(self, name)
+        if name == "filters":
+            return "; ".join(f"variance={v:.3g}, shrinkage={s:.3g}" for v, s in self.filters) or "none"
         return f"{min(value):.3g} to {max(value):.3g}" if isinstance(value, tuple) else str(value)
 
     def only(self, lane: int) -> "Settings":

@@ -262,8 +262,8 @@ def test_a_loss_of_ones_own_that_is_not_finite_names_the_row_and_keeps_what_was_
     model, twin = (Linear(N, settings, dtype=np.float64) for _ in range(2))
     held = np.arange(9) == 2
     with pytest.raises(ValueError, match=r"loss: got a value or slope that is not finite in row 5, whose label is 7"):
-        model.progress(X, y, held=held)
-    twin.progress(X[:5], y[:5], held=held[:5])
+        model.progress(X, y, held_out=held)
+    twin.progress(X[:5], y[:5], held_out=held[:5])
     assert model.rounds == twin.rounds == 4
     assert model.state.tobytes() == twin.state.tobytes()
     assert np.array_equal(model.loss, twin.loss)

@@ -78,7 +78,7 @@ def test_feeding_the_gradients_of_a_linear_model_is_learning_it():
         (lambda m: m.feed([0, 9], [1.0, 1.0]), "indices: got 9, expected 0 to 5"),
         (lambda m: m.feed([-1], [1.0]), "indices: got -1"),
         (lambda m: m.feed([0, 0], [1.0, 1.0]), "indices: got one of them twice"),
-        (lambda m: m.feed([0.5], [1.0]), "expected one dimension of whole numbers"),
+        (lambda m: m.feed([0.5], [1.0]), "expected a vector of integers"),
         (lambda m: m.feed([0], [1.0, 2.0]), "gradient: got shape .*expected 1 rows of 1 numbers"),
         (lambda m: m.feed([0], [np.nan]), "gradient: got NaN"),
         (lambda m: m.feed([0], [1e39]), "gradient: got NaN or a number out of range"),

@@ -157,7 +157,7 @@ def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algo
     held = np.arange(ROUNDS) % 4 == 2
     settings = Settings(rate=rate, algorithm=algorithm, penalty_weight=penalty_weight, l1=0.02, alpha=0.5)
     whole, without, before = (Linear(N, settings, dtype=np.float64, certified=True) for _ in range(3))
-    margins = whole.progress(dense, labels, held=held)
+    margins = whole.progress(dense, labels, held_out=held)
     without.learn(dense[~held], labels[~held])
     assert whole.state.tobytes() == without.state.tobytes()
     assert whole._lanes.scales.tobytes() == without._lanes.scales.tobytes()

@@ -230,7 +230,7 @@ def test_rows_held_out_are_predicted_and_leave_no_trace():
     X, y = stream("logistic")
     held = np.arange(ROUNDS) % 5 == 0
     whole, without = (Mixture(N, default_grid()) for _ in range(2))
-    whole.progress(X, y, held=held)
+    whole.progress(X, y, held_out=held)
     without.progress(X[~held], y[~held])
     assert np.array_equal(whole.ledger.array, without.ledger.array)
     assert whole.linear.state.tobytes() == without.linear.state.tobytes()

@@ -196,7 +196,7 @@ def test_a_learner_that_was_not_told_losses_says_nothing_of_them(interpreted):
     learner.feed([0], [1.0])
     proof = learner.certificate()
     assert proof.bound([1.0, 0.0, 0.0]) >= proof.regret([1.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="losses were not given; give them to feed"):
+    with pytest.raises(ValueError, match="some rounds had no loss; pass loss to feed"):
         proof.loss_floor(l2=1.0)
     assert "nothing is proved of the losses" in proof.summary([1.0, 0.0, 0.0])
 

@@ -42,11 +42,11 @@ class Certificate:
     gradients : g_{1:T}
     rounding, slack : bounds on the rounding errors of g_{1:T}, in the Euclidean norm, and of ``lower``
     strength, linear, constant, l1, l2, radius : coefficients of the bound on the regret
-    result, void : the result that proves the bound, and why a hypothesis of it fails, if so
+    result, void : the result that proves the bound, and the reason why it is void, if a hypothesis fails
     least : a lower bound on the loss of any row
     bias : whether the last coordinate is a bias
-    floor_void : why there is no lower bound on losses, if so
-    models : the number of models that the loss is a joint one of; coordinates are those of the first, then the second
+    floor_void : the reason why there is no lower bound on losses; empty if there is one
+    models : number of models that share a joint loss; coordinates are those of the first, then of the second, ...
     points : points of the dual problem for each norm: the learner's own, and those of other settings on the same rows
     scales : the largest absolute value of each coordinate, 1 for the bias; None where scales are not kept
 
@@ -123,7 +123,7 @@ class Certificate:
         box: float | None = None,
         scaled: float | None = None,
     ) -> float:
-        """Return the largest regret against any model in a ball, of which exactly one is given.
+        """Return the largest regret against any model in a ball; exactly one argument gives its radius.
 
         The balls are ‖x‖₂ ≤ l2, ‖x‖₁ ≤ l1, |x_i| ≤ box, and ‖s x‖₂ ≤ scaled with s_i the largest absolute value of
         feature i and 1 for the bias.
@@ -143,7 +143,7 @@ class Certificate:
         scaled: float | None = None,
         bias: float | None = None,
     ) -> float:
-        """Return a lower bound on the average loss of every fixed model in a ball, on the rows so far.
+        """Return a lower bound on the average loss of every fixed model in a ball, on the rows learned from.
 
         Balls are those of :meth:`worst`. With ``bias`` they are balls of the weights alone, and the bias is at most
         that in absolute value. The bound on rounding errors is subtracted.
@@ -216,9 +216,9 @@ class Certificate:
 
 
 def _ball(**radii: float | None) -> tuple[str, float]:
-    """Return the norm for which a radius is given, and the radius."""
-    given = {name: size for name, size in radii.items() if size is not None}
-    if len(given) != 1:
-        raise ValueError(f"{', '.join(radii)}: got {len(given)} of them, expected exactly one")
-    ((name, size),) = given.items()
+    """Return the norm whose radius is not None, and the radius."""
+    chosen = {name: size for name, size in radii.items() if size is not None}
+    if len(chosen) != 1:
+        raise ValueError(f"{', '.join(radii)}: got {len(chosen)} of them, expected exactly one")
+    ((name, size),) = chosen.items()
     return name, non_negative(name, size)

@@ -1,4 +1,4 @@
-"""The learner that suits some settings: one model, or a mixture."""
+"""Creating the learner for some settings: one model, or a mixture."""
 
 import numpy as np
 from numpy.typing import DTypeLike

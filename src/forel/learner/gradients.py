@@ -1,4 +1,4 @@
-"""A learner that is fed sparse gradients of any model, and returns its weights."""
+"""A learner that takes sparse gradients of any model, and returns its weights."""
 
 import math
 from dataclasses import replace
@@ -57,7 +57,7 @@ class GradientLearner:
         # One compiled kernel for all losses, as updates from gradients use none.
         self._lanes = Lanes(features, replace(settings, loss=Squared(), bias=False), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
-        self._loss = 0.0  # NaN once it was not given
+        self._loss = 0.0  # NaN if a round had no loss
         self._guard = Guard()
 
     @reads
@@ -82,19 +82,23 @@ class GradientLearner:
         not.
         """
         value = math.nan if loss is None else number("loss", loss, "a finite number, or None")
-        held = self._indices(indices)
+        coordinates = self._indices(indices)
         lanes = self._lanes
         with np.errstate(over="ignore"):
             rows = np.asarray(real("gradient", gradient), dtype=np.float64).astype(self.dtype)
-        if rows.size != held.size * self.lanes or rows.shape[:1] != held.shape:
-            raise ValueError(f"gradient: got shape {rows.shape}, expected {held.size} rows of {self.lanes} numbers")
+        if rows.size != coordinates.size * self.lanes or rows.shape[:1] != coordinates.shape:
+            raise ValueError(
+                f"gradient: got shape {rows.shape}, expected {coordinates.size} rows of {self.lanes} numbers"
+            )
         if not all_finite(rows):
             raise ValueError("gradient: got NaN or a number out of range, expected finite numbers")
-        if np.unique(held).size < held.size:
+        if np.unique(coordinates).size < coordinates.size:
             raise ValueError("indices: got one of them twice, expected each once, with its gradients added up")
-        ends = np.array([0, held.size], np.int64)
+        ends = np.array([0, coordinates.size], np.int64)
         with self._guard.changing():
-            lanes.rounds = int(lanes.kernel.feed(ends, held, rows.ravel(), *lanes.arrays, held.size + 1, lanes.totals))
+            lanes.rounds = int(
+                lanes.kernel.feed(ends, coordinates, rows.ravel(), *lanes.arrays, coordinates.size + 1, lanes.totals)
+            )
             lanes.weight += 1.0
             self._loss += value
 
@@ -112,8 +116,8 @@ class GradientLearner:
         if not self._lanes.certified:
             raise ValueError("certified: got False, expected a learner made with certified=True")
         proof = certify.certificate(self._lanes, slice(None))
-        void = "losses were not given; give them to feed, in every round" if math.isnan(self._loss) else ""
-        # Regret needs no losses; where they were not given they count as 0.
+        void = "some rounds had no loss; pass loss to feed in every round" if math.isnan(self._loss) else ""
+        # Regret does not depend on losses; missing ones count as 0.
         loss = 0.0 if void else self._loss
         points = {
             norm: tuple(replace(point, lower=point.lower + loss, concavity=None) for point in each)
@@ -129,14 +133,14 @@ class GradientLearner:
         )
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
-        held = np.asarray(indices)
-        if held.size == 0:
+        coordinates = np.asarray(indices)
+        if coordinates.size == 0:
             return np.zeros(0, np.int64)
-        if held.ndim != 1 or held.dtype.kind not in "iu":
+        if coordinates.ndim != 1 or coordinates.dtype.kind not in "iu":
             raise ValueError(
-                f"indices: got shape {held.shape} of {held.dtype}, expected one dimension of whole numbers"
+                f"indices: got shape {coordinates.shape} of {coordinates.dtype}, expected a vector of integers"
             )
-        if held.min() < 0 or held.max() >= self.features:
-            bad = int(held.min() if held.min() < 0 else held.max())
+        if coordinates.min() < 0 or coordinates.max() >= self.features:
+            bad = int(coordinates.min() if coordinates.min() < 0 else coordinates.max())
             raise ValueError(f"indices: got {bad}, expected 0 to {self.features - 1}")
-        return held.astype(np.int64, copy=False)
+        return coordinates.astype(np.int64, copy=False)

@@ -35,7 +35,7 @@ class Guard:
     def __reduce__(self) -> tuple[Any, ...]:
         return Guard, ()
 
-    # As generators, since an interrupt between taking a lock and entering the block then still releases it.
+    # Generators, so that an interrupt between acquiring the lock and entering the block still releases it.
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Exclude other changes, and mark the version as odd."""
@@ -55,7 +55,7 @@ class Guard:
             yield
 
     def check(self) -> None:
-        """Refuse a call from inside a change in the same thread; the lock is held."""
+        """Raise if called from inside a change, in the thread that holds the lock."""
         if self.version & 1:
             raise RuntimeError(
                 "model: got a call from code that ran inside learning (such as __eq__ of a name, a conversion, a "
@@ -67,13 +67,13 @@ class Guard:
         before = self.version
         if not before & 1:
             try:
-                found = function()
+                result = function()
             except Exception:
                 if self.version == before:
                     raise
             else:
                 if self.version == before:
-                    return found
+                    return result
         with self.reading():
             return function()
 

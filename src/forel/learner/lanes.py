@@ -1,4 +1,4 @@
-"""The state of several models side by side: records, arrays beside them, and running sums."""
+"""The state of several models that learn from the same rows: records, separate arrays, and running sums."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -24,7 +24,7 @@ Labels = Literal["shared", "classes", "signs"]
 
 
 class Lanes:
-    """The numbers of several models side by side, laid out as :class:`~forel.learner.layout.Layout` says.
+    """The state of several models, with the layout of :class:`~forel.learner.layout.Layout`.
 
     Parameters
     ----------
@@ -71,16 +71,16 @@ class Lanes:
         self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
-        """Forget everything; memory that is not touched again is not used."""
+        """Return to the state before the first row; the system commits memory when coordinates are first used."""
         slots = self.features + 1
         size = self.layout.nbytes(slots)
-        asked = f"features: got {self.features:,} in {self.lanes} lane{'s' * (self.lanes > 1)}"
-        enough_memory(asked, size, FEWER)
+        request = f"features: got {self.features:,} in {self.lanes} lane{'s' * (self.lanes > 1)}"
+        enough_memory(request, size, FEWER)
         try:
             self._allocate(slots)
         except MemoryError:
-            refused = f"{asked}, which need {size / 1e9:,.1f} GB of memory, expected what the system gives; {FEWER}"
-            raise MemoryError(refused) from None
+            message = f"{request}, which need {size / 1e9:,.1f} GB of memory, expected free memory; {FEWER}"
+            raise MemoryError(message) from None
         self.rounds = 0
         self.weight = 0.0
 
@@ -94,7 +94,7 @@ class Lanes:
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
-        """Return new lanes of the same settings that have learned nothing, of other sizes if given."""
+        """Return lanes of the same settings in the initial state; arguments that are not None change their size."""
         new = copy(self)
         new.features = self.features if features is None else features
         new._set_lanes(self.lanes if lanes is None else lanes, labels or self.labels)
@@ -147,12 +147,12 @@ class Lanes:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The arguments that every kernel function takes: arrays, rounds, key of the rounding noise, parameters."""
-        beside = self._scales, self.last_round, self.drift_marks
-        return self.records, *beside, self.rounds, self.settings.noise_key, self.parameters
+        separate = self._scales, self.last_round, self.drift_marks
+        return self.records, *separate, self.rounds, self.settings.noise_key, self.parameters
 
     @property
     def sums(self) -> NDArray[np.float64]:
-        """The running sums, a row for each of :data:`forel.learner.layout.SUMS` and a column a lane."""
+        """The running sums, a row for each of :data:`forel.learner.layout.SUMS` and a column for each lane."""
         return self.totals[: SUMS * self.lanes].reshape(SUMS, self.lanes)
 
     @property
@@ -162,7 +162,7 @@ class Lanes:
 
     @property
     def dual_sums(self) -> NDArray[np.float64]:
-        """The further sums of certificates, laid out as :attr:`forel.learner.layout.Layout.dual_sums` says."""
+        """The further sums of certificates, in the order of :attr:`forel.learner.layout.Layout.dual_sums`."""
         return self.all_sums[SUMS:]
 
     def restore_dual_sums(self, stored: NDArray[np.float64] | None) -> None:
@@ -183,7 +183,7 @@ class Lanes:
 
     @property
     def tables(self) -> dict[str, NDArray[Any]]:
-        """Views of the records and of the arrays beside them that are in use, a row a coordinate, by names of files."""
+        """Views of the records and separate arrays in use, a row for each coordinate, by their names in files."""
         slots, layout = self.features + 1, self.layout
         tables: dict[str, NDArray[Any]] = {"state": self.state}
         if layout.rate == "scale_free":
@@ -195,11 +195,11 @@ class Lanes:
         return tables
 
     def touched(self) -> NDArray[np.int64]:
-        """Return the coordinates with any nonzero bit in their record or in the arrays beside it."""
-        slots, (_, *beside) = self.features + 1, self.tables.values()
-        tables = [_as_integers(table) for table in (self.records.reshape(slots, -1), *beside)]
+        """Return the coordinates with any nonzero bit in their record or in the separate arrays."""
+        slots, (_, *separate) = self.features + 1, self.tables.values()
+        tables = [_as_integers(table) for table in (self.records.reshape(slots, -1), *separate)]
         step = max(1, SCANNED // sum(table.itemsize * table.shape[1] for table in tables))
-        found = []
+        touched = []
         for start in range(0, slots, step):
             parts = [table[start : start + step] for table in tables]
             if not any(part.any() for part in parts):
@@ -208,17 +208,17 @@ class Lanes:
             for part in parts:
                 for column in part.T:  # few columns, so this is many times as fast as any(axis=1)
                     used |= column != 0
-            found.append(np.flatnonzero(used) + start)
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+            touched.append(np.flatnonzero(used) + start)
+        return np.concatenate(touched) if touched else np.empty(0, np.int64)
 
     def take(self, other: "Lanes", lanes: slice) -> None:
         """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused.
 
-        What certificates need is left out where this state has none.
+        The sums of certificates are left out if this state has none.
         """
-        given = {**other.tables, "state": other.state[:, : self.layout.parts]}
+        theirs = {**other.tables, "state": other.state[:, : self.layout.parts]}
         for name, mine in self.tables.items():
-            table = given[name][..., lanes] if name in ("state", "mark") else given[name]
+            table = theirs[name][..., lanes] if name in ("state", "mark") else theirs[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
@@ -233,7 +233,7 @@ class Lanes:
         return new
 
     def weights(self, first: int, count: int) -> NDArray[Any]:
-        """Return the weights of ``count`` coordinates from ``first`` on, a column a lane."""
+        """Return the weights of ``count`` coordinates from ``first`` on, a column for each lane."""
         out = np.empty((count, self.lanes), self.dtype)
         for start, weights in self.blocks(first, count):
             out[start - first : start - first + len(weights)] = weights
@@ -245,21 +245,21 @@ class Lanes:
             yield start, self.weights_at(np.arange(start, min(start + BLOCK, first + count)))
 
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the weights of coordinates, a column a lane."""
+        """Return the weights of coordinates, a column for each lane."""
         out = np.empty((coordinates.size, self.lanes), self.dtype)
         self.kernel.weights(coordinates, *self.arrays, self.totals, out.ravel())
         return out
 
     @property
     def seen(self) -> NDArray[np.int64]:
-        """The coordinates whose records are not zero, in order: those that rows had, as far as records tell."""
+        """The coordinates whose records are not zero, in order: those of the features that occurred in rows."""
         used = self.features + int(self.settings.bias)
         if self.scales.size == self.features + 1:  # one number to scan for each coordinate, instead of a record
             return np.flatnonzero(self.scales[:used])
         width = self.layout.width
         blocks = [self.records[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
         owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
-        # Numbers of a record are adjacent: each record once, where the owner changes.
+        # The numbers of a record are adjacent: keep each owner once.
         return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
 
 

@@ -1,6 +1,6 @@
-"""The layout of a learner's state: which numbers a record has, how wide it is, and which arrays lie beside it.
+"""The layout of a learner's state: the numbers of a record, its width, and the separate arrays.
 
-Kernels, model files and copies of models all take it from here. A record belongs to one coordinate and has PARTS
+Kernels, model files and copies of models use this definition. A record belongs to one coordinate and has PARTS
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
 Filters have the mean and the information of a weight in place of z and n.
 """
@@ -19,9 +19,9 @@ CONCAVITY = 4  # sums of the numbers that forel.learner.kernels.concavity comput
 
 
 def record_width(numbers: int) -> int:
-    """Return the distance between records of ``numbers`` numbers: three take the space of four.
+    """Return the distance between records of ``numbers`` numbers: three are padded to four.
 
-    Records of four never straddle a cache line and are loaded and stored by one instruction.
+    Records of four never straddle a cache line, and are loaded and stored by one instruction.
 
     >>> record_width(2), record_width(3), record_width(4), record_width(32)
     (2, 4, 4, 32)
@@ -38,7 +38,7 @@ class Layout:
     rule : the algorithm
     rate : its learning rate
     penalty_weight : whether penalties apply once or in every round
-    lanes : models side by side
+    lanes : number of models
     double : float64 instead of float32
     certified : whether records keep what certificates need
     histogram, concavity : whether certificates need a histogram of slopes, and sums that bound a concave function
@@ -101,7 +101,7 @@ class Layout:
 
     @property
     def separate_scales(self) -> bool:
-        """Whether scales are in a separate array, because records have no room for them."""
+        """Whether scales are in a separate array, because records have no space for them."""
         return self.rate == "scale_free" and not self.scale_in_record
 
     @property
@@ -111,7 +111,7 @@ class Layout:
 
     @property
     def catch_up(self) -> Literal["none", "decay", "drift", "replay"]:
-        """How a penalty of every round is applied to coordinates that rows did not have for some rounds."""
+        """How the penalties of skipped rounds are applied to a coordinate when it occurs again."""
         proximal = self.rule == "proximal"
         if self.penalty_weight == "once" or self.rule == "centered" or (proximal and self.rate != "root"):
             return "none"
@@ -136,7 +136,7 @@ class Layout:
         return slots * (numbers * self.dtype.itemsize + counters * 8)
 
     def sizes(self, slots: int) -> dict[str, int]:
-        """Return how many numbers the arrays beside the records have; one where they are not used."""
+        """Return the sizes of the separate arrays; 1 for those that are not used."""
         return {
             "scales": slots if self.separate_scales else 1,
             "last_round": slots if self.keeps_round else 1,

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 __all__ = ["HEAD", "LARGEST", "Ledger"]
 
 HEAD = 7  # numbers before those of the settings, as in forel.learner.kernels.mixing
-LARGEST = 1e290  # the largest loss of a row that sums have room for, as there
+LARGEST = 1e290  # the largest loss of a row, so that sums stay finite, as in forel.learner.kernels.mixing
 LOSS, IMPORTANCE, GAP, LOWEST, HIGHEST, ROWS, WEIGHT = range(HEAD)
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ class Ledger:
         return HEAD + (2 if shares else 1) * settings
 
     def reset(self) -> None:
-        """Set all sums to zero and all weights to the same."""
+        """Set all sums to zero and all weights equal."""
         self.array[:] = 0
         self.weights[:] = 1 / self.settings
 
@@ -84,7 +84,7 @@ class Ledger:
 
     @property
     def lowest(self) -> float:
-        """The smallest label so far as a margin, at most 0."""
+        """The smallest label of all rows as a margin, at most 0."""
         return float(self.array[LOWEST])
 
     @lowest.setter
@@ -93,7 +93,7 @@ class Ledger:
 
     @property
     def highest(self) -> float:
-        """The largest label so far as a margin, at least 0."""
+        """The largest label of all rows as a margin, at least 0."""
         return float(self.array[HIGHEST])
 
     @highest.setter
@@ -125,5 +125,5 @@ class Ledger:
 
     @property
     def weights(self) -> Array:
-        """The weights of settings under fixed share: a view, empty without."""
+        """The weights of settings under fixed share: a view, empty without fixed share."""
         return self.array[HEAD + self.settings :]

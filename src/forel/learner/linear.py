@@ -26,12 +26,12 @@ __all__ = ["Linear", "Rows", "Settings", "rows_of"]
 
 
 class Linear:
-    """A linear model, or several side by side, learned one row at a time.
+    """A linear model, or several that learn from the same rows, learned one row at a time.
 
     Parameters
     ----------
     features : the number of features
-    settings : loss, algorithm, rate and penalty; sequences among them are settings learned side by side
+    settings : loss, algorithm, rate and penalty; each entry of a sequence is a setting of its own
     classes : the number of classes, with labels 0, 1, …, classes − 1; each class has a lane, which learns it against
         the rest, or jointly with the others for the softmax loss; of K settings, lanes 0 to K − 1 are class 0, etc.
     dtype : float32, or float64 for twice the memory and more digits
@@ -61,12 +61,12 @@ class Linear:
     ) -> None:
         loss = settings.loss_function
         self.joint = loss.joint
-        given = loss.labels.count if isinstance(loss.labels, Classes) else None
-        classes = given if classes is None else classes
+        loss_classes = loss.labels.count if isinstance(loss.labels, Classes) else None
+        classes = loss_classes if classes is None else classes
         if classes is None and self.joint:
             raise refuse("classes", classes, f"the number of classes, for the loss {loss.name!r}")
-        if given not in (None, classes):
-            raise refuse("classes", classes, f"{given}, as the loss has")
+        if loss_classes not in (None, classes):
+            raise refuse("classes", classes, f"{loss_classes}, as the loss has")
         if certified and settings.algorithm == "filter":
             raise refuse("certified", True, "False where algorithm='filter', whose steps have no certificate")
         if classes is not None and settings.filters:
@@ -76,9 +76,9 @@ class Linear:
         if self.classes is not None and not self.joint:
             labels = "signs" if settings.signed else "classes"
         lanes = (self.classes or 1) * settings.lanes
-        self._hold(Lanes(features, settings, lanes, dtype, certified, labels))
+        self._set_state(Lanes(features, settings, lanes, dtype, certified, labels))
 
-    def _hold(self, lanes: Lanes) -> None:
+    def _set_state(self, lanes: Lanes) -> None:
         self._lanes, self._guard = lanes, Guard()
         self._table: WeightTable | None = None
         self.settings, self.features, self.lanes = lanes.settings, lanes.features, lanes.lanes
@@ -89,7 +89,7 @@ class Linear:
         """Return a model with an existing state, which is shared, not copied."""
         model = cls.__new__(cls)
         model.classes, model.joint = classes, lanes.settings.loss_function.joint
-        model._hold(lanes)
+        model._set_state(lanes)
         return model
 
     @reads
@@ -108,7 +108,7 @@ class Linear:
 
     @staticmethod
     def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
-        """Return no arrays: those of the lanes are all."""
+        """Return no arrays: there are none apart from those of the lanes."""
         return {}
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
@@ -157,33 +157,33 @@ class Linear:
         return self._learn(X, y, importance, keep=False)[1]
 
     def progress(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return every lane's margins from before the row was learned from.
 
-        Rows that are ``held`` out are predicted in turn and do not change the model.
+        Rows in the mask ``held_out`` are predicted in turn and do not change the model.
 
         >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        return self._learn(X, y, importance, keep=True, held=held)[0]
+        return self._learn(X, y, importance, keep=True, held_out=held_out)[0]
 
     def relearn(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn rows of an earlier pass again, which is the same as :meth:`progress`; for mixtures it differs."""
-        return self.progress(X, y, importance, held)
+        return self.progress(X, y, importance, held_out)
 
     def _learn(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held_out: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses."""
         rows = merged(X, self.features, self.dtype)
         domain = self.settings.labels if self.classes is None else Classes(self.classes)
         labels = labels_of(y, rows.number, domain, self.dtype)
         scale = importances_of(importance, rows.number, self.dtype)
-        if held is not None:
-            scale = np.where(held, self.dtype.type(-1), scale)
+        if held_out is not None:
+            scale = np.where(held_out, self.dtype.type(-1), scale)
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         with self._guard.changing():
             before = self.loss
@@ -308,8 +308,8 @@ class Linear:
     def summary(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> str:
         """Return the certificate of a lane against all models of at most its norm, in a sentence.
 
-        It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, where it is not the
-        lane's. No array of all coordinates is needed.
+        It covers all rows, or those ``since`` a snapshot; ``loss`` is the total loss on them, None for the lane's.
+        No array of all coordinates is needed.
 
         >>> model = Linear(1, Settings(alpha=1.0, bias=False), certified=True)
         >>> _ = model.learn(np.ones((100, 1)), [1] * 60 + [0] * 40)

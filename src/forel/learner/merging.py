@@ -98,14 +98,20 @@ def restore(model: Learner, part: StateSlice) -> None:
 
 
 def learn_shard(
-    model: Learner, rows: Merged, labels: Any, importance: Any, held: Any = None, again: bool = False, offset: int = 0
+    model: Learner,
+    rows: Merged,
+    labels: Any,
+    importance: Any,
+    held_out: Any = None,
+    again: bool = False,
+    offset: int = 0,
 ) -> tuple[NDArray[Any], StateSlice]:
     """Learn rows, and return their margins and the state afterwards; the model itself stays as it was.
 
     Parameters
     ----------
     model : the common state
-    rows, labels, importance, held : as in :meth:`forel.learner.linear.Linear.progress`
+    rows, labels, importance, held_out : as in :meth:`forel.learner.linear.Linear.progress`
     again : whether the rows are of an earlier pass, as :meth:`forel.learner.linear.Linear.relearn` takes them
     offset : the number of rows of shards before this one, so that each rounds with noise of its own
 
@@ -123,7 +129,7 @@ def learn_shard(
     before = slice_of(model, slots)
     lanes.rounds += offset
     try:
-        margins = (model.relearn if again else model.progress)(rows, labels, importance, held)
+        margins = (model.relearn if again else model.progress)(rows, labels, importance, held_out)
         lanes.rounds -= offset
         return margins, slice_of(model, slots)
     finally:

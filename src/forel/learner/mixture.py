@@ -211,13 +211,13 @@ class Mixture:
 
     @changes
     def progress(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the mixture's margins from before, as :meth:`margins` does."""
-        found = self.linear.progress(X, y, importance, held)
+        found = self.linear.progress(X, y, importance, held_out)
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
-        if held is not None:
-            scale[held] = -1.0
+        if held_out is not None:
+            scale[held_out] = -1.0
         learned = scale[scale >= 0]
         self.ledger.rows += learned.size
         self.ledger.weight = summed(self.ledger.weight, learned)
@@ -225,7 +225,7 @@ class Mixture:
 
     @changes
     def relearn(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn rows of an earlier pass again, and return margins as :meth:`progress` does.
 
@@ -238,7 +238,7 @@ class Mixture:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        return self._pooling.predict(self.linear.progress(X, y, importance, held), self.ledger)
+        return self._pooling.predict(self.linear.progress(X, y, importance, held_out), self.ledger)
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; for several classes the logarithm of each one's probability."""

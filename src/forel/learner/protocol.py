@@ -35,8 +35,8 @@ def settings_html(learner: "Learner") -> str:
 class Learner(Protocol):
     """A linear model that learns online, of one setting or of several that are mixed.
 
-    ``kind`` is its name in model files, and ``options`` are those arguments of its constructor that a file stores
-    beside those of every learner.
+    ``kind`` is its name in model files, and ``options`` are the arguments of its constructor that a file stores in
+    addition to those of every learner.
     """
 
     kind: ClassVar[str]
@@ -47,13 +47,13 @@ class Learner(Protocol):
         ...
 
     def progress(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        """Learn each row in turn, and return its margins from before; rows that are ``held`` out are predicted only."""
+        """Learn each row in turn, and return its earlier margins; rows in the mask ``held_out`` are only predicted."""
         ...
 
     def relearn(
-        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held: NDArray[np.bool_] | None = None
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn rows of an earlier pass again, and return margins as :meth:`progress` does."""
         ...
@@ -106,7 +106,7 @@ class Learner(Protocol):
 
     @staticmethod
     def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
-        """Return the names and shapes of arrays in a model file beside those of the linear models."""
+        """Return the names and shapes of the arrays in a model file that are not those of the linear models."""
         ...
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
@@ -124,7 +124,7 @@ class Learner(Protocol):
 
     @property
     def settings(self) -> Settings:
-        """What is learned, and how."""
+        """Loss, algorithm, rate and penalty."""
         ...
 
     @property
@@ -154,7 +154,7 @@ class Learner(Protocol):
 
     @property
     def share(self) -> float | None:
-        """The part of fixed share in a mixture; None without."""
+        """The share of a mixture by fixed share; None without."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Lanes that grow: more features, more classes, and states split into parts of equal width and joined again."""
+"""Resizing of lanes: more features, more classes, and states split into parts of equal width and joined again."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from forel.learner.lanes import Labels, Lanes
 __all__ = ["add_part", "clear_lane", "join_parts", "resize", "split_binary", "split_parts"]
 
 PER_LANE = ("state", "mark")  # tables with a column for each lane
-CLOCK = 3  # the sum that belongs to the rounds, not to what a lane has learned
+CLOCK = 3  # the sum that depends on the number of rounds alone
 
 
 def resize(old: Lanes, features: int, lanes: int, labels: Labels) -> Lanes:
-    """Return a copy with room for more features or lanes; new ones have learned nothing."""
+    """Return a copy with more features or lanes; new ones are in the initial state."""
     new, count, width = old.like(features, lanes, labels), old.features, old.lanes
     for name, table in new.tables.items():
         wide, before = (table[..., :width] if name in PER_LANE else table), old.tables[name]
@@ -74,6 +74,6 @@ def split_binary(lanes: Lanes) -> None:
 
 
 def clear_lane(lanes: Lanes, lane: int) -> None:
-    """Let a lane forget what it learned; the penalty clock, which depends on rounds alone, continues."""
+    """Reset a lane to the initial state; the penalty clock, which depends on rounds alone, continues."""
     lanes.state[:, :, lane] = 0
     lanes.all_sums[[row for row in range(len(lanes.all_sums)) if row != CLOCK], lane] = 0

@@ -29,7 +29,7 @@ class Shard(NamedTuple):
     rows: Merged
     labels: NDArray[Any]
     importance: NDArray[Any]
-    held: NDArray[np.bool_] | None
+    held_out: NDArray[np.bool_] | None
     again: bool
     offset: int
 
@@ -89,7 +89,7 @@ class Merging:
         return shards * each, each
 
     def learn(
-        self, model: Learner, rows: Merged, labels: Any, importance: Any, held: Any, again: bool, each: int
+        self, model: Learner, rows: Merged, labels: Any, importance: Any, held_out: Any, again: bool, each: int
     ) -> NDArray[Any]:
         """Learn the rows of a round, ``each`` by one shard, and return their margins, as predicted before learning."""
         shards = []
@@ -98,7 +98,7 @@ class Merging:
             some, first, last = slice(start, stop), rows.indptr[start], rows.indptr[stop]
             own = Merged(rows.indptr[start : stop + 1] - first, rows.indices[first:last], rows.values[first:last])
             shards.append(
-                Shard(own, labels[some], importance[some], None if held is None else held[some], again, start)
+                Shard(own, labels[some], importance[some], None if held_out is None else held_out[some], again, start)
             )
         if len(shards) == 1:
             found = [learn_shard(model, *shards[0])]

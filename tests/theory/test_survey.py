@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from forel.doors.cli.app import app
-from forel.theory.survey import ERRATA, RESULTS, Outcome, Result
+from forel.theory.survey import ERRATA, EXTENSIONS, RESULTS, Outcome, Result
 from forel.theory.survey.map import _reference, markdown, mentions, resolve
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -40,6 +40,14 @@ def test_every_result_holds_and_bounds_are_no_larger_than_they_need_be(result):
         assert outcome.ratio > 0.9, "a bound twice too large must not pass"
     if result.key in ("Theorem 1", "Theorem 2", "Lemma 5", "Lemma 7", "Lemma 9", "Lemma 15", "Lemma 16", "Corollary 8"):
         assert result.tight(outcome)
+
+
+@pytest.mark.parametrize("result", EXTENSIONS, ids=lambda r: r.key)
+def test_every_statement_beside_the_survey_holds_and_is_attained(result):
+    outcome = result.run()
+    assert result.holds(outcome), outcome
+    assert result.tight(outcome)
+    assert _reference(resolve(result.implementation)[0])
 
 
 @every_result
@@ -78,6 +86,7 @@ def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypa
     called = []
     results = [replace(r, run=lambda key=r.key: called.append(key) or Outcome(1.0, 1.0)) for r in RESULTS]
     monkeypatch.setattr(command, "RESULTS", tuple(results))
+    monkeypatch.setattr(command, "EXTENSIONS", ())
     done = CliRunner().invoke(app, ["survey", "--plots", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
     assert called == [r.key for r in RESULTS]

@@ -81,7 +81,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     names, classes = stored.names, stored.classes if stored.estimator is None else None
     settings = stored.settings
     said = None
-    if whole and model.certified and model.lanes == 1:
+    if whole and model.certified and (model.lanes == 1 or model.joint):
         said = model.summary()
     return {
         "kind": "mixture, which can go on"

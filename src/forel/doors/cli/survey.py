@@ -1,4 +1,4 @@
-"""``forel survey``: recompute and check every numbered result."""
+"""``forel survey``: recompute and check every numbered result, and statements beside them."""
 
 import json
 import pathlib
@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from forel.theory.survey import RESULTS, Outcome, Result
+from forel.theory.survey import EXTENSIONS, RESULTS, Outcome, Result
 
 
 def chosen(only: str) -> tuple[Result, ...]:
     """Return the results whose number or name contains ``only``."""
     wanted = only.strip().lower()
-    found = tuple(r for r in RESULTS if wanted in (r.key.lower(), r.key.split()[1]) or r.key.lower().startswith(wanted))
+    known = (*RESULTS, *EXTENSIONS)
+    found = tuple(r for r in known if wanted in (r.key.lower(), r.key.split()[1]) or r.key.lower().startswith(wanted))
     if not found:
         raise ValueError(f"--only: got {only!r}, expected a number or a name such as 11, 'theorem 11' or 'figure 4'")
     return found

@@ -1,12 +1,13 @@
-"""The survey, recomputed: every numbered result, both algorithms and all figures as (measured, bound)."""
+"""The survey, recomputed: numbered results, both algorithms and all figures as (measured, bound), and extensions."""
 
 from forel.theory.survey.errata import ERRATA, Erratum
+from forel.theory.survey.extensions import EXTENSIONS
 from forel.theory.survey.figures import FIGURES
 from forel.theory.survey.lemmas import LEMMAS
 from forel.theory.survey.result import Outcome, Result
 from forel.theory.survey.theorems import THEOREMS
 
-__all__ = ["ERRATA", "RESULTS", "Erratum", "Outcome", "Result"]
+__all__ = ["ERRATA", "EXTENSIONS", "RESULTS", "Erratum", "Outcome", "Result"]
 
 
 def _number(result: Result) -> tuple[bool, str, int]:

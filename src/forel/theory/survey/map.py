@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from forel.theory.survey import ERRATA, RESULTS
+from forel.theory.survey import ERRATA, EXTENSIONS, RESULTS
 
 __all__ = ["markdown", "mentions", "resolve"]
 
@@ -86,6 +86,16 @@ def markdown() -> str:
         ]
         names = ", ".join(f"`{n.removeprefix('forel.')}`" for n in also)
         lines.append(f"| {result.key} | {result.title} | {_link(result.implementation)} | {names} |")
+    lines += [
+        "",
+        "## Beside the survey",
+        "",
+        "Statements that forel relies on, recomputed with the numbered results.",
+        "",
+        "| statement | in words | implementation |",
+        "|---|---|---|",
+        *(f"| {one.key} | {one.title} | {_link(one.implementation)} |" for one in EXTENSIONS),
+    ]
     lines += ["", "## Sections", "", "| section | objects |", "|---|---|"]
     sections: dict[str, list[str]] = {}
     for name, text in known:

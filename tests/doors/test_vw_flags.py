@@ -2,15 +2,19 @@
 
 import io
 import json
+import pathlib
+import re
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import forel
 from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
+from forel.doors.cli import vowpal
 from forel.doors.cli.app import app
 from forel.learner.kernels import kernel
 from forel.training.scoring import predict_blocks
@@ -124,3 +128,26 @@ def test_constants_are_read_where_they_are_asked_for():
     (block,) = read(io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"])
     assert np.diff(block.indptr).tolist() == [6, 1]
     assert "Constant" in {names[k] for k in names}
+
+
+def test_options_that_are_not_supported_say_what_to_use_instead():
+    commands = get_command(app).commands.values()
+    own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
+    assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}
+    for name, advice in vowpal.UNSUPPORTED.items():
+        done = CliRunner().invoke(app, ["train", "rows.vw", f"--{name}"], env={"COLUMNS": "300", "TERM": "dumb"})
+        assert done.exit_code == 2
+        said = " ".join(done.output.split())
+        assert f"Vowpal Wabbit's --{name}" in said, said
+        assert advice in said
+        for option in re.findall(r"--[a-z][a-z-]+", advice):
+            assert option[2:] in own | {"hash"}, f"{name}: {option} does not exist"
+    done = CliRunner().invoke(app, ["train", "rows.vw", "-l", "0.5"], env={"COLUMNS": "300", "TERM": "dumb"})
+    assert "Vowpal Wabbit's -l" in done.output
+    assert vowpal.RATES in " ".join(done.output.split())
+
+
+def test_the_guide_has_every_option_that_is_not_supported():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "guide" / "from_vw.md").read_text()
+    missing = [name for name in vowpal.UNSUPPORTED if f"`--{name}`" not in page]
+    assert not missing

@@ -65,6 +65,11 @@ class _Joined:
         self._first = self._first[n:]
         return n
 
+    @property
+    def paused(self) -> bool:
+        """Whether the rest is a pipe that has no further bytes at the moment."""
+        return not self._first and getattr(self._rest, "paused", False)
+
     def read(self) -> bytes:
         """Return all bytes that are left."""
         return bytes(self._first) + bytes(self._rest.read())

@@ -216,7 +216,7 @@ def chunks(
         text = buffers.empty(room + PAD, np.uint8)
         text[: rest.size] = rest
         n, problem = _fill(stream, memoryview(text.data)[:room], rest.size)
-        ended = n < room
+        ended = n < room and not getattr(stream, "paused", False)
         if ended and problem is None and n and text[n - 1] != NEWLINE:
             text[n] = NEWLINE
             n += 1
@@ -256,13 +256,15 @@ def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
 
 
 def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]:
-    """Read until the view is full or the stream ends; return the number of bytes, and an exception, if any."""
+    """Read until the view is full, or the stream ends or pauses; return the number of bytes, and an exception."""
     try:
         while n < len(view):
             got = stream.readinto(view[n:])
             if not got:
                 break
             n += got
+            if getattr(stream, "paused", False) and last_line_end(np.frombuffer(view, np.uint8), n):
+                break  # whoever writes may wait for the answer to these lines
     except read_errors() as problem:
         return n, problem
     return n, None

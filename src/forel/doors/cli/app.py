@@ -15,11 +15,11 @@ from forel.doors.cli.evaluate import evaluate
 from forel.doors.cli.explain import explain
 from forel.doors.cli.generate import generate
 from forel.doors.cli.inspect import inspect
-from forel.doors.cli.options import VW_NAMES
 from forel.doors.cli.peek import peek
 from forel.doors.cli.predict import predict
 from forel.doors.cli.train import train
 from forel.doors.cli.train_options import TrainOptions
+from forel.doors.cli.vowpal import translate_name
 from forel.doors.cli.warm import warm
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "token_normalize_func": lambda name: VW_NAMES.get(name, name),
+        "token_normalize_func": translate_name,
     },
 )
 

@@ -5,17 +5,6 @@ from typing import Annotated
 import typer
 
 VW = "For Vowpal Wabbit users"
-# Vowpal Wabbit's long names of options, as in context_settings of the application.
-VW_NAMES = {
-    "bit_precision": "bits",
-    "cubic": "interactions",
-    "final_regressor": "model",
-    "holdout_after": "holdout-after",
-    "holdout_period": "holdout",
-    "initial_regressor": "start",
-    "noconstant": "no-bias",
-    "quadratic": "interactions",
-}
 
 Files = Annotated[
     list[str] | None, typer.Argument(help="Files, patterns, or - for standard input.", show_default=False)

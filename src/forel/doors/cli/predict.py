@@ -40,6 +40,7 @@ def predict(
         from rich.console import Console
 
         from forel.data import Problems
+        from forel.data.sources.arriving import arriving
         from forel.doors.cli.show import print_problems
         from forel.store import load
         from forel.training.scoring import predict_blocks, prediction_link
@@ -56,7 +57,9 @@ def predict(
         columns = names if probabilities else None
         with writing(output) as write:
             problems = Problems()
-            for block, margins in predict_blocks(stored, source, threads, problems, tags=True, **reading.options()):
+            # Standard input may be a pipe from a program that waits for each answer.
+            rows = arriving(sys.stdin.buffer) if source == ["-"] else source
+            for block, margins in predict_blocks(stored, rows, threads, problems, tags=True, **reading.options()):
                 write(block, apply_link(margins), columns)
         print_problems(problems, Console(stderr=True))
 
@@ -92,8 +95,13 @@ def writing(path: str) -> Iterator[Any]:
     """Yield a function that writes the predictions of a block; an existing file is replaced at the end."""
     from forel.store.atomic import atomic_writer
 
-    with nullcontext(sys.stdout.write) if path == "-" else atomic_writer(path) as write:
+    with nullcontext(_write_now) if path == "-" else atomic_writer(path) as write:
         yield partial(_write_block, write)
+
+
+def _write_now(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:

@@ -5,7 +5,74 @@ from typing import Any
 
 import typer
 
-__all__ = ["translate_vw_options"]
+__all__ = ["UNSUPPORTED", "translate_name", "translate_vw_options"]
+
+# Options of VW under another name here.
+NAMES = {
+    "bit_precision": "bits",
+    "cubic": "interactions",
+    "final_regressor": "model",
+    "holdout_after": "holdout-after",
+    "holdout_period": "holdout",
+    "initial_regressor": "start",
+    "noconstant": "no-bias",
+    "quadratic": "interactions",
+}
+
+# Options of VW that forel does not have, and what to use instead.
+CONTEXTUAL = "forel has no contextual bandits; learn the cost of each action with --loss squared, one model for each"
+REDUCTION = "use --oaa or --classes: one model for each class, or --loss softmax; costs are not used"
+RATES = "use --alpha, the scale of the learning rates; without it, 16 settings are mixed"
+GRADIENT = "leave it out: rates of each feature adapt to gradients; --algorithm mirror is gradient descent"
+CACHE = "leave it out: later passes read a temporary cache; --keep-cache FILE keeps it, and forel cache writes one"
+NAMED = "use --names, and then forel inspect"
+CLUSTER = "use --ray, which reads files on many machines"
+CLIP = "leave it out: without --alpha, predictions of regression stay within the range of the labels seen so far"
+BANDITS = ("cb", "cb_adf", "cb_explore", "cb_explore_adf", "cats", "multiworld_test")
+UNSUPPORTED = {
+    **dict.fromkeys(BANDITS, CONTEXTUAL),
+    **dict.fromkeys(("csoaa", "csoaa_ldf", "wap", "wap_ldf", "ect", "log_multi", "plt"), REDUCTION),
+    **dict.fromkeys(("learning_rate", "power_t", "initial_t", "decay_learning_rate"), RATES),
+    **dict.fromkeys(("adaptive", "normalized", "invariant", "sgd", "adax"), GRADIENT),
+    **dict.fromkeys(("cache", "cache_file", "kill_cache", "compressed"), CACHE),
+    **dict.fromkeys(("invert_hash", "readable_model", "print"), NAMED),
+    **dict.fromkeys(("span_server", "unique_id", "total", "node"), CLUSTER),
+    **dict.fromkeys(("min_prediction", "max_prediction"), CLIP),
+    "audit": "use forel explain FILE --model m.forel, which shows the contribution of each feature",
+    "bfgs": "leave it out: learning is online; --passes makes several passes",
+    "bootstrap": "leave it out: one model is trained, or a mixture of settings",
+    "boosting": "forel learns linear models; -q and --interactions add products of features",
+    "coin": "use --rate scale_free, which needs no bound on values in advance either",
+    "daemon": "use forel predict - as a co-process: it answers each line as it comes",
+    "early_terminate": "use --holdout, and choose the number of --passes by the held-out loss",
+    "hash": "leave it out: names are hashed as text, as with --hash all",
+    "ignore_linear": "leave it out: crosses are added to the features",
+    "affix": "use --char-ngram for columns of text",
+    "spelling": "use --char-ngram for columns of text",
+    "multilabel_oaa": "train one model for each label",
+    "lrq": "use -q or --interactions: products of all pairs",
+    "nn": "forel learns linear models; -q and --interactions add products of features",
+    "progress": "leave it out: a line is printed after every doubling of rows, or a bar on a terminal",
+    "quantile_tau": "use forel.losses.Quantile(tau) in Python",
+    "random_seed": "leave it out: nothing is random but the rounding of float32 sums, whose seed is --seed",
+    "raw_predictions": "use forel predict --link identity, which writes margins",
+    "sort_features": "leave it out: the order of features does not matter",
+}
+SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P": "progress", "r": "raw_predictions"}
+
+
+def translate_name(name: str) -> str:
+    """Return the name of an option here, for one of VW's; an option that is not supported says what to use instead.
+
+    >>> translate_name("noconstant"), translate_name("alpha")
+    ('no-bias', 'alpha')
+    """
+    full = SHORT.get(name, name)
+    if full in UNSUPPORTED:
+        dashes = "-" if name in SHORT else "--"
+        raise typer.BadParameter(UNSUPPORTED[full], param_hint=f"Vowpal Wabbit's {dashes}{name}")
+    return NAMES.get(name, name)
+
 
 SQUARED = ("squared", "classic")  # VW's names of (p − y)², with and without importance-invariant updates
 

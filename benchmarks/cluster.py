@@ -1,0 +1,153 @@
+"""Training with files read on a local Ray of two workers, against one process; and the constants of a larger cluster.
+
+Input: generated clicks of 39 features as VW text in gzip and as Parquet, four files each.
+Output: wall-clock medians in turns and their ratio, on two cores; processor seconds of each stage; the loss of four
+shards that are merged every 1,000 rows, against learning in order; the estimate of ``forel.doors.cluster.cost`` for the
+same run in one process; and its estimates for larger clusters.
+"""
+
+import argparse
+import gzip
+import io
+import pathlib
+import statistics
+import tempfile
+import time
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+from timing import median_ratio, time_in_turns, without_preparation
+
+import forel
+from forel.data import concatenate, read
+from forel.data.clicks import write_clicks
+from forel.data.regroup import slice_rows
+from forel.doors.cluster import RayWorkers
+from forel.doors.cluster.cost import Costs
+from forel.learner.factory import make_learner
+from forel.learner.grid import default_grid
+from forel.learner.merging import learn_shard, merge, restore
+from forel.learner.rows import Merged
+from forel.training.merged import Merging
+
+FILES, EVERY, SHARDS = 4, 1000, 4
+
+
+def write(folder, rows):
+    """Write four files of each format."""
+    found = {"gzip VW": [], "Parquet": []}
+    for k in range(FILES):
+        text, table = io.BytesIO(), io.BytesIO()
+        write_clicks(text, rows // FILES, "vw", seed=k)
+        write_clicks(table, rows // FILES, "csv", seed=k)
+        (folder / f"{k}.vw.gz").write_bytes(gzip.compress(text.getvalue(), 6))
+        table.seek(0)
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(table), folder / f"{k}.parquet")
+        found["gzip VW"].append(str(folder / f"{k}.vw.gz"))
+        found["Parquet"].append(str(folder / f"{k}.parquet"))
+    return found
+
+
+def processor_seconds(function):
+    """Return processor seconds of a call in this process, and its result."""
+    start = time.process_time()
+    result = function()
+    return time.process_time() - start, result
+
+
+def measure(files, options, settings):
+    """Return the constants of reading and learning these files."""
+    list(read(files[0], **options))  # compiles
+    seconds, blocks = processor_seconds(lambda: list(read(files, **options)))
+    block = concatenate(blocks)
+    rows, labels = len(block), np.maximum(block.labels, 0)
+    model = make_learner(1 << 22, settings, certified=True)
+    model.progress(Merged(*slice_rows(block, 0, 1).rows), labels[:1], block.importance[:1])
+    learned, _ = processor_seconds(lambda: model.progress(Merged(*block.rows), labels, block.importance))
+    parts, sliced, coordinates = [], 0.0, 0
+    for k in range(20):
+        some = slice_rows(block, k * EVERY, (k + 1) * EVERY)
+        spent, (_, part) = processor_seconds(
+            lambda some=some: learn_shard(model, Merged(*some.rows), np.maximum(some.labels, 0), some.importance)
+        )
+        sliced += spent - EVERY * learned / rows
+        coordinates += part.slots.size
+        parts.append(part)
+    merging, _ = processor_seconds(lambda: restore(model, merge(model, parts)))
+    lanes = model.linear._lanes
+    return Costs(
+        read=seconds / rows,
+        learn=learned / rows,
+        slice=max(sliced, 0.0) / (3 * coordinates),
+        merge=merging / coordinates,
+        row_bytes=sum(a.nbytes for a in (*block.rows, block.labels, block.importance)) / rows,
+        coordinate_bytes=lanes.layout.nbytes(1),
+        features=block.indices.size / rows,
+        distinct=coordinates / (20 * EVERY * block.indices.size / rows),
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "16 settings": default_grid()}
+    with tempfile.TemporaryDirectory() as folder:
+        files = write(pathlib.Path(folder), arguments.rows)
+        begun = time.perf_counter()
+        with RayWorkers("local", 2) as workers:
+            print(f"Ray started in {time.perf_counter() - begun:.1f} s")
+            for name, paths in files.items():
+                options = {} if name == "gzip VW" else {"label": "click"}
+                for which, chosen in settings.items():
+                    runs = {
+                        "alone": without_preparation(lambda p=paths, c=chosen, o=options: forel.train(p, c, **o)),
+                        "Ray": without_preparation(
+                            lambda p=paths, c=chosen, o=options: forel.train(p, c, cluster=workers, **o)
+                        ),
+                    }
+                    time_in_turns(runs, 1)  # compiles, and starts workers
+                    seconds = time_in_turns(runs, arguments.repeats)
+                    shown = ", ".join(f"{side} {statistics.median(s):.2f} s" for side, s in seconds.items())
+                    ratio = median_ratio(seconds["Ray"], seconds["alone"])
+                    print(f"{name}, {which}: {shown}; with Ray {ratio:.2f} times as long")
+        print("\nprocessor time of a row in µs, and bytes")
+        for name, paths in files.items():
+            options = {} if name == "gzip VW" else {"label": "click"}
+            for which, chosen in settings.items():
+                costs = measure(paths[:1], options, chosen)
+                print(
+                    f"{name}, {which}: read {1e6 * costs.read:.2f}, learn {1e6 * costs.learn:.2f}, "
+                    f"copy {1e6 * costs.slice:.3f} and merge {1e6 * costs.merge:.3f} a coordinate, "
+                    f"{costs.row_bytes:.0f} bytes a row, {costs.coordinate_bytes} a coordinate, "
+                    f"{costs.distinct:.0%} of features distinct"
+                )
+        compare(files["gzip VW"], settings["16 settings"], costs)
+        extrapolate(costs)
+
+
+def compare(paths, settings, costs):
+    """Print the loss of shards, and the estimate of the time of learning them."""
+    seconds, alone = processor_seconds(lambda: forel.train(paths, settings, certified=True))
+    spent, shards = processor_seconds(lambda: forel.train(paths, settings, merge=Merging(EVERY, SHARDS)))
+    print(f"\n{SHARDS} shards merged every {EVERY:,} rows, {alone.rows:,} rows, 16 settings")
+    print(
+        f"loss {shards.report.loss:.5f}, in order {alone.report.loss:.5f}: {shards.report.loss / alone.report.loss:.4f}"
+    )
+    estimate = costs.merged(alone.rows, 1, 1, SHARDS, EVERY)
+    predicted = estimate.stages["learn and merge"] - alone.rows * costs.learn
+    print(f"more processor time than in order: {spent - seconds:.1f} s, estimated {predicted:.1f} s")
+
+
+def extrapolate(costs):
+    """Print estimates for larger clusters."""
+    print("\nestimates, hours: rows; alone; read by 64; 64 shards of 10,000 rows on 64 machines")
+    for rows in (10**9, 10**10, 10**11, 10**12):
+        runs = costs.alone(rows), costs.exact(rows, 64), costs.merged(rows, 64, 64, 64, 10_000)
+        print(f"{rows:.0e}  " + "  ".join(f"{run.seconds / 3600:9.2f} ({run.bottleneck})" for run in runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ DEMO := build/demo
 
 KERNEL_TESTS := tests/jit/test_code_cache.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py tests/doors/test_dicts.py
 
-.PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates reproduce docs site clean
+.PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
 
 # Train on generated clicks and evaluate on the last 20,000 rows.
 run: $(RUN)
@@ -79,6 +79,10 @@ bench-sparsity: $(READY)
 # Compare certificates with batch optima; needs data in ../shared/data or in the directory FOREL_DATA.
 bench-certificates: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/certificates.py
+
+# Time training with files read on a local Ray, and measure the constants of larger clusters.
+bench-cluster: $(READY)
+	$(BIN)/python benchmarks/cluster.py
 
 # Measure claims of the literature; needs data in ../shared/data or in the directory FOREL_DATA.
 reproduce: $(READY)

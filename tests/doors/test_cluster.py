@@ -167,6 +167,21 @@ def test_bad_input_on_a_worker_is_the_sentence_of_one_machine(address, files, tm
     assert ray.available_resources()["CPU"] == 2  # no task is left
 
 
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_ray_dataset_is_a_table(address, files, tmp_path, interpreted):
+    import pyarrow.parquet as pq
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    table = pq.read_table(files["parquet"][0])
+    alone = forel.train(table, ONE, label="y", bits=10, names=True)
+    for source in (ray.data.from_arrow(table), ray.data.read_parquet(files["parquet"][0])):
+        trained = forel.train(source, ONE, label="y", bits=10, names=True)
+        assert saved(tmp_path, trained) == saved(tmp_path, alone)
+
+
 DRIVER = """
 import os, signal, sys
 import forel

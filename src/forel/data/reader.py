@@ -37,6 +37,8 @@ from forel.validation import refuse
 
 __all__ = ["Reader", "names_for", "read"]
 
+DATASET_ROWS = 1 << 14  # rows of a batch of a Ray dataset
+
 
 @dataclass(frozen=True, eq=False)
 class Reader:
@@ -115,7 +117,8 @@ def read(
     Parameters
     ----------
     source : a path, a glob pattern, "-" for standard input, a binary file object, or a list of these, plain or
-        compressed by gzip or zstd; or a table with the Arrow PyCapsule interface; or an iterable of dicts
+        compressed by gzip or zstd; or a table with the Arrow PyCapsule interface; or a ``ray.data.Dataset``, in its
+        own order; or an iterable of dicts
     format : as in :class:`ReadOptions`
     options : to start from; defaults if None
     keywords : options by name, which override those; see :class:`ReadOptions`. ``names`` may be names to add to
@@ -152,6 +155,10 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, nam
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
         held = number_rows(batches, "table", problems, "table")
         yield from _table_tasks(held, "table", reader, problems, start, _columns(reader, start))
+    elif hasattr(source, "iter_batches") and hasattr(source, "materialize"):
+        tables = source.iter_batches(batch_format="pyarrow", batch_size=DATASET_ROWS)
+        held = number_rows((batch for table in tables for batch in table.to_batches()), "dataset", problems, "dataset")
+        yield from _table_tasks(held, "dataset", reader, problems, start, _columns(reader, start))
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:

@@ -71,7 +71,7 @@ def train(
 
     Parameters
     ----------
-    source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, dicts
+    source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, Ray datasets, dicts
     settings : loss, algorithm and hyperparameters; several values of one are mixed; None for the default grid of 16,
         :func:`forel.learner.grid.default_grid`
     passes : number of passes over the source

@@ -1,0 +1,57 @@
+"""Estimates of the time on a cluster: simple cases by hand, and a recipe for other engines."""
+
+import numpy as np
+import pytest
+
+from forel.doors.cluster.cost import Costs
+from forel.learner.linear import Linear, Settings
+from forel.learner.merging import learn_shard, merge, restore
+from forel.learner.rows import Merged
+from forel.training.merged import Merging
+
+COSTS = Costs(
+    read=4e-6, learn=1e-6, slice=1e-7, merge=2e-7, row_bytes=300, coordinate_bytes=200, features=40, distinct=0.25
+)
+
+
+def test_the_slowest_stage_takes_the_time():
+    assert COSTS.alone(10**6).bottleneck == "read"
+    assert COSTS.alone(10**6).seconds == pytest.approx(4.0)
+    assert COSTS.exact(10**9, 100).bottleneck == "learn"
+    assert COSTS.exact(10**9, 100).seconds == pytest.approx(10 + 1000)
+    assert Costs(**{**vars(COSTS), "network": 1e6}).exact(10**9, 100).bottleneck == "network"
+
+
+def test_more_learners_take_less_time_until_merging_takes_all():
+    times = [COSTS.merged(10**9, 1000, n, 64, 1000).stages["learn and merge"] for n in (1, 2, 8, 64)]
+    assert times == sorted(times, reverse=True)
+    merging = 64 * 10_000 * 3e-7 * 10**9 / 64_000  # all coordinates of all shards, in every round
+    assert times[-1] > merging
+    assert times[-1] == pytest.approx(merging * (1 + 0.004 / 0.192), rel=0.02)
+
+
+@pytest.mark.parametrize(("shards", "every"), [(4, 1000), (64, 10_000), (8, 100)])
+def test_short_rounds_are_counted(shards, every):
+    merging, seen, rounds = Merging(every, shards), 0, 0
+    while merging.round_of(seen)[0] < shards * every:
+        seen += merging.round_of(seen)[0]
+        rounds += 1
+    assert COSTS._short_rounds(shards, every) == pytest.approx(rounds, rel=0.15)
+
+
+def test_the_recipe_for_dask_gives_the_bits_of_one_process(interpreted):
+    dask = pytest.importorskip("dask", reason="Dask is not installed")
+    rng = np.random.default_rng(0)
+    models = [Linear(8, Settings(alpha=0.5), dtype=np.float64, certified=True) for _ in range(2)]
+    for _ in range(3):
+        shards = []
+        for _ in range(4):
+            rows = Merged(np.arange(0, 22, 2), rng.permuted(np.tile(np.arange(8), (10, 1)), axis=1)[:, :2].ravel()
+                          .astype(np.int32), rng.normal(size=20))  # fmt: skip
+            shards.append((rows, rng.integers(0, 2, 10).astype(float), np.ones(10)))
+        one, other = models
+        restore(one, merge(one, [learn_shard(one, *shard)[1] for shard in shards]))
+        # The recipe: the model is sent along with each shard, and the driver merges.
+        learned = dask.compute(*(dask.delayed(learn_shard)(other, *shard) for shard in shards), scheduler="sync")
+        restore(other, merge(other, [state for _, state in learned]))
+        assert one.state.tobytes() == other.state.tobytes()

@@ -22,6 +22,7 @@ from forel.data.sources.files import fingerprints, single_sources
 from forel.data.sources.row_cache import RowCache
 from forel.store.atomic import Path
 from forel.training.row_cache import CacheDraft, CacheWriteError, find_cache, is_cache, is_one_shot
+from forel.training.shuffle import ShuffledRows
 from forel.validation import refuse
 
 __all__ = ["Passes"]
@@ -41,6 +42,7 @@ class Passes:
     cache : file of a cache to keep, which is read if it exists already; None for a temporary one
     threads : number of parser threads
     workers : read and parse the source elsewhere; None for threads of this process
+    shuffle : seed of a random order of rows, another one for each pass; None for the order of the source
 
     >>> with Passes(iter([{"x": 1.0}, {"x": 2.0}]), ReadOptions(), number=2) as passes:
     ...     for k in (1, 2):
@@ -55,8 +57,10 @@ class Passes:
     cache: Path | None = None
     threads: int | None = None
     workers: Workers | None = None
+    shuffle: int | None = None
     _reader: Reader = field(init=False, repr=False)
     _cache: RowCache | None = field(default=None, init=False, repr=False)
+    _shuffled: ShuffledRows | None = field(default=None, init=False, repr=False)
     _stack: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +68,8 @@ class Passes:
         self._reader = read(self.source, options=replace(self.options, names=False, constant=False))
         if self.number > 1 and self.options.tags and is_one_shot(self.source):
             raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
+        if self.shuffle is not None and self.options.tags:
+            raise refuse("shuffle", self.shuffle, "None with predictions, which are in the order of the rows")
         if self.cache is not None:
             self._cache = find_cache(os.fspath(self.cache), self._reader)
 
@@ -80,7 +86,8 @@ class Passes:
         if sources is None:
             expected = "files: a stream cannot be read again"
             raise refuse("checkpoint", "a source that is not files", expected)
-        return {**self.options.resume_key, "sources": sources, "passes": self.number}
+        order = {} if self.shuffle is None else {"shuffle": self.shuffle}
+        return {**self.options.resume_key, "sources": sources, "passes": self.number, **order}
 
     def blocks(
         self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
@@ -90,7 +97,8 @@ class Passes:
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
         reader = reader if classes is None else replace(reader, classes=classes)
-        blocks = self._blocks(pass_number, reader)
+        ordered = self._blocks if self.shuffle is None else self._in_random_order
+        blocks = ordered(pass_number, reader)
         if not self.options.constant:
             yield from blocks
         else:
@@ -105,6 +113,16 @@ class Passes:
             yield from self._blocks_to_cache(reader)
         else:
             yield from self._ordered(reader)
+
+    def _in_random_order(self, pass_number: int, reader: Reader) -> Iterator[Block]:
+        """Yield all rows in random order, from a temporary file that is written at first."""
+        if self._shuffled is None:
+            assert self.shuffle is not None
+            resumed = reader.start != BEGINNING  # with the problems found before
+            problems = Problems(reader.problems.on_error) if resumed else reader.problems
+            source = self._blocks(self.number, replace(reader, start=BEGINNING, problems=problems))
+            self._shuffled = ShuffledRows(source, self._stack, self.shuffle)
+        yield from self._shuffled.blocks(pass_number, reader.start.blocks)
 
     def _ordered(self, reader: Reader) -> Iterator[Block]:
         """Yield blocks in order, from workers, or from threads, which also read the cache."""

@@ -17,7 +17,10 @@ from forel.store.atomic import Path, temporary_path
 from forel.store.locks import try_lock
 from forel.validation import refuse
 
-__all__ = ["CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "is_one_shot", "write_cache"]
+__all__ = [
+    "CacheDraft", "CacheWriteError", "cached_options", "find_cache", "is_cache", "is_one_shot", "temporary_folder",
+    "write_cache",
+]  # fmt: skip
 
 
 class CacheWriteError(OSError):
@@ -67,7 +70,7 @@ class CacheDraft:
             if self._path is None:
                 # Unbuffered: a write that failed must not be repeated on closing.
                 self._file: Any = tempfile.TemporaryFile(  # noqa: SIM115
-                    buffering=0, prefix="forel-", dir=_temporary_folder()
+                    buffering=0, prefix="forel-", dir=temporary_folder()
                 )
             else:
                 self._name = temporary_path(self._path)
@@ -111,7 +114,7 @@ class CacheDraft:
             yield
         except OSError as error:
             self._discard()
-            where = f"in {_temporary_folder()} (set TMPDIR for another folder)" if self._path is None else self._path
+            where = f"in {temporary_folder()} (set TMPDIR for another folder)" if self._path is None else self._path
             message = f"cache {where}: could not be written ({error.strerror or error})"
             raise CacheWriteError(error.errno, message) from error
 
@@ -183,7 +186,7 @@ def _fingerprint(reader: Reader) -> dict[str, Any]:
     return {"options": reader.options.meaning, "sources": fingerprints(reader.source)}
 
 
-def _temporary_folder() -> str:
+def temporary_folder() -> str:
     """Return the folder of large temporary files: not /tmp, which is often in memory, unless TMPDIR is set."""
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK):
         return "/var/tmp"

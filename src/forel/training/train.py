@@ -58,6 +58,7 @@ def train(
     merge: Merging | None = None,
     certified: bool = False,
     share: float | None = None,
+    shuffle: int | None = None,
     start: Stored | None = None,
     copy: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -83,6 +84,7 @@ def train(
     merge : learn in shards that are merged again and again, possibly on several machines; it implies ``certified``
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
+    shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
     start : a stored model to continue from, with its settings and read options
     copy : train a copy of it; False trains the given model in place, which saves memory
     progress : called after each block
@@ -112,7 +114,9 @@ def train(
     joint = settings is not None and settings.loss_function.joint
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
     with ExitStack() as stack:
-        blocks = stack.enter_context(Passes(source, options, whole("passes", passes, low=1), cache, threads, cluster))
+        number = whole("passes", passes, low=1)
+        seed = None if shuffle is None else whole("shuffle", shuffle)
+        blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share

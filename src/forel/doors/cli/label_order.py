@@ -1,34 +1,40 @@
-"""A warning about labels that come sorted: learning in order, a model forgets the class that came first."""
+"""Warnings about the order of labels: learning in order, a model forgets the class that came first."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 __all__ = ["LabelOrder"]
 
-FEWEST, SHARE = (
-    100,
-    0.05,
-)  # rows from which on there is a warning, and the share of the changes expected in random order
+FEWEST = 100  # rows from which on there is a warning
+SHARE = 0.05  # of the changes of label expected in random order
+PARTS = 64  # of the stream, at most, whose mean labels are kept
+ERRORS, RATIO = 8.0, 1.5  # standard errors between quarters, and the ratio of their rates, that are unusual
 
 
 class LabelOrder:
-    """Counts how often the label of two classes changes from row to row, in the first pass.
+    """Counts how often the label of two classes changes from row to row, and compares the parts of the first pass.
+
+    Parameters
+    ----------
+    shuffled : whether rows come in random order, so that there is no warning
 
     >>> order = LabelOrder()
     >>> order.add(np.repeat([0.0, 1.0], 60))
     >>> order.warning()
-    'labels come sorted: 1 change in 120 rows, where random order has about 60; shuffle the rows before training'
+    'labels come sorted: 1 change in 120 rows, where random order has about 60; --shuffle learns in random order'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shuffled: bool = False) -> None:
         self._rows, self._changes, self._positive = 0, 0, 0
         self._last: float | None = None
-        self._two = True
+        self._two, self._shuffled = True, shuffled
+        self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
 
     def __call__(self, moment: Any) -> None:
         """Add the labels of a block of the first pass."""
-        if moment.pass_number == 1:
+        if moment.pass_number == 1 and not self._shuffled:
             self.add(moment.block.labels)
 
     def add(self, labels: Any) -> None:
@@ -39,19 +45,48 @@ class LabelOrder:
             return
         self._two = bool(np.isin(known, (-1, 0, 1)).all())
         self._changes += int(np.count_nonzero(known[1:] != known[:-1])) + (self._last not in (None, known[0]))
-        self._rows, self._positive = self._rows + known.size, self._positive + int(np.count_nonzero(known == 1))
+        positive = int(np.count_nonzero(known == 1))
+        self._rows, self._positive = self._rows + known.size, self._positive + positive
         self._last = float(known[-1])
+        self._parts.append((known.size, positive))
+        if len(self._parts) > PARTS:
+            pairs = zip(self._parts[::2], [*self._parts[1::2], (0, 0)], strict=False)
+            self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
 
     def warning(self) -> str | None:
-        """Return a warning if labels come sorted."""
+        """Return a warning if labels come sorted, or if the last rows have other labels than the first."""
         if not self._two or self._rows < FEWEST:
             return None
         share = self._positive / self._rows
         expected = 2 * share * (1 - share) * self._rows
         if self._changes >= SHARE * expected or expected < 10:
-            return None
+            return self._drift()
         changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
             f"labels come sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
-            "shuffle the rows before training"
+            "--shuffle learns in random order"
         )
+
+    def _drift(self) -> str | None:
+        """Return a warning if the last quarter of the rows has far more or fewer positive labels than the first."""
+        (n, p), (m, q) = self._end(self._parts), self._end(self._parts[::-1])
+        if n + m > self._rows:  # too few parts
+            return None
+        first, last, both = p / n, q / m, (p + q) / (n + m)
+        error = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
+        low, high = sorted((first, last))
+        if not error or high - low < ERRORS * error or high < RATIO * low:
+            return None
+        return (
+            f"the last quarter of the rows is unlike the first: {last:.3g} of its labels are positive, and "
+            f"{first:.3g} of those; --shuffle learns in random order, and --share follows a stream that drifts"
+        )
+
+    def _end(self, parts: list[tuple[int, int]]) -> tuple[int, int]:
+        """Return the rows and positive labels of the first parts, with a quarter of all rows."""
+        rows = positive = 0
+        for n, p in parts:
+            if rows and 4 * rows >= self._rows:
+                break
+            rows, positive = rows + n, positive + p
+        return rows, positive

@@ -140,7 +140,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             out = stack.enter_context(Predictions(options.predictions, link))
         cluster = stack.enter_context(_cluster(options))
         with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
-            order = LabelOrder()
+            order = LabelOrder(options.shuffle)
             history = None if page is None else page.history
             observers = [each for each in (progress, order, history, out) if each is not None]
 
@@ -205,4 +205,5 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "certified": options.certificate,
         "share": options.share,
         "cache": options.cache,
+        "shuffle": options.seed if options.shuffle else None,
     }

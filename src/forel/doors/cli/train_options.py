@@ -83,6 +83,14 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
+    shuffle: Annotated[
+        bool,
+        typer.Option(
+            "--shuffle",
+            help="Learn from the rows in random order, by --seed and a temporary file.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False
     passes: Annotated[int, typer.Option(help="Number of passes over the data.", rich_help_panel=MODEL)] = 1
     holdout: Annotated[
         int,

@@ -1,7 +1,8 @@
 """The state of several models that learn from the same rows: records, separate arrays, and running sums."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
+from forel.learner.rows import Rows
 from forel.learner.settings import Settings
+from forel.learner.units import units_of
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
@@ -103,17 +106,54 @@ class Lanes:
 
     @property
     def spec(self) -> KernelSpec:
-        """What the kernel is compiled for."""
+        """What a kernel for rows of any values is compiled for."""
         s, loss = self.settings, self.settings.loss_function
-        per_class = self.labels != "shared" or loss.joint
-        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint)
+        per_class, units = self.labels != "shared" or loss.joint, s.rate == "scale_free"
+        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint, units)
 
     @property
     def kernel(self) -> Any:
-        """The compiled functions."""
+        """The compiled functions for rows of any values."""
         from forel.learner.kernels.kernel import kernel
 
         return kernel(self.spec)
+
+    def _in_turn(self, count: int, process: Callable[[Any, int], int]) -> int:
+        """Process items by the kernel without units as far as it can, then by that for any values; return how many."""
+        from forel.learner.kernels.kernel import kernel
+
+        done, spec = 0, self.spec
+        for each in (replace(spec, units=False), spec) if spec.units else (spec,):
+            if done < count:
+                done += process(kernel(each), done)
+        return done
+
+    def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
+        """Predict and then learn each row in turn, and return how many; fewer if a loss is not finite in the next.
+
+        Margins before learning are written to ``out``, unless it is empty. Rows of negative importance are held out.
+        """
+        longest = rows.longest + 1
+
+        def process(kernel: Any, start: int) -> int:
+            given = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
+            margins = out[start:].ravel()
+            count = int(kernel.learn(*given, *self.arrays, self.shape, longest, self.totals, margins))
+            learned = importance[start : start + count]
+            learned = learned[learned >= 0]
+            self.rounds, self.weight = self.rounds + learned.size, summed(self.weight, learned)
+            return count
+
+        return self._in_turn(rows.number, process)
+
+    def predict(self, rows: Rows, out: NDArray[Any]) -> None:
+        """Write the margin of every row and lane."""
+
+        def process(kernel: Any, start: int) -> int:
+            given = rows.indptr[start:], rows.indices, rows.values
+            return int(kernel.predict(*given, *self.arrays, self.totals, out[start:].ravel()))
+
+        self._in_turn(rows.number, process)
 
     @property
     def state(self) -> NDArray[Any]:
@@ -126,23 +166,14 @@ class Lanes:
         return self.records.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
 
     def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
-        """Return the powers of two in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
+        """Return the units in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
 
         >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
         >>> lanes.scales[:2] = 1.7e18, 0.3
         >>> np.log2(lanes.units(slice(None)))
-        array([60., -2.,  0.])
+        array([48.,  0.,  0.])
         """
-        if self.settings.rate != "scale_free":
-            return np.ones(1)
-        return self.units_of(self.scales[some])
-
-    def units_of(self, scales: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the units of coordinates with these scales."""
-        kind, wide = np.finfo(self.dtype), scales.astype(np.float64)
-        exponents = np.where(wide > 0, np.frexp(wide)[1] - 1, 0)
-        powers: NDArray[np.float64] = np.ldexp(1.0, np.clip(exponents, kind.minexp, kind.maxexp - 2))
-        return powers
+        return units_of(self.scales[some]) if self.settings.rate == "scale_free" else np.ones(1)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -171,8 +202,9 @@ class Lanes:
             known = stored.reshape(-1, self.lanes)
             self.dual_sums[: len(known)] = known
         elif self.certified:
-            # Not larger in the unit of any coordinate than in the smallest one.
-            smallest = float(self.units(self.seen).min(initial=1.0))
+            # Not larger in relation to the scale of any coordinate than to the smallest one.
+            scaled = self.settings.rate == "scale_free"
+            smallest = float(self.scales[self.seen].min(initial=1.0)) if scaled else 1.0
             self.dual_sums[0] = np.minimum(self.sums[4] / smallest / smallest, np.finfo(np.float64).max)
 
     @property
@@ -247,7 +279,11 @@ class Lanes:
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of coordinates, a column for each lane."""
         out = np.empty((coordinates.size, self.lanes), self.dtype)
-        self.kernel.weights(coordinates, *self.arrays, self.totals, out.ravel())
+
+        def process(kernel: Any, start: int) -> int:
+            return int(kernel.weights(coordinates[start:], *self.arrays, self.totals, out[start:].ravel()))
+
+        self._in_turn(coordinates.size, process)
         return out
 
     @property

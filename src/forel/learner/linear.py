@@ -13,7 +13,7 @@ from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.guard import Guard, changes, reads
-from forel.learner.lanes import Lanes, summed
+from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
@@ -187,13 +187,8 @@ class Linear:
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         with self._guard.changing():
             before = self.loss
-            arguments = *rows, labels, scale, *lanes.arrays, lanes.shape, rows.longest + 1, lanes.totals, out.ravel()
-            rounds = int(lanes.kernel.learn(*arguments))
-            learned = scale[: -1 - rounds] if rounds < 0 else scale
-            learned = learned[learned >= 0]
-            lanes.rounds, lanes.weight = lanes.rounds + learned.size, summed(lanes.weight, learned)
-            if rounds < 0:
-                row = -1 - rounds
+            row = lanes.learn(rows, labels, scale, out)
+            if row < rows.number:
                 raise ValueError(
                     f"loss: got a value or slope that is not finite in row {row}, whose label is {labels[row]:g}, "
                     "expected finite numbers; the rows before it were learned from"
@@ -208,7 +203,7 @@ class Linear:
             selected = (first[:, None] + settings).ravel()
             return self._guard.read(lambda: self._weight_table(selected).margins(rows))
         out = np.empty((rows.number, self.lanes), self.dtype)
-        self._guard.read(lambda: lanes.kernel.predict(*rows, *lanes.arrays, lanes.totals, out.ravel()))
+        self._guard.read(lambda: lanes.predict(rows, out))
         return out
 
     def _weight_table(self, selected: NDArray[np.intp]) -> WeightTable:

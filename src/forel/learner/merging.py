@@ -27,6 +27,7 @@ from forel.learner.ledger import Ledger
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
+from forel.learner.units import units_of
 from forel.validation import refuse
 
 __all__ = ["StateSlice", "check_mergeable", "learn_shard", "merge", "restore", "slice_of"]
@@ -176,7 +177,7 @@ class _Coordinates:
 
     def __init__(self, lanes: Lanes, base: StateSlice, scales: NDArray[Any] | None, several: NDArray[np.int64]) -> None:
         self.lanes, self.several = lanes, several
-        self.units = np.ones(several.size) if scales is None else lanes.units_of(scales[several])
+        self.units = np.ones(several.size) if scales is None else units_of(scales[several])
         # A strength is s(βs + √n)/α in these units, and (β + √n)/α for rates without scales.
         s = self.units[:, None] if scales is None else (scales[several] / self.units)[:, None]
         self.factor = s * lanes.parameters.reshape(5, -1)[0].astype(np.float64)
@@ -186,7 +187,7 @@ class _Coordinates:
         """Return the chosen records of a slice by part, coordinate and lane, in the units of coordinates ``at``."""
         found: NDArray[np.float64] = part.records[chosen].astype(np.float64).transpose(1, 0, 2)
         if part.scales is not None:
-            change = np.minimum(self.lanes.units_of(part.scales[chosen]) / self.units[at], 1.0)[:, None]
+            change = np.minimum(units_of(part.scales[chosen]) / self.units[at], 1.0)[:, None]
             found *= change  # z, n and g; n once more
             found[1] *= change
         return found
@@ -227,7 +228,7 @@ def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: NDArray[Any
     if not lanes.certified:
         return
     gradients = merged[:, lanes.layout.gradient_part].astype(np.float64)
-    units = np.ones((1, 1)) if scales is None else lanes.units_of(scales)[:, None]
+    units = np.ones((1, 1)) if scales is None else units_of(scales)[:, None]
     sums[SQUARES] += np.sum(np.square(gradients * units), axis=0)
     sums[SCALED] += np.sum(np.square(gradients * units / (1.0 if scales is None else scales[:, None])), axis=0)
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.units import powers_and_starts
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
@@ -256,6 +257,8 @@ class Settings:
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
         most = LARGEST[np.dtype(dtype).name]
+        if self.rate == "scale_free":  # whose strengths grow with the scale of a feature
+            most /= float(powers_and_starts(np.dtype(dtype))[1][2])
         if not parameters[:4].max() <= most:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "

@@ -79,9 +79,9 @@ class WeightTable:
             return values, self._bias
         owners = np.searchsorted(rows.indptr, beyond, side="right") - 1
         affected, starts = np.unique(owners, return_index=True)
-        part = np.append(starts, beyond.size).astype(np.int64), indices[beyond], values[beyond]
+        part = Rows(np.append(starts, beyond.size).astype(np.int64), indices[beyond], values[beyond])
         out = np.empty((affected.size, lanes.lanes), lanes.dtype)
-        lanes.kernel.predict(*part, *lanes.arrays, lanes.totals, out.ravel())
+        lanes.predict(part, out)
         constant = np.repeat(self._bias, rows.number, axis=0)
         constant[affected] = out[:, self.selected]
         values = values.copy()

@@ -15,6 +15,7 @@ from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.store.files import ModelFile
+from forel.store.fine_units import from_fine_units
 from forel.store.header import header_int, settings_from_json, settings_to_json
 from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
@@ -88,6 +89,8 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
         size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
         dual = file.array("dual", np.float64, (size,))
     _read_tables(file, lanes, stored, rounds, settings.bias)
+    if header["fine_units"]:
+        from_fine_units(lanes)
     for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **own_arrays}.items():
         _check_values(name, array, rounds)
     lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)

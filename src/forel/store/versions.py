@@ -10,18 +10,20 @@ from typing import Any
 
 __all__ = ["VERSION", "ModelFileError", "check_fields", "damaged", "forel_version", "migrate"]
 
-VERSION = 2
+VERSION = 3
 COMMON_FIELDS = (
     "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
     "check", "checks",
 )  # fmt: skip
-LEARNER_FIELDS = ("classes", "certified", "weight")
+LEARNER_FIELDS = ("classes", "certified", "weight", "fine_units")
 FIELDS = {
     "trainer": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
     "serving": ("lanes", "link", "measured"),
 }
-DEFAULTS: dict[str, Any] = {"extra": {}, "estimator": None, "bits": None, "share": None, "measured": None}
+DEFAULTS: dict[str, Any] = {
+    "extra": {}, "estimator": None, "bits": None, "share": None, "measured": None, "fine_units": False,
+}  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -51,10 +53,10 @@ def forel_version() -> str:
 def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return a header of any version as one of the current version, with defaults for missing fields.
 
-    >>> migrate({"version": 3, "written_by": "9.9"})
+    >>> migrate({"version": 4, "written_by": "9.9"})
     Traceback (most recent call last):
-    forel.store.versions.ModelFileError: a model file of version 3, written by forel 9.9; this is forel ..., which reads
-    versions up to 2; update forel
+    forel.store.versions.ModelFileError: a model file of version 4, written by forel 9.9; this is forel ..., which reads
+    versions up to 3; update forel
     """
     current, version = dict(header), header.get("version")
     if type(version) is not int or version < 1:
@@ -91,4 +93,10 @@ def _from_version_1(header: dict[str, Any]) -> dict[str, Any]:
     return {**header, "version": 2}
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1}
+def _from_version_2(header: dict[str, Any]) -> dict[str, Any]:
+    """Migrate a header of version 2: learners with scale-free rates had other units."""
+    units = {} if header.get("kind") == "serving" else {"fine_units": True}
+    return {**header, **units, "version": 3}
+
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1, 2: _from_version_2}

@@ -65,10 +65,9 @@ class RowBuffers:
         """Learn from the present row in every part; labels of a part count from its first lane."""
         rounds, width = self.lanes.rounds, self.lanes.lanes
         for k, (part, block) in enumerate(((self.lanes, self.block), *self.others)):
-            after = self.kernel.learn_one(block, rounds, label - k * width)
-            if after < 0:
+            if not self.kernel.learn_one(block, rounds, label - k * width):
                 raise not_learned(label)
-            part.rounds, part.weight = after, part.weight + weight
+            part.rounds, part.weight = rounds + 1, part.weight + weight
 
     def predict(self) -> NDArray[Any]:
         """Return the margin of every lane for the present row."""

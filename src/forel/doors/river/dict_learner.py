@@ -21,7 +21,7 @@ from forel.doors.river.slots import add_name, remove_names_after
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
-from forel.learner.lanes import Lanes, summed
+from forel.learner.lanes import Lanes
 from forel.learner.resizing import add_part, resize
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
@@ -141,10 +141,9 @@ class DictLearner:
                     if buffers.others:
                         buffers.learn(label, weight)
                     else:
-                        rounds = buffers.kernel.learn_one(buffers.block, lanes.rounds, label)
-                        if rounds < 0:
+                        if not buffers.kernel.learn_one(buffers.block, lanes.rounds, label):
                             raise not_learned(label)
-                        lanes.rounds = rounds
+                        lanes.rounds += 1
                         lanes.weight += weight
                     return None
                 if len(row) > buffers.room:
@@ -256,21 +255,17 @@ class DictLearner:
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:
         """Learn from rows whose slots exist, inside a change."""
-        longest, rounds = rows.longest + 1, self.lanes.rounds
         for k, lanes in enumerate(self.parts):
             mine = labels - labels.dtype.type(k * lanes.lanes) if k else labels
-            arguments = *rows, mine, weight, *lanes.arrays, lanes.shape, longest, lanes.totals, labels[:0]
-            rounds = lanes.kernel.learn(*arguments)
-            if rounds < 0:
-                raise not_learned(float(labels[-1 - rounds]))
-        for lanes in self.parts:
-            lanes.rounds, lanes.weight = rounds, summed(lanes.weight, weight)
+            done = lanes.learn(rows, mine, weight, labels[:0])
+            if done < rows.number:
+                raise not_learned(float(labels[done]))
 
     def row_margins(self, rows: Rows, parts: tuple[Lanes, ...]) -> NDArray[Any]:
         """Return the margin of each row and lane."""
         each = [np.zeros((rows.number, lanes.lanes), lanes.dtype) for lanes in parts]
         for lanes, out in zip(parts, each, strict=True):
-            lanes.kernel.predict(*rows, *lanes.arrays, lanes.totals, out.ravel())
+            lanes.predict(rows, out)
         return np.hstack(each) if len(each) > 1 else each[0]
 
     def make_room(self) -> None:

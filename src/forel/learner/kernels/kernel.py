@@ -24,6 +24,7 @@ MODULES = (
     "stochastic_rounding",
     "rates",
     "updates",
+    "units",
     "filters",
     "skipped_rounds",
     "coordinates",

@@ -11,7 +11,6 @@ from forel.learner.kernels.many_lanes import (
     add_gradient_square,
     cell,
     gather_row,
-    init_scratch,
     scratch_size,
     step_coordinate,
     step_row,
@@ -34,7 +33,7 @@ from forel.learner.kernels.reference import (
     ONE,
     PER_CLASS,
     REAL,
-    ROW_LARGEST,
+    ROW_CLIPPED,
     ROW_NEXT,
     ROW_NOW,
     ROW_SIZE,
@@ -79,7 +78,6 @@ def allocate_work(state, scales, last_round, drift_marks, totals, parameters, lo
     scratch = allocate(parameters, scratch_size(longest))
     for k in range(5 * LANES):
         own[k] = parameters[k]
-    init_scratch(scratch)
     return Work(state, scales, last_round, drift_marks, totals, own, row, scratch, sums)
 
 
@@ -99,7 +97,7 @@ def begin_row(w, t):
     for k in range(LANES):
         row[k] = REAL(0)
         row[ROW_SPENT + k] = REAL(0)
-        row[ROW_LARGEST + k] = REAL(0)
+        row[ROW_CLIPPED + k] = REAL(0)
         w.sums[k] = 0.0
         w.sums[LANES + k] = 0.0
         w.sums[2 * LANES + k] = 0.0
@@ -112,12 +110,19 @@ def begin_row(w, t):
 @inline
 def clip_margins(w):
     """Clip margins that overflowed, and mark their rows as clipped."""
-    row = w.row
+    row, inside = w.row, True
     for k in range(LANES):
-        m = row[k]
-        if CERTIFIED:
-            row[ROW_LARGEST + k] = REAL(0) if abs(m) <= LIMIT else LIMIT
-        row[k] = min(max(m, -LIMIT), LIMIT) if m == m else REAL(0)
+        inside &= abs(row[k]) <= LIMIT
+    if not inside:  # a branch that is predicted right takes less time than clipping
+        for k in range(LANES):
+            row[ROW_CLIPPED + k] = REAL(0) if abs(row[k]) <= LIMIT else UNIT
+            row[k] = clipped(row[k])
+
+
+@inline
+def clipped(number):
+    """Return a number within ±LIMIT, 0 for NaN."""
+    return min(max(number, -LIMIT), LIMIT) if number == number else REAL(0)
 
 
 @inline
@@ -128,14 +133,18 @@ def add_losses(w):
         for k in range(LANES):
             if not (np.isfinite(sums[LANES + k]) and np.isfinite(row[ROW_SLOPE + k])):
                 return False
+    inside = True
     for k in range(LANES):
-        along, slope, value = row[ROW_STEP + k], row[ROW_SLOPE + k], sums[LANES + k]
-        if CERTIFIED:
-            fits = abs(slope) <= LIMIT and value <= SUM_LIMIT
-            row[ROW_LARGEST + k] = row[ROW_LARGEST + k] if fits else LIMIT
-        w.totals[SUM_LOSS + k] += min(value, SUM_LIMIT) if value == value else SUM_LIMIT
-        row[ROW_STEP + k] = min(max(along, -LIMIT), LIMIT) if along == along else REAL(0)
-        row[ROW_SLOPE + k] = min(max(slope, -LIMIT), LIMIT) if slope == slope else REAL(0)
+        slopes_fit = (abs(row[ROW_STEP + k]) <= LIMIT) & (abs(row[ROW_SLOPE + k]) <= LIMIT)
+        inside &= slopes_fit & (sums[LANES + k] <= SUM_LIMIT)
+    if not inside:
+        for k in range(LANES):
+            fits = abs(row[ROW_SLOPE + k]) <= LIMIT and sums[LANES + k] <= SUM_LIMIT
+            row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else UNIT
+            row[ROW_STEP + k], row[ROW_SLOPE + k] = clipped(row[ROW_STEP + k]), clipped(row[ROW_SLOPE + k])
+            sums[LANES + k] = sums[LANES + k] if sums[LANES + k] <= SUM_LIMIT else SUM_LIMIT
+    for k in range(LANES):
+        w.totals[SUM_LOSS + k] += sums[LANES + k]
     return True
 
 
@@ -148,7 +157,7 @@ def add_to_certificate(w):
         if KEEPS_POINTS:
             half = 0.5 * np.float64(row[ROW_SPENT + k])
         fits = abs(played) <= SUM_LIMIT and half <= SUM_LIMIT and sums[k] <= SUM_LIMIT
-        if row[ROW_LARGEST + k] <= GRADIENT_LIMIT and fits:
+        if row[ROW_CLIPPED + k] == 0 and fits:
             totals[SUM_PLAYED + k] += played
             totals[SUM_HALF + k] += half
             totals[SUM_SQUARES + k] += sums[k]
@@ -173,12 +182,12 @@ def add_to_histogram(w, label, importance):
             size = abs(row[ROW_SLOPE + k]) * inverse
             size = size if size <= UNIT else UNIT
             row[ROW_SPENT + k] = size
-            row[ROW_LARGEST + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
+            row[ROW_CLIPPED + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
         for k in range(SETTINGS if JOINT else LANES):
             hit = k
             if JOINT:
                 hit = np.intp(label) * SETTINGS + k
-            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_LARGEST + hit]) + k)
+            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_CLIPPED + hit]) + k)
             totals[at] += np.float64(importance)
             totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
 
@@ -230,17 +239,20 @@ def learn(
     indptr, indices, values, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape,
     longest, totals, out,
 ):  # fmt: skip
-    """Predict each row in turn, then learn from it; return the number of rounds so far.
+    """Predict each row in turn, then learn from it; return the number of rows.
 
     Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out:
-    predicted, and no round. Learning ends at a row r in which a user's loss is not finite; then return −1 − r.
+    predicted, and no round. Learning stops at a row in which a user's loss is not finite or which needs units.
     """
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
+    done = labels.shape[0]
     for r in range(labels.shape[0]):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         before, now = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
         begin_row(w, t)
-        gather_row(w, t, indices, values, lo, hi, BIAS, before)
+        if not gather_row(w, t, indices, values, lo, hi, BIAS, before):
+            done = r
+            break
         clip_margins(w)
         if out.shape[0] > 0:
             for k in range(LANES):
@@ -249,7 +261,7 @@ def learn(
             continue
         row_losses(w, indices, values, lo, hi, labels[r], importance[r], shape, now)
         if not add_losses(w):
-            t = np.int64(-1) - np.int64(r)
+            done = r
             break
         if DRIFTS:
             advance_clock(w)
@@ -266,7 +278,7 @@ def learn(
                 add_concavity(w, labels[r], importance[r])
         t += 1
     release_work(w)
-    return t
+    return done
 
 
 @entry
@@ -293,7 +305,7 @@ def feed(
             step_coordinate(w, t, np.uint64(indices[lo + i]), i, one, now, noise_z, noise_n)
             if CERTIFIED:
                 for k in range(LANES):
-                    w.row[ROW_LARGEST + k] = max(w.row[ROW_LARGEST + k], abs(w.row[ROW_SLOPE + k]))
+                    w.row[ROW_CLIPPED + k] += REAL(abs(w.row[ROW_SLOPE + k]) > GRADIENT_LIMIT)
         if CERTIFIED:
             sample_gradient_squares(w, t, indices, lo, hi, ZERO, key)
             add_to_certificate(w)
@@ -304,35 +316,41 @@ def feed(
 
 @entry
 def predict(indptr, indices, values, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the margins of every row and lane."""
-    longest = 0
+    """Write the margins of every row and lane; return the number of rows before one that needs units."""
+    longest, done = 0, indptr.shape[0] - 1
     for r in range(indptr.shape[0] - 1):
         longest = max(longest, indptr[r + 1] - indptr[r])
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest + 1)
     before = REAL(penalty_total(t))
     for r in range(indptr.shape[0] - 1):
         begin_row(w, t)
-        gather_row(w, t, indices, values, np.uint64(indptr[r]), np.uint64(indptr[r + 1]), BIAS, before)
+        if not gather_row(w, t, indices, values, np.uint64(indptr[r]), np.uint64(indptr[r + 1]), BIAS, before):
+            done = r
+            break
         clip_margins(w)
         for k in range(LANES):
             out[r * LANES + k] = w.row[k]
     release_work(w)
+    return done
 
 
 @entry
 def weights(coordinates, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the weights of coordinates in every lane."""
+    """Write the weights of coordinates in every lane; return the number of those before a block that needs units."""
     zeros = np.zeros(64, parameters.dtype)
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 65)
-    bias, before = bias_coordinate(state), REAL(penalty_total(t))
+    bias, before, done = bias_coordinate(state), REAL(penalty_total(t)), coordinates.shape[0]
     begin_row(w, t)
     for start in range(0, coordinates.shape[0], 64):
         part = coordinates[start : start + 64]
         size = np.uint64(part.shape[0])
-        gather_row(w, t, part, zeros, ZERO, size, BIAS, before)
+        if not gather_row(w, t, part, zeros, ZERO, size, BIAS, before):
+            done = start
+            break
         for i in range(size):
             # The bias is the last coordinate of every row, and is not penalised there.
             place = size if BIAS > ZERO and np.uint64(part[i]) == bias else i
             for k in range(LANES):
                 out[(start + np.int64(i)) * LANES + k] = weight_at(w, np.uint64(part[i]), place, k)
     release_work(w)
+    return done

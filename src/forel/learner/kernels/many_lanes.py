@@ -22,6 +22,7 @@ from forel.learner.kernels.reference import (
     DRIFTS,
     FILTERS,
     FIRST_FILTER,
+    GRADIENT_LIMIT,
     IMPLICIT,
     KEEPS_GRADIENTS,
     KEEPS_POINTS,
@@ -31,9 +32,9 @@ from forel.learner.kernels.reference import (
     PRIMAL,
     REAL,
     REPLAYS,
+    ROW_CLIPPED,
     ROW_CURVATURE,
     ROW_DAMPED,
-    ROW_LARGEST,
     ROW_NEXT,
     ROW_NOW,
     ROW_SLOPE,
@@ -41,18 +42,19 @@ from forel.learner.kernels.reference import (
     ROW_STEP,
     ROW_VARIANCE,
     SCALE_FREE,
+    STOPS_BEYOND,
     SUM_CLOCK,
     UNIT,
+    UNITS,
     UNROLLED,
     WIDTH,
     inline,
     inline_ir,
-    inverse_unit,
-    unit,
 )
 from forel.learner.kernels.skipped_rounds import decayed, drifted, replayed
 from forel.learner.kernels.stochastic_rounding import add
-from forel.learner.kernels.updates import clip_to_range, in_units, step, weight
+from forel.learner.kernels.units import beyond, clip_to_range, in_units, unit
+from forel.learner.kernels.updates import step, weight
 
 CELL = np.uint64((3 if IMPLICIT else 2) * LANES)
 X, ROOT, AFTER = np.uint64(0), np.uint64(LANES), np.uint64(2 * LANES)
@@ -63,11 +65,6 @@ GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # where g_{1:t} is i
 def scratch_size(longest):
     """Return how many numbers scratch has for rows of up to ``longest`` coordinates, the bias included."""
     return (np.uint64(longest) + ONE) * CELL
-
-
-@inline
-def init_scratch(scratch):
-    """Do nothing: scratch has no flags."""
 
 
 @inline
@@ -85,46 +82,48 @@ def lane_count(parameters):
 
 
 @inline
-def rescaled(before, v):
-    """Return a scale that saw the value v, in its unit, that unit, and the factor from the old unit to the new."""
+def scale_and_units(before, v):
+    """Return a scale that saw the value v, in its unit, that unit and its inverse, and the factor from the old unit."""
     s = max(before, abs(v))
-    u = unit(s)
-    # New records are 0 in any unit.
-    return s * inverse_unit(u), u, min(unit(before) * inverse_unit(u), UNIT)
+    if UNITS:
+        u, inverse = unit(s)
+        # New records are 0 in any unit.
+        return s * inverse, u, inverse, min(unit(before)[0] * inverse, UNIT)
+    return s, UNIT, UNIT, UNIT
 
 
 @inline
 def coordinate(w, indices, values, lo, hi, i, k):
-    """Return value, penalised flag, scale, unit and n of the i-th coordinate of the row and lane k, in its unit."""
+    """Return value, penalised flag, scale and n of the i-th coordinate of the row and lane k, in its unit, and that."""
     inside = i < hi - lo
     q = np.uint64(indices[lo + i]) if inside else bias_coordinate(w.state)
     v, penalised = (values[lo + i], UNIT) if inside else (UNIT, UNIT - UNIT)
-    s, u, n = UNIT - UNIT, UNIT, w.state[q * WIDTH + np.uint64(LANES + k)]
+    s, u, inverse, n = UNIT - UNIT, UNIT, UNIT, w.state[q * WIDTH + np.uint64(LANES + k)]
     if SCALE_FREE:
-        s, u, change = rescaled(w.scales[q], v)
-        v, n = v * inverse_unit(u), n * change * change
-    return v, penalised, s, u, n
+        s, u, inverse, change = scale_and_units(w.scales[q], v)
+        v, n = v * inverse, n * change * change
+    return v, penalised, s, n, u, inverse
 
 
 @inline
 def weight_at(w, q, i, k):
     """Return the weight of coordinate q, the i-th of the row, in lane k."""
     x = w.scratch[cell(i, k) + X]
-    if SCALE_FREE:
-        x = clip_to_range(x * inverse_unit(unit(w.scales[q])))
+    if UNITS:
+        x = clip_to_range(x * unit(w.scales[q])[1])
     return x
 
 
 @inline_ir
-def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
+def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
     at, place, old = q * WIDTH, i * CELL, s
     if DECAYS and SCALE_FREE:
-        old = w.scales[q] * inverse_unit(u)  # the scale of the rounds that were skipped
+        old = w.scales[q] * inverse  # the scale of the rounds that were skipped
     for k in range(lane_count(w.parameters)):
-        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u)
+        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
         z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
-        if SCALE_FREE:
+        if UNITS:
             n *= change * change
             if PRIMAL:
                 z = clip_to_range(z * u)
@@ -138,7 +137,9 @@ def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
             now = strength(root_n, old, w.row[ROW_NOW + k], p)
             x = REAL(decayed(x, now, REAL(t - w.last_round[q]), p))
         if FILTERS > 0:
-            mean, known = clip_to_range(w.state[at + np.uint64(k)] * u), precision(n, s, p)
+            mean, known = w.state[at + np.uint64(k)], precision(n, s, p)
+            if UNITS:
+                mean = clip_to_range(mean * u)
             shrunk, own = shrunken(mean, known, penalised, p), UNIT / known
             w.row[ROW_VARIANCE + k] += own * v * v
             x, root_n = (shrunk, own) if k >= FIRST_FILTER else (x, root_n)
@@ -151,59 +152,68 @@ def read_coordinate(w, t, q, i, s, u, change, v, penalty, penalised):
 
 @inline_ir
 def gather_row(w, t, indices, values, lo, hi, bias, penalty):
-    """Compute the weights of the row's coordinates, and add the margins to the row.
+    """Compute the weights of the row's coordinates, add the margins to the row, and return whether all units are 1.
+
+    Kernels with all units return True.
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
-    constant, ahead = bias_coordinate(w.state), prefetch_distance(indices, hi)
+    constant, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
     for j in range(lo, hi + bias):
         q, v, penalised = constant, UNIT, UNIT - UNIT
         if j < hi:
             prefetch_record(w, indices, j + ahead)
             q, v, penalised = np.uint64(indices[j]), values[j], UNIT
-        s, u, change = UNIT, UNIT, UNIT
+        s, u, inverse, change = UNIT, UNIT, UNIT, UNIT
         if SCALE_FREE:
-            s, u, change = rescaled(w.scales[q], v)
-            v *= inverse_unit(u)
-        read_coordinate(w, t, q, j - lo, s, u, change, v, penalty, penalised)
+            before = w.scales[q]
+            if STOPS_BEYOND:
+                fits &= not beyond(before, v)
+            s, u, inverse, change = scale_and_units(before, v)
+            v *= inverse
+        read_coordinate(w, t, q, j - lo, s, u, inverse, change, v, penalty, penalised)
+    return fits
 
 
 @inline_ir
-def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n):
+def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
     at, place, row, state = q * WIDTH, i * CELL, w.row, w.state
     for k in range(lane_count(w.parameters)):
-        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u)
+        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
         along, slope, now, next_strength = row[ROW_STEP + k], row[ROW_SLOPE + k], row[ROW_NOW + k], row[ROW_NEXT + k]
         x, root_n = w.scratch[place + X + np.uint64(k)], w.scratch[place + ROOT + np.uint64(k)]
         z, n = state[at + np.uint64(k)], state[at + np.uint64(LANES + k)]
-        if SCALE_FREE:
+        if UNITS:
             z, n = z * change, n * change * change
         if REPLAYS:
             z = REAL(replayed(z, w.last_round[q], t, p))
         mean, information = z, n
         if FILTERS > 0:
-            mean = clip_to_range(state[at + np.uint64(k)] * u)
+            mean = state[at + np.uint64(k)]
+            if UNITS:
+                mean = clip_to_range(mean * u)
             mean, information = filter_step(
                 mean, n, v, root_n, row[ROW_VARIANCE + k], row[ROW_DAMPED + k], row[ROW_CURVATURE + k], noise_z, noise_n
             )
-            mean = clip_to_range(mean * inverse_unit(u))
+            if UNITS:
+                mean = clip_to_range(mean * inverse)
         z, n, h, used_z, used_n, gain, spent = step(
             z, n, x, root_n, along * v, slope * v, s, now, next_strength, penalty, p, noise_z, noise_n
         )
-        if SCALE_FREE and PRIMAL:
-            z = clip_to_range(z * inverse_unit(u))
+        if UNITS and PRIMAL:
+            z = clip_to_range(z * inverse)
         if FILTERS > 0:
             z, n = (mean, information) if k >= FIRST_FILTER else (z, n)
         state[at + np.uint64(k)], state[at + np.uint64(LANES + k)] = z, n
         if KEEPS_GRADIENTS:
             g = state[at + np.uint64(2 * LANES + k)]
-            if SCALE_FREE:
+            if UNITS:
                 g *= change
             state[at + np.uint64(2 * LANES + k)] = add(g, h, -used_z)
         if KEEPS_POINTS:
             moved = state[at + np.uint64(3 * LANES + k)]
-            if SCALE_FREE:
+            if UNITS:
                 moved *= change
             state[at + np.uint64(3 * LANES + k)] = add(moved, gain * x, -used_n)
             row[ROW_SPENT + k] += spent
@@ -216,7 +226,7 @@ def step_lanes(w, t, q, i, s, u, change, v, penalised, penalty, noise_z, noise_n
 @inline_ir
 def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, whose value and scale are 1."""
-    step_lanes(w, t, q, i, v, v, v, v, v, penalty, noise_z, noise_n)
+    step_lanes(w, t, q, i, v, v, v, v, v, v, penalty, noise_z, noise_n)
 
 
 @inline
@@ -237,27 +247,30 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
         q, v, penalised = constant, UNIT, UNIT - UNIT
         if j < hi:
             q, v, penalised = np.uint64(indices[j]), values[j], UNIT
-        s, u, change = UNIT, UNIT, UNIT
+        s, u, inverse, change = UNIT, UNIT, UNIT, UNIT
         if SCALE_FREE:
-            s, u, change = rescaled(w.scales[q], v)
-            w.scales[q] = max(w.scales[q], abs(v))
-            v *= inverse_unit(u)
+            before = w.scales[q]
+            w.scales[q] = max(before, abs(v))
+            s, u, inverse, change = scale_and_units(before, v)
+            v *= inverse
         largest = max(largest, abs(v))
-        step_lanes(w, t, q, j - lo, s, u, change, v, penalised, penalty, noise_z, noise_n)
+        step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n)
     if CERTIFIED:
         for k in range(LANES):
-            w.row[ROW_LARGEST + k] = max(w.row[ROW_LARGEST + k], abs(w.row[ROW_SLOPE + k]) * largest)
+            w.row[ROW_CLIPPED + k] += UNIT if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else UNIT - UNIT
 
 
 @inline
 def add_gradient_square(w, q, i, times):
-    """Add ``times`` G² of coordinate q in every lane, also in its unit, which is at most its scale."""
-    at, u = q * WIDTH + GRADIENTS, 1.0
+    """Add ``times`` G² of coordinate q in every lane, and for scale-free rates ``times`` (G/s)², s being its scale."""
+    at, u, s = q * WIDTH + GRADIENTS, 1.0, 1.0
     if SCALE_FREE:
-        u = np.float64(unit(w.scales[q]))
+        s = np.float64(w.scales[q]) if w.scales[q] > 0 else 1.0
+    if UNITS:
+        u = np.float64(unit(w.scales[q])[0])
     for k in range(LANES):
-        g = np.float64(w.state[at + np.uint64(k)])
-        if SCALE_FREE:
-            w.sums[2 * LANES + k] += times * g * g
-            g *= u
+        g = u * np.float64(w.state[at + np.uint64(k)])
         w.sums[k] += times * g * g
+        if SCALE_FREE:
+            g /= s
+            w.sums[2 * LANES + k] += times * g * g

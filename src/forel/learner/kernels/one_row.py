@@ -44,7 +44,7 @@ def predict_one(block, t):
 
 @entry_with_gil
 def learn_one(block, t, label):
-    """Learn from a row whose label is given, and return the number of rounds."""
+    """Learn from a row whose label is given, and return 1, or 0 if that is not possible."""
     places, numbers = integers(block, 0), reals(block, 1)
     state, scales, last_round, drift_marks = reals(block, 2), reals(block, 3), integers(block, 4), doubles(block, 5)
     numbers[0] = label

@@ -18,6 +18,7 @@ import numpy as np
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import BINS as HISTOGRAM_BINS
+from forel.learner.units import powers_and_starts
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
 
@@ -49,6 +50,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
     line = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
+    powers, starts = powers_and_starts(layout.dtype)
     return {
         "REAL": real,
         "ZERO": np.uint64(0),
@@ -74,6 +76,12 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "CONSTANT": rate == "constant",
         "BY_ROUND": rate in ("constant", "root"),
         "KEEPS_STRENGTH": layout.keeps_strength,
+        # Units of records: kernels of scale-free rates either know all units, or stop at rows that need others than 1
+        "UNITS": rate == "scale_free" and spec.units,
+        "STOPS_BEYOND": rate == "scale_free" and not spec.units,
+        "POWERS": tuple(powers),
+        "INVERSE_POWERS": tuple(1 / powers),
+        "STARTS": tuple(starts),
         # Algorithms
         "PRIMAL": layout.primal,
         "IMPLICIT": rule == "implicit",
@@ -110,7 +118,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "ROW_NOW": 3 * lanes,  # 1/η_{t−1} and 1/η_t of rates that depend on the round alone
         "ROW_NEXT": 4 * lanes,
         "ROW_SPENT": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
-        "ROW_LARGEST": 6 * lanes,  # largest |g|, or LIMIT if another number was clipped
+        "ROW_CLIPPED": 6 * lanes,  # whether a number was clipped
         # Of filters, in places that FTRL-Proximal with scale-free rates does not use:
         "ROW_DAMPED": 3 * lanes,  # slope of the step
         "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss

@@ -31,7 +31,8 @@ from forel.learner.kernels.reference import (
     inline_ir,
     loss,
 )
-from forel.learner.kernels.updates import argmin, in_units
+from forel.learner.kernels.units import in_units
+from forel.learner.kernels.updates import argmin
 
 
 @inline
@@ -96,7 +97,7 @@ def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalt
     for k in range(LANES):
         p = lane(w.parameters, k)
         for i in range(hi - lo + BIAS):
-            v, penalised, s, u, n = coordinate(w, indices, values, lo, hi, i, k)
+            v, penalised, s, n, _, _ = coordinate(w, indices, values, lo, hi, i, k)
             g = row[ROW_SLOPE + k] * v
             n = min(accumulate(n, g * g, row[ROW_NEXT + k], UNIT - UNIT), MAX)
             scratch[cell(i, k) + AFTER] = strength(root(n), s, row[ROW_NEXT + k], p)
@@ -111,12 +112,12 @@ def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalt
                 s = secant if min(here, there) < secant < max(here, there) else s
             m = UNIT - UNIT
             for i in range(hi - lo + BIAS):
-                v, penalised, _, u, _ = coordinate(w, indices, values, lo, hi, i, k)
+                v, penalised, _, _, u, inverse = coordinate(w, indices, values, lo, hi, i, k)
                 x, after, pull, own = (
                     scratch[cell(i, k) + X],
                     scratch[cell(i, k) + AFTER],
                     penalty * penalised,
-                    in_units(p, u),
+                    in_units(p, u, inverse),
                 )
                 m += v * argmin(REAL(s) * v - after * x, after, pull * own.l1, pull * own.l2, own.radius)
             _, slope = value_and_slope(m, target(label, k), shape)

@@ -1,7 +1,7 @@
 """The coordinates of a row in one lane: gathered into scratch, updated as vectors, and scattered.
 
 Scratch has blocks of 64 coordinates, the bias last. A block has a row of 64 numbers for each kind: the parts of
-records, the weight X, ROOT = √n, the strength AFTER a step, the VALUE, whether coordinates are PENALISED, their SCALE.
+records, the weight X, ROOT = √n, the strength AFTER a step, the VALUE, and the SCALE.
 Loops take eight coordinates at a time; places after the last coordinate are empty. Because all rows are in one array,
 at constant distances, the compiler knows that they do not overlap.
 """
@@ -21,6 +21,7 @@ from forel.learner.kernels.reference import (
     CERTIFIED,
     DECAYS,
     DRIFTS,
+    GRADIENT_LIMIT,
     KEEPS_GRADIENTS,
     KEEPS_POINTS,
     KEEPS_ROUND,
@@ -29,7 +30,7 @@ from forel.learner.kernels.reference import (
     PRIMAL,
     REAL,
     REPLAYS,
-    ROW_LARGEST,
+    ROW_CLIPPED,
     ROW_MARGIN,
     ROW_NEXT,
     ROW_NOW,
@@ -39,26 +40,25 @@ from forel.learner.kernels.reference import (
     SCALE_FREE,
     SCALE_IN_RECORD,
     SEPARATE_SCALES,
+    STOPS_BEYOND,
     SUM_CLOCK,
     UNIT,
+    UNITS,
     WIDTH,
     ZERO,
     gather_records,
     inline,
-    inverse_unit,
     load_values,
     reassociated,
     scatter_records,
-    unit,
 )
 from forel.learner.kernels.skipped_rounds import decayed, drifted, replayed
 from forel.learner.kernels.stochastic_rounding import add
-from forel.learner.kernels.updates import clip_to_range, in_units, step, weight
+from forel.learner.kernels.units import beyond, clip_to_range, in_units, unit
+from forel.learner.kernels.updates import step, weight
 
 BLOCK, EIGHT, STRIDE = np.uint64(64), np.uint64(8), 64
-Z, N, G, POINTS, X, ROOT, AFTER, VALUE, PENALISED, SCALES, SPARE, SIZE = [
-    np.uint64(STRIDE * kind) for kind in range(12)
-]
+Z, N, G, POINTS, X, ROOT, AFTER, VALUE, SCALES, SPARE, SIZE = [np.uint64(STRIDE * kind) for kind in range(11)]
 SCALE = POINTS if SCALE_IN_RECORD else SCALES
 GRADIENTS = G if KEEPS_GRADIENTS else Z  # where g_{1:t} is
 
@@ -70,61 +70,49 @@ def scratch_size(longest):
 
 
 @inline
-def init_scratch(scratch):
-    """Initialise the flags of penalised coordinates."""
-    for base in range(ZERO, np.uint64(scratch.shape[0]), SIZE):
-        for i in range(BLOCK):
-            scratch[base + i + PENALISED] = 1
-
-
-@inline
 def cell(i, k):
     """Return where the numbers of the i-th coordinate of the row begin in scratch."""
     return i // BLOCK * SIZE + i % BLOCK
 
 
 @inline
-def set_penalised(scratch, at, count, bias_value):
-    """Set eight flags of penalised coordinates: 1, less ``bias_value`` for the one after ``count``."""
-    for i in range(EIGHT):
-        scratch[at + PENALISED + i] = UNIT - bias_value if i == count else UNIT
-
-
-@inline
 def coordinate(w, indices, values, lo, hi, i, k):
-    """Return value, penalised flag, scale, unit and n of the i-th coordinate of the row, in its unit."""
+    """Return value, penalised flag, scale and n of the i-th coordinate of the row, in its unit, and that unit."""
     c, penalised = cell(i, k), REAL(1 if i < hi - lo else 0)
-    s, u = REAL(0), REAL(0)
+    s, u, inverse = REAL(0), UNIT, UNIT
     if SCALE_FREE:
-        u = unit(w.scratch[c + SCALE])
-        s = w.scratch[c + SCALE] * inverse_unit(u)
-    return w.scratch[c + VALUE], penalised, s, u, w.scratch[c + N]
+        s = w.scratch[c + SCALE]
+    if UNITS:
+        u, inverse = unit(s)
+        s *= inverse
+    return w.scratch[c + VALUE], penalised, s, w.scratch[c + N], u, inverse
 
 
 @inline
 def weight_at(w, q, i, k):
     """Return the weight of coordinate q, the i-th of the row."""
     x = w.scratch[cell(i, k) + X]
-    if SCALE_FREE:
-        x = clip_to_range(x * inverse_unit(unit(w.scratch[cell(i, k) + SCALE])))
+    if UNITS:
+        x = clip_to_range(x * unit(w.scratch[cell(i, k) + SCALE])[1])
     return x
 
 
 @inline
-def catch_up(w, t, q, c):
+def catch_up(w, t, q, c, penalised):
     """Apply the penalties of rounds in which rows did not have coordinate q."""
     scratch = w.scratch
-    z = scratch[c + Z]
-    p = penalised_lane(lane(w.parameters, 0), scratch[c + PENALISED])
+    z, p = scratch[c + Z], penalised_lane(lane(w.parameters, 0), penalised)
     if DECAYS:
-        s, u = z - z, UNIT
+        s = z - z
         if SCALE_FREE:
-            u = unit(scratch[c + SCALE])
-            s, p, z = scratch[c + SCALE] * inverse_unit(u), in_units(p, u), clip_to_range(z * u)
+            s = scratch[c + SCALE]
+        if UNITS:
+            u, inverse = unit(s)
+            s, p, z = s * inverse, in_units(p, u, inverse), clip_to_range(z * u)
         now = strength(root(scratch[c + N]), s, w.row[ROW_NOW], p)
         z = REAL(decayed(z, now, REAL(t - w.last_round[q]), p))
-        if SCALE_FREE:
-            z = clip_to_range(z * inverse_unit(u))
+        if UNITS:
+            z = clip_to_range(z * inverse)
     if DRIFTS:
         z = REAL(drifted(z, w.totals[SUM_CLOCK] - w.drift_marks[q], p))
     if REPLAYS:
@@ -161,20 +149,20 @@ def in_eights(count):
 
 
 @reassociated
-def weights_and_margin(scratch, base, count, lane, now, penalty):
+def weights_and_margin(scratch, base, count, features, lane, now, penalty):
     """Compute the weights of places of a block, and return the sum of weights times values."""
     margin = REAL(0)
     for i in range(count):
         c = base + i
-        s, p = REAL(0), penalised_lane(lane, scratch[c + PENALISED])
+        s, p = REAL(0), penalised_lane(lane, UNIT if i < features else UNIT - UNIT)
         if SCALE_FREE:
+            before = scratch[c + SCALE]
+            s = scratch[c + SCALE] = max(before, abs(scratch[c + VALUE]))
+        if UNITS:
             # Records change to the unit of a scale that this value increased. New records are 0 in any unit.
-            before = unit(scratch[c + SCALE])
-            s = scratch[c + SCALE] = max(scratch[c + SCALE], abs(scratch[c + VALUE]))
-            u = unit(s)
-            inverse = inverse_unit(u)
-            change = min(before * inverse, UNIT)
-            s, p = s * inverse, in_units(p, u)
+            u, inverse = unit(s)
+            change = min(unit(before)[0] * inverse, UNIT)
+            s, p = s * inverse, in_units(p, u, inverse)
             scratch[c + VALUE] *= inverse
             scratch[c + N] *= change * change
             if not PRIMAL:
@@ -185,24 +173,34 @@ def weights_and_margin(scratch, base, count, lane, now, penalty):
                 scratch[c + POINTS] *= change
         root_n = root(scratch[c + N])
         x = weight(scratch[c + Z], strength(root_n, s, now, p), penalty, p)
-        if SCALE_FREE and PRIMAL:
+        if UNITS and PRIMAL:
             x = clip_to_range(x * u)
         scratch[c + X], scratch[c + ROOT] = x, root_n
         margin += x * scratch[c + VALUE]
     return margin
 
 
+@reassociated
+def units_are_1(scratch, base, count):
+    """Return whether the units of places of a block are 1, before and after their values."""
+    others = REAL(0)
+    for i in range(count):
+        others += UNIT if beyond(scratch[base + i + SCALE], scratch[base + i + VALUE]) else UNIT - UNIT
+    return others == 0
+
+
 @inline
 def gather_row(w, t, indices, values, lo, hi, bias, penalty):
-    """Gather the coordinates of a row, compute their weights, and add the margin to the row.
+    """Gather a row's coordinates, compute their weights, add the margin to the row, and return whether all units are 1.
+
+    Kernels with all units return True.
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
     scratch, p, now = w.scratch, lane(w.parameters, 0), w.row[ROW_NOW]
     count, constant = hi - lo + bias, bias_coordinate(w.state)
     bias_value, ahead = REAL(bias), prefetch_distance(indices, hi)
-    rest = (hi - lo) % EIGHT
-    set_penalised(scratch, cell(hi - lo - rest, 0), rest, bias_value)
+    rest, fits = (hi - lo) % EIGHT, True
     for b in range(ZERO, count, BLOCK):
         base, here, features = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
         whole = features // EIGHT * EIGHT
@@ -224,29 +222,36 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
             load_values(scratch, base + whole + VALUE, values, j, rest, bias_value)
         if CATCHES_UP:
             for i in range(here):
-                catch_up(w, t, np.uint64(indices[lo + b + i]) if i < features else constant, base + i)
-        w.row[ROW_MARGIN] += weights_and_margin(scratch, base, in_eights(here), p, now, penalty)
-    set_penalised(scratch, cell(hi - lo - rest, 0), rest, bias_value - bias_value)
+                q, penalised = (np.uint64(indices[lo + b + i]), UNIT) if i < features else (constant, UNIT - UNIT)
+                catch_up(w, t, q, base + i, penalised)
+        if STOPS_BEYOND:
+            fits &= units_are_1(scratch, base, in_eights(here))
+        w.row[ROW_MARGIN] += weights_and_margin(scratch, base, in_eights(here), features, p, now, penalty)
+    return fits
 
 
 @inline
-def step_block(w, base, count, penalty, noise_z, noise_n):
-    """Take the steps of places of a block, along the slopes of the row times their values."""
+def step_block(w, base, count, features, penalty, noise_z, noise_n):
+    """Take the steps of places of a block, along the slopes of the row times their values.
+
+    Features come first, and what comes after them, the bias, is not penalised.
+    """
     scratch, row, p_lane = w.scratch, w.row, lane(w.parameters, 0)
     along, slope, now, next_strength = row[ROW_STEP], row[ROW_SLOPE], row[ROW_NOW], row[ROW_NEXT]
     for i in range(count):
         c = base + i
-        v, s, inverse = scratch[c + VALUE], REAL(0), UNIT
-        p = penalised_lane(p_lane, scratch[c + PENALISED])
+        v, s = scratch[c + VALUE], REAL(0)
+        p = penalised_lane(p_lane, UNIT if i < features else UNIT - UNIT)
         if SCALE_FREE:
-            u = unit(scratch[c + SCALE])
-            inverse = inverse_unit(u)
-            s, p = scratch[c + SCALE] * inverse, in_units(p, u)
+            s = scratch[c + SCALE]
+        if UNITS:
+            u, inverse = unit(s)
+            s, p = s * inverse, in_units(p, u, inverse)
         z, n, x, root_n = scratch[c + Z], scratch[c + N], scratch[c + X], scratch[c + ROOT]
         z, n, h, used_z, used_n, gain, spent = step(
             z, n, x, root_n, along * v, slope * v, s, now, next_strength, penalty, p, noise_z, noise_n
         )
-        if SCALE_FREE and PRIMAL:
+        if UNITS and PRIMAL:
             z = clip_to_range(z * inverse)
         scratch[c + Z], scratch[c + N] = z, n
         if KEEPS_GRADIENTS:
@@ -257,12 +262,12 @@ def step_block(w, base, count, penalty, noise_z, noise_n):
 
 
 @reassociated
-def largest_value(scratch, base, count):
-    """Return the largest |value| of places of a block."""
-    largest = REAL(0)
+def clipped_in(scratch, base, count, slope):
+    """Return how many gradients of places of a block are clipped."""
+    clipped = REAL(0)
     for i in range(count):
-        largest = max(largest, abs(scratch[base + i + VALUE]))
-    return largest
+        clipped += UNIT if abs(slope * scratch[base + i + VALUE]) > GRADIENT_LIMIT else UNIT - UNIT
+    return clipped
 
 
 @reassociated
@@ -276,20 +281,23 @@ def spent_in(scratch, base, count):
 
 @inline
 def add_gradient_square(w, q, i, times):
-    """Add ``times`` G² of coordinate q, the i-th of the row, also in its unit, which is at most its scale."""
+    """Add ``times`` G² of coordinate q, the i-th of the row, and for scale-free rates (G/s)², s being its scale."""
     c = cell(i, 0)
     g = np.float64(w.scratch[c + GRADIENTS])
-    if SCALE_FREE:
-        w.sums[2] += times * g * g
-        g *= np.float64(unit(w.scratch[c + SCALE]))
+    if UNITS:
+        g *= np.float64(unit(w.scratch[c + SCALE])[0])
     w.sums[0] += times * g * g
+    if SCALE_FREE:
+        s = w.scratch[c + SCALE]
+        g /= np.float64(s) if s > 0 else 1.0
+        w.sums[2] += times * g * g
 
 
 @inline
 def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, whose value is 1."""
     c = cell(i, 0)
-    step_block(w, c, ONE, penalty, noise_z, noise_n)
+    step_block(w, c, ONE, ONE, penalty, noise_z, noise_n)
     if KEEPS_POINTS:
         w.row[ROW_SPENT] += w.scratch[c + AFTER]
     scatter_record(w, q, c)
@@ -301,16 +309,14 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates and scatter them; ``penalty`` is α_t."""
     scratch, row = w.scratch, w.row
     count, constant = hi - lo + bias, bias_coordinate(w.state)
-    rest, bias_value = (hi - lo) % EIGHT, REAL(bias)
-    set_penalised(scratch, cell(hi - lo - rest, 0), rest, bias_value)
+    rest = (hi - lo) % EIGHT
     for b in range(ZERO, count, BLOCK):
         base, here, features = b // BLOCK * SIZE, min(BLOCK, count - b), min(BLOCK, hi - lo - b)
-        step_block(w, base, in_eights(here), penalty, noise_z, noise_n)
+        step_block(w, base, in_eights(here), features, penalty, noise_z, noise_n)
         if KEEPS_POINTS:
             row[ROW_SPENT] += spent_in(scratch, base, in_eights(here))
         if CERTIFIED:
-            largest = largest_value(scratch, base, in_eights(here))
-            row[ROW_LARGEST] = max(row[ROW_LARGEST], abs(row[ROW_SLOPE]) * largest)
+            row[ROW_CLIPPED] += clipped_in(scratch, base, in_eights(here), row[ROW_SLOPE])
         whole, spare = features // EIGHT * EIGHT, base + SPARE
         for i in range(ZERO, whole, EIGHT):
             scatter_records(
@@ -323,4 +329,3 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
         if CATCHES_UP or SEPARATE_SCALES:
             for i in range(here):
                 scatter_beside(w, t, np.uint64(indices[lo + b + i]) if i < features else constant, base + i)
-    set_penalised(scratch, cell(hi - lo - rest, 0), rest, bias_value - bias_value)

@@ -25,6 +25,7 @@ class KernelSpec:
     labels : "shared" by all lanes; or one lane a class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
     settings : lanes of the same class, one for each setting; those of one class are adjacent
     joint : whether all classes have one loss, that of softmax
+    units : for scale-free rates, whether the kernel learns from rows with scales whose unit is not 1
 
     >>> KernelSpec.reference().layout.dtype
     dtype('float64')
@@ -36,6 +37,7 @@ class KernelSpec:
     labels: Literal["shared", "classes", "signs"] = "shared"
     settings: int = 1
     joint: bool = False
+    units: bool = False
 
     @classmethod
     def reference(cls) -> "KernelSpec":

@@ -9,13 +9,8 @@ from forel.learner.kernels.reference import (
     MAX,
     PRIMAL,
     PROXIMAL,
-    SCALE_FREE,
     TINY,
-    UNIT,
-    Lane,
-    inline,
     inline_ir,
-    inverse_unit,
 )
 from forel.learner.kernels.stochastic_rounding import add
 
@@ -58,22 +53,6 @@ def next_state(z, x, g, gain, after, penalty, p, noise):
     if PROXIMAL:
         return add(z, g - gain * x, noise)
     return add(z, g, noise)
-
-
-@inline
-def clip_to_range(x):
-    """Return a number that may have overflowed, within the range of its type."""
-    return min(max(x, -MAX), MAX)
-
-
-@inline
-def in_units(p, unit):
-    """Return the parameters of a lane in units of a coordinate, finite so that none of them times 0 is NaN."""
-    if SCALE_FREE:
-        w = inverse_unit(unit)
-        radius = min(p.radius, MAX * min(w, UNIT)) * unit
-        return Lane(p.inverse_alpha, p.beta, min(p.l1 * w, MAX), min(p.l2 * w * w, MAX), radius)
-    return p
 
 
 @inline_ir

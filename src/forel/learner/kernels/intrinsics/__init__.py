@@ -14,7 +14,7 @@ from forel.learner.kernels.intrinsics import plain
 
 __all__ = ["available"]
 
-PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade", "inverse_unit", "unit")}
+PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade",)}
 PRIVATE = {
     "prefetch": ("prefetch",),
     "memory": ("allocate", "release"),

@@ -11,13 +11,11 @@ __all__ = [
     "binade",
     "carray",
     "gather_records",
-    "inverse_unit",
     "load_values",
     "pointer",
     "prefetch",
     "release",
     "scatter_records",
-    "unit",
 ]
 
 
@@ -60,18 +58,6 @@ def prefetch(array, place):
 def binade(x):
     """Return the power of two at or below |x|; 0 for 0."""
     return x * 0 + (math.ldexp(1.0, math.frexp(abs(x))[1] - 1) if x != 0 else 0.0)
-
-
-def unit(s):
-    """Return the power of two at or below s, such that both it and its inverse are normal numbers; 1 for s = 0."""
-    low, high = (-126, 126) if s.dtype == np.float32 else (-1022, 1022)
-    exponent = math.frexp(s)[1] - 1 if s > 0 else 0
-    return s.dtype.type(math.ldexp(1.0, min(max(exponent, low), high)))
-
-
-def inverse_unit(u):
-    """Return 1/u."""
-    return 1 / u
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):

@@ -17,7 +17,8 @@ from forel.learner.layout import record_width
 
 __all__ = ["gather_records", "load_values", "scatter_records"]
 
-BLOCK, I64, I32 = 8, ir.IntType(64), ir.IntType(32)
+BLOCK, HALF, I64, I32 = 8, 4, ir.IntType(64), ir.IntType(32)
+INTERLEAVED = ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15))  # halves of two vectors of eight
 INDEX = types.uint64
 
 intrinsic: Any = extending.intrinsic(prefer_literal=True)
@@ -34,10 +35,7 @@ def gather_records(typing_context: Any, scratch: Any, at: Any, stride: Any, stat
         coordinates = _coordinates(builder, indices, signature.args[5].dtype, j, count, bias)
         starts = builder.mul(coordinates, _splat(builder, I64(width)))
         records = [builder.gep(state, [builder.extract_element(starts, I32(i))]) for i in range(BLOCK)]
-        loaded = _concatenated(builder, [_load(builder, record, width) for record in records])
-        rows = [
-            _shuffle(builder, loaded, range(part, BLOCK * width, width)) for part in range(parts.literal_value)
-        ]  # fmt: skip
+        rows = _rows(builder, [_load(builder, record, width) for record in records])[: parts.literal_value]
         rows[0] = builder.select(_positions(builder, "<=", count), rows[0], ir.Constant(rows[0].type, None))
         for part, row in enumerate(rows):
             _store(builder, row, builder.gep(scratch, [builder.add(at, I64(part * stride.literal_value))]))
@@ -66,9 +64,7 @@ def scatter_records(typing_context: Any, scratch: Any, at: Any, stride: Any, sta
             for part in range(parts.literal_value)
         ]
         rows += [ir.Constant(rows[0].type, None)] * (width - parts.literal_value)
-        joined = _concatenated(builder, rows)
-        for i in range(BLOCK):
-            record = _shuffle(builder, joined, range(i, BLOCK * width, BLOCK))
+        for i, record in enumerate(_records(builder, rows)):
             _store(builder, record, builder.inttoptr(builder.extract_element(addresses, I32(i)), state.type))
         return context.get_dummy_value()
 
@@ -88,6 +84,37 @@ def load_values(typing_context: Any, scratch: Any, at: Any, values: Any, j: Any,
         return context.get_dummy_value()
 
     return types.void(scratch, INDEX, values, INDEX, INDEX, scratch.dtype), codegen
+
+
+def _rows(builder: Any, records: list[Any]) -> list[Any]:
+    """Return eight records as one row per part."""
+    width = records[0].type.count
+    if width == HALF:
+        pairs = zip(records[:HALF], records[HALF:], strict=True)
+        return _transposed(builder, [_concatenated(builder, list(pair)) for pair in pairs])
+    joined = _concatenated(builder, records)
+    return [_shuffle(builder, joined, range(part, BLOCK * width, width)) for part in range(width)]
+
+
+def _records(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return eight records from one row per part: the inverse of ``_rows``."""
+    width = len(rows)
+    if width == HALF:
+        pairs = _transposed(builder, rows)
+        return [_shuffle(builder, pair, range(start, start + HALF)) for start in (0, HALF) for pair in pairs]
+    joined = _concatenated(builder, rows)
+    return [_shuffle(builder, joined, range(i, BLOCK * width, BLOCK)) for i in range(BLOCK)]
+
+
+def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
+    """Return four vectors of eight with their left and right halves transposed, four by four, in two rounds.
+
+    Shuffles of two vectors that stay within halves are single instructions; those of all 32 numbers are not.
+    """
+    for _ in range(2):
+        pairs = zip(vectors[:2], vectors[2:], strict=True)
+        vectors = [_shuffle(builder, one, order, other) for one, other in pairs for order in INTERLEAVED]
+    return vectors
 
 
 def _pointers(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
@@ -140,17 +167,16 @@ def _splat(builder: Any, number: Any) -> Any:
     return vector
 
 
-def _shuffle(builder: Any, vector: Any, positions: Sequence[int]) -> Any:
-    """Return the numbers at some positions of a vector."""
+def _shuffle(builder: Any, vector: Any, positions: Sequence[int], other: Any = None) -> Any:
+    """Return the numbers at some positions of a vector, or of two of them one after the other."""
     mask = ir.Constant(ir.VectorType(I32, len(positions)), [ir.Constant(I32, k) for k in positions])
-    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined) if other is None else other, mask)
 
 
 def _concatenated(builder: Any, vectors: list[Any]) -> Any:
     """Return vectors of equal size, a power of two of them, one after the other."""
     while len(vectors) > 1:
-        size = vectors[0].type.count
-        mask = ir.Constant(ir.VectorType(I32, 2 * size), [ir.Constant(I32, k) for k in range(2 * size)])
+        both = range(2 * vectors[0].type.count)
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [builder.shuffle_vector(one, other, mask) for one, other in pairs]
+        vectors = [_shuffle(builder, one, both, other) for one, other in pairs]
     return vectors[0]

@@ -129,14 +129,14 @@ def test_scale_free_merges_do_not_depend_on_units(interpreted, factor):
 def test_scales_are_the_largest_and_records_change_their_unit(interpreted):
     model = Linear(1, Settings("squared", alpha=1.0, rate="scale_free", beta=0.01, bias=False), dtype=np.float64,
                    certified=True)  # fmt: skip
-    small, large = (Merged(np.array([0, 1]), np.int32([0]), np.array([v])) for v in (1.0, 100.0))
+    small, large = (Merged(np.array([0, 1]), np.int32([0]), np.array([v])) for v in (2.0**127, 2.0**130))
     parts = [learn_alone(model, rows, np.array([1.0])) for rows in (small, large)]
     restore(model, merge(model, parts))
     unit = model._lanes.units(slice(None))[0]
     z, n, g = model.state[0, :, 0] * [unit, unit * unit, unit]
-    assert (model._lanes.scales[0], unit) == (100.0, 64.0)
-    assert (z, g) == (-101.0, -101.0)
-    assert n == pytest.approx(101.0**2, rel=1e-14)  # gradients of -1 and -100, of one sign
+    assert (model._lanes.scales[0], unit) == (2.0**130, 2.0**384)
+    assert (z, g) == (-9 * 2.0**127, -9 * 2.0**127)
+    assert n == pytest.approx(81 * 2.0**254, rel=1e-14)  # gradients of -1 and -8 times 2¹²⁷, of one sign
 
 
 @pytest.mark.parametrize(("settings", "classes"), [

@@ -13,8 +13,10 @@ from typing import Any
 from forel.data import Position, Problems
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
+from forel.learner.settings import Settings
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
+from forel.store.header import settings_to_json
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.state import AnyMetrics, TrainingState
@@ -154,9 +156,11 @@ def _state(
 
 
 def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise an error that names the first option or file that has changed."""
+    """Raise an error that names the first option or file that has changed; missing settings have their defaults."""
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
+        if name == "settings" and old is not None:
+            old = {**settings_to_json(Settings()), **old}
         if old == new:
             continue
         if name == "sources":

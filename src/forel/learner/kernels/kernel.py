@@ -30,6 +30,7 @@ MODULES = (
     "coordinates",
     "LANES",
     "row_losses",
+    "certificate_terms",
     "loops",
 )
 BLOCKS = ("learn", "feed", "predict", "weights")  # functions of many rows

@@ -5,10 +5,15 @@ Arrays are flat and the number of lanes is a constant, so that the compiler know
 
 import numpy as np
 
+from forel.learner.kernels.certificate_terms import (
+    add_concavity,
+    add_to_certificate,
+    add_to_histogram,
+    sample_gradient_squares,
+)
 from forel.learner.kernels.coordinates import bias_coordinate, lane
 from forel.learner.kernels.many_lanes import (
     X,
-    add_gradient_square,
     cell,
     gather_row,
     scratch_size,
@@ -19,19 +24,14 @@ from forel.learner.kernels.many_lanes import (
 from forel.learner.kernels.rates import round_strength
 from forel.learner.kernels.reference import (
     BIAS,
-    BINS,
     BY_ROUND,
     CERTIFIED,
     CONCAVE,
     DRIFTS,
     GRADIENT_LIMIT,
     HISTOGRAM,
-    JOINT,
-    KEEPS_POINTS,
     LANES,
     LIMIT,
-    ONE,
-    PER_CLASS,
     REAL,
     ROW_CLIPPED,
     ROW_NEXT,
@@ -40,31 +40,21 @@ from forel.learner.kernels.reference import (
     ROW_SLOPE,
     ROW_SPENT,
     ROW_STEP,
-    SCALE_FREE,
-    SETTINGS,
     STOCHASTIC_ROUNDING,
-    SUM_BINS,
-    SUM_CLIPPED,
     SUM_CLOCK,
-    SUM_CONCAVITY,
-    SUM_HALF,
     SUM_LIMIT,
     SUM_LOSS,
-    SUM_PLAYED,
-    SUM_SCALED,
-    SUM_SQUARES,
     UNIT,
     USER_LOSS,
     ZERO,
     Work,
     allocate,
-    concavity,
     entry,
     inline,
     inline_ir,
     release,
 )
-from forel.learner.kernels.row_losses import row_losses, target
+from forel.learner.kernels.row_losses import row_losses
 from forel.learner.kernels.skipped_rounds import clock_tick
 from forel.learner.kernels.stochastic_rounding import noise_of
 from forel.learner.kernels.updates import penalty_total, penalty_weight
@@ -146,77 +136,6 @@ def add_losses(w):
     for k in range(LANES):
         w.totals[SUM_LOSS + k] += sums[LANES + k]
     return True
-
-
-@inline
-def add_to_certificate(w):
-    """Add a row to the sums of certificates, or count it as clipped."""
-    row, sums, totals = w.row, w.sums, w.totals
-    for k in range(LANES):
-        played, half = sums[LANES + k], 0.0
-        if KEEPS_POINTS:
-            half = 0.5 * np.float64(row[ROW_SPENT + k])
-        fits = abs(played) <= SUM_LIMIT and half <= SUM_LIMIT and sums[k] <= SUM_LIMIT
-        if row[ROW_CLIPPED + k] == 0 and fits:
-            totals[SUM_PLAYED + k] += played
-            totals[SUM_HALF + k] += half
-            totals[SUM_SQUARES + k] += sums[k]
-            if SCALE_FREE:
-                totals[SUM_SCALED + k] += sums[2 * LANES + k]
-        else:
-            totals[SUM_CLIPPED + k] += 1.0
-
-
-@inline
-def add_to_histogram(w, label, importance):
-    """Add the slope of every lane to its histogram; of a joint loss that of the right class, once for each setting.
-
-    Rows whose label is between 0 and 1 are left out; ``add_concavity`` has them.
-    """
-    row, totals = w.row, w.totals
-    if importance > 0 and (PER_CLASS or JOINT or label * (UNIT - label) == 0):
-        inverse = UNIT / importance
-        # In place of numbers of the row that are not used any more, and without branches, so that it vectorises. Two
-        # square roots take less time than a logarithm, and such bins are fine at both ends.
-        for k in range(LANES):
-            size = abs(row[ROW_SLOPE + k]) * inverse
-            size = size if size <= UNIT else UNIT
-            row[ROW_SPENT + k] = size
-            row[ROW_CLIPPED + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
-        for k in range(SETTINGS if JOINT else LANES):
-            hit = k
-            if JOINT:
-                hit = np.intp(label) * SETTINGS + k
-            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_CLIPPED + hit]) + k)
-            totals[at] += np.float64(importance)
-            totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
-
-
-@inline
-def add_concavity(w, label, importance):
-    """Add the lower bound on a row's dual value, by the factor of its slope, to the sums of every lane."""
-    row, totals = w.row, w.totals
-    if not HISTOGRAM or (not PER_CLASS and label * (UNIT - label) != 0):
-        weight = np.float64(importance)
-        for k in range(LANES):
-            slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
-            least, curvature, entropy = concavity(slope, np.float64(target(label, k)))
-            totals[SUM_CONCAVITY + k] += 1.0
-            totals[SUM_CONCAVITY + LANES + k] += weight * least
-            totals[SUM_CONCAVITY + 2 * LANES + k] += weight * curvature
-            totals[SUM_CONCAVITY + 3 * LANES + k] += weight * entropy
-
-
-@inline
-def sample_gradient_squares(w, t, indices, lo, hi, bias, key):
-    """Estimate Σ G² of the row by one of its coordinates, in turn, times their number, and the bias's."""
-    # Without a branch for empty rows, whose factor is 0: a branch takes a tenth of a row's time.
-    count = hi - lo
-    i = np.uint64(t + (key & 65535)) % max(count, ONE)
-    q = np.uint64(indices[lo + i]) if count > ZERO else bias_coordinate(w.state)
-    add_gradient_square(w, q, i, np.float64(count))
-    if bias > ZERO:
-        add_gradient_square(w, bias_coordinate(w.state), count, 1.0)
 
 
 @inline

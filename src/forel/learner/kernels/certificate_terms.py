@@ -1,0 +1,105 @@
+"""What a row adds to the sums of certificates."""
+
+import numpy as np
+
+from forel.learner.kernels.coordinates import bias_coordinate
+from forel.learner.kernels.many_lanes import add_gradient_square
+from forel.learner.kernels.reference import (
+    BINS,
+    HISTOGRAM,
+    JOINT,
+    KEEPS_POINTS,
+    LANES,
+    ONE,
+    PER_CLASS,
+    REAL,
+    ROW_CLIPPED,
+    ROW_SLOPE,
+    ROW_SPENT,
+    SCALE_FREE,
+    SETTINGS,
+    SUM_BINS,
+    SUM_CLIPPED,
+    SUM_CONCAVITY,
+    SUM_HALF,
+    SUM_LIMIT,
+    SUM_PLAYED,
+    SUM_SCALED,
+    SUM_SQUARES,
+    UNIT,
+    ZERO,
+    concavity,
+    inline,
+)
+from forel.learner.kernels.row_losses import target
+
+
+@inline
+def add_to_certificate(w):
+    """Add a row to the sums of certificates, or count it as clipped."""
+    row, sums, totals = w.row, w.sums, w.totals
+    for k in range(LANES):
+        played, half = sums[LANES + k], 0.0
+        if KEEPS_POINTS:
+            half = 0.5 * np.float64(row[ROW_SPENT + k])
+        fits = abs(played) <= SUM_LIMIT and half <= SUM_LIMIT and sums[k] <= SUM_LIMIT
+        if row[ROW_CLIPPED + k] == 0 and fits:
+            totals[SUM_PLAYED + k] += played
+            totals[SUM_HALF + k] += half
+            totals[SUM_SQUARES + k] += sums[k]
+            if SCALE_FREE:
+                totals[SUM_SCALED + k] += sums[2 * LANES + k]
+        else:
+            totals[SUM_CLIPPED + k] += 1.0
+
+
+@inline
+def add_to_histogram(w, label, importance):
+    """Add the slope of every lane to its histogram; of a joint loss that of the right class, once for each setting.
+
+    Rows whose label is between 0 and 1 are left out; ``add_concavity`` has them.
+    """
+    row, totals = w.row, w.totals
+    if importance > 0 and (PER_CLASS or JOINT or label * (UNIT - label) == 0):
+        inverse = UNIT / importance
+        # In place of numbers of the row that are not used any more, and without branches, so that it vectorises. Two
+        # square roots take less time than a logarithm, and such bins are fine at both ends.
+        for k in range(LANES):
+            size = abs(row[ROW_SLOPE + k]) * inverse
+            size = size if size <= UNIT else UNIT
+            row[ROW_SPENT + k] = size
+            row[ROW_CLIPPED + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
+        for k in range(SETTINGS if JOINT else LANES):
+            hit = k
+            if JOINT:
+                hit = np.intp(label) * SETTINGS + k
+            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_CLIPPED + hit]) + k)
+            totals[at] += np.float64(importance)
+            totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
+
+
+@inline
+def add_concavity(w, label, importance):
+    """Add the lower bound on a row's dual value, by the factor of its slope, to the sums of every lane."""
+    row, totals = w.row, w.totals
+    if not HISTOGRAM or (not PER_CLASS and label * (UNIT - label) != 0):
+        weight = np.float64(importance)
+        for k in range(LANES):
+            slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
+            least, curvature, entropy = concavity(slope, np.float64(target(label, k)))
+            totals[SUM_CONCAVITY + k] += 1.0
+            totals[SUM_CONCAVITY + LANES + k] += weight * least
+            totals[SUM_CONCAVITY + 2 * LANES + k] += weight * curvature
+            totals[SUM_CONCAVITY + 3 * LANES + k] += weight * entropy
+
+
+@inline
+def sample_gradient_squares(w, t, indices, lo, hi, bias, key):
+    """Estimate Σ G² of the row by one of its coordinates, in turn, times their number, and the bias's."""
+    # Without a branch for empty rows, whose factor is 0: a branch takes a tenth of a row's time.
+    count = hi - lo
+    i = np.uint64(t + (key & 65535)) % max(count, ONE)
+    q = np.uint64(indices[lo + i]) if count > ZERO else bias_coordinate(w.state)
+    add_gradient_square(w, q, i, np.float64(count))
+    if bias > ZERO:
+        add_gradient_square(w, bias_coordinate(w.state), count, 1.0)

@@ -52,8 +52,18 @@ def test_help_fits_a_terminal_of_80_columns(command):
     assert not re.search(r"\n \S{1,30}\n \S", paragraphs), "a line of the docstring is too long"
 
 
-from forel.doors.cli.reading_flags import ReadingFlags
-from forel.doors.cli.vowpal import NAMES
+def test_flags_of_reading_are_read_options_and_every_command_knows_its_own():
+    options = {field.name for field in fields(ReadOptions)}
+    flags = fields(ReadingFlags)
+    assert {flag.name for flag in flags} <= options
+    commands = get_command(app).commands
+    for name, command in commands.items():
+        expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
+        assert expected == {parameter.name for parameter in command.params} & {flag.name for flag in flags}
+    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(commands)
+
+
+@pytest.mark.parametrize(("vw", "name"), NAMES.items())
 def test_long_names_of_vowpal_wabbit_are_those_of_forel(vw, name, rows, tmp_path):
     values = {"bits": "9", "holdout": "5", "holdout-after": "30", "interactions": "ff", "start": tmp_path / "s.forel"}
     value = [] if name == "no-bias" else [values.get(name, tmp_path / "m.forel")]

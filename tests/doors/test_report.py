@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree.ElementTree import tostring
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data.clicks import write_clicks
-from forel.doors.report import page, write_report
+from forel.doors.report import page, plots, write_report
 from forel.doors.report.axes import even, fitting
 from forel.learner.linear import Settings
-from forel.training.history import History, certificate_values
+from forel.training.history import Curve, History, certificate_values
 from forel.training.train import train
 
 EVIL = "<script>alert('&\"')</script>"
@@ -108,6 +109,20 @@ def test_every_part_is_there_with_words_for_those_who_cannot_see_it(written):
     assert all(a.get("aria-hidden") or a.get("role") == "img" for a, _ in tree.all("svg"))
     ((attributes, _),) = tree.all("html")
     assert attributes["lang"] == "en"
+
+
+def test_the_bound_is_plotted_from_where_it_is_below_the_loss():
+    rows = [10, 20, 30, 40]
+    curves = {
+        "bound": Curve(rows, [4e6, 0.3, 0.9, 0.2]),
+        "regret": Curve(rows, [1.0, 0.2, 0.1, 0.1]),
+        "loss": Curve(rows, [0.7, 0.6, 0.5, 0.5]),
+    }
+    drawn = plots.proof(curves, "log-loss")
+    again = plots.proof({name: Curve(one.rows[3:], one.values[3:]) for name, one in curves.items()}, "log-loss")
+    assert tostring(drawn) == tostring(again)
+    assert plots.proof({**curves, "bound": Curve(rows, [0.1, 0.1, 0.1, 7.0])}, "log-loss") is None
+    assert plots.proof({"loss": curves["loss"]}, "log-loss") is None
 
 
 @pytest.mark.parametrize("rows", [40, 4000])

@@ -29,10 +29,16 @@ def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
 
 
 def proof(curves: Mapping[str, Curve], unit: str) -> Element | None:
-    """Return the plot of regret and its bound over rows; None where the bound is not below the loss itself."""
-    bound, loss = (curves[name].values if name in curves else [] for name in ("bound", "loss"))
-    if not bound or not loss or not bound[-1] < abs(loss[-1]):
+    """Return the plot of regret and its bound from where the bound stays below the loss itself; None if nowhere."""
+    bound, losses = curves.get("bound", Curve()), curves.get("loss", Curve())
+    loss = dict(zip(losses.rows, losses.values, strict=True))
+    above = [
+        row for row, value in zip(bound.rows, bound.values, strict=True) if not value < abs(loss.get(row, 0.0))
+    ]  # fmt: skip
+    first = above[-1] + 1 if above else 0
+    if not bound.rows or bound.rows[-1] < first:
         return None
+    curves = {name: _since(curve, first) for name, curve in curves.items()}
     said = (
         "Regret is how much better any fixed model no larger than the learned one could have done on these rows, at "
         "most; the bound is how much better the theorem allows that model to have done."
@@ -124,6 +130,12 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
         "tr", tag("th", "feature", scope="col"), tag("th", "−  0  +", scope="col"), tag("th", "weight", scope="col")
     )
     return _scrolled(tag("table", caption, head, *rows, id="weights"))
+
+
+def _since(curve: Curve, first: int) -> Curve:
+    """Return the part of a curve from a row on."""
+    kept = [(row, value) for row, value in zip(curve.rows, curve.values, strict=True) if row >= first]
+    return Curve([row for row, _ in kept], [value for _, value in kept])
 
 
 def _over_rows(

@@ -239,3 +239,5 @@ def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):
 def test_workers_that_are_not_started_are_refused(files):
     with pytest.raises(ValueError, match="cluster: got 'workers that are not started'"):
         forel.train(files["vw"], ONE, cluster=RayWorkers("local", 2))
+    with pytest.raises(ValueError, match="learners: got 'actors that are not started'"):
+        RayLearners(2).learn(forel.Linear(4, ONE, certified=True), [])

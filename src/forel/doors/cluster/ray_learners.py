@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.doors.cluster.ray_workers import import_ray
+from forel.doors.cluster.ray_workers import import_ray, ray_errors
 from forel.doors.cluster.views import view
 from forel.learner.factory import make_learner
 from forel.learner.merging import StateSlice, learn_shard, restore, slice_of
 from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
 from forel.training.merged import Shard
-from forel.validation import whole
+from forel.validation import refuse, whole
 
 __all__ = ["RayLearners"]
 
@@ -53,6 +53,14 @@ class RayLearners:
 
     def learn(self, model: Learner, shards: Sequence[Shard]) -> list[tuple[NDArray[Any], StateSlice]]:
         """Return the margins and the state of each shard."""
+        if not self._actors:
+            raise refuse(
+                "learners", "actors that are not started", "with RayLearners(...) as learners: around training"
+            )
+        with ray_errors():
+            return self._learn(model, shards)
+
+    def _learn(self, model: Learner, shards: Sequence[Shard]) -> list[tuple[NDArray[Any], StateSlice]]:
         ray, number = import_ray(), min(self.number, len(shards))
         groups = [[shards[k] for k in part] for part in np.array_split(np.arange(len(shards)), number)]
         actors = self._actors[:number]

@@ -6,7 +6,7 @@ shared memory. The task of a worker that dies is run again by Ray, and gives the
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from forel.data.pieces import Parsed, Piece, read_piece
 from forel.doors.cluster.views import view
 from forel.validation import refuse, whole
 
-__all__ = ["RayWorkers", "import_ray"]
+__all__ = ["RayWorkers", "import_ray", "ray_errors"]
 
 AHEAD = 4  # blocks of a piece that wait in the object store
 
@@ -91,13 +91,9 @@ class RayResults:
     references: Any
 
     def __iter__(self) -> Iterator[Parsed]:
-        from ray.exceptions import RayError
-
-        try:
+        with ray_errors():
             for reference in self.references:
                 yield _shared(import_ray().get(reference))
-        except RayError as error:  # after Ray's own retries
-            raise OSError(f"cluster: a worker failed ({str(error).strip().splitlines()[0]})") from error
 
     def close(self) -> None:
         """Stop reading."""
@@ -111,6 +107,17 @@ def _shared(parsed: Parsed) -> Parsed:
     if block is None:
         return parsed
     return replace(parsed, block=replace(block, **{one.name: view(getattr(block, one.name)) for one in fields(Block)}))
+
+
+@contextmanager
+def ray_errors() -> Iterator[None]:
+    """Raise errors of Ray, after its own retries, as errors of input and output."""
+    from ray.exceptions import RayError
+
+    try:
+        yield
+    except RayError as error:
+        raise OSError(f"cluster: a worker failed ({str(error).strip().splitlines()[0]})") from error
 
 
 def import_ray() -> Any:

@@ -17,6 +17,7 @@ from forel.jit import files
 from forel.jit.disabled import disabled
 from forel.jit.folder import NOT_CACHED, announce
 from forel.jit.key import key, sources
+from forel.jit.shortcuts import with_shortcuts
 
 __all__ = ["cached_njit", "use_code_cache"]
 
@@ -39,7 +40,7 @@ def use_code_cache(dispatcher: Any, source: str, notice: str | None = None) -> A
     """Give a dispatcher the code cache, keyed by ``source``; ``notice`` is printed before compiling."""
     if not disabled():
         dispatcher._cache = CodeCache(dispatcher.py_func, source, notice)
-    return dispatcher
+    return with_shortcuts(dispatcher)
 
 
 class CodeCache:

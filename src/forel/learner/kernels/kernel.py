@@ -105,7 +105,8 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
     if not isinstance(loss, str) and not hasattr(loss, "py_func"):
         loss = numba.njit(error_model="numpy", nogil=True)(loss)
     key = _key(spec) if isinstance(spec.loss, str) or _importable(spec.loss) else None
-    names = {**bindings(spec), **_decorators(key), **available()}
+    intrinsics = available()
+    names = {**bindings(spec), **_decorators(key, intrinsics["allocate"]), **intrinsics}
     return _functions(spec, names, loss, None if key is None else f"forel_kernel_{key[:20]}")
 
 
@@ -132,25 +133,33 @@ def _module(functions: dict[str, Any]) -> ModuleType:
     return module
 
 
-def _decorators(key: str | None) -> dict[str, Any]:
+def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
     """Return numba's decorators under the names of the reference module; functions are kept if there is a key."""
     import numba
+    from numba.core.cpu import CPUTargetOptions
 
     from forel.jit.compiling import use_code_cache
+    from forel.jit.shortcuts import with_shortcuts
 
-    options: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
+    counted: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
+    options = dict(counted)
+    if not hasattr(allocate, "py_func") and hasattr(CPUTargetOptions, "_nrt"):
+        # All arrays belong to the caller or are freed by ``release``, so references to them are not counted.
+        options["_nrt"] = False
     inside: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "nogil": True}
     cached = folder()
     notice = None if cached is None else f"compiling a kernel, once; it is kept in {cached}"
 
-    def entry(nogil: bool) -> Any:
+    def entry(nogil: bool, **options: Any) -> Any:
         compiled = numba.njit(nogil=nogil, **options)
-        return compiled if key is None else lambda function: use_code_cache(compiled(function), key, notice)
+        if key is None:
+            return lambda function: with_shortcuts(compiled(function))
+        return lambda function: use_code_cache(compiled(function), key, notice)
 
     return {
-        "entry": entry(nogil=True),
+        "entry": entry(nogil=True, **options),
         # A row takes less time than releasing and acquiring the interpreter's lock.
-        "entry_with_gil": entry(nogil=False),
+        "entry_with_gil": entry(nogil=False, **counted),  # which makes arrays of addresses
         "inline": numba.njit(**options, **inside),
         "reassociated": numba.njit(**{**options, "fastmath": set(FASTMATH) | {"reassoc"}}, **inside),
         "inline_ir": numba.njit(inline="always", nogil=True, **options),

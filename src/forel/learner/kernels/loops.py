@@ -206,7 +206,9 @@ def feed(
 ):  # fmt: skip
     """Learn from given gradients, LANES numbers for each index, one round a row; return the number of rounds so far."""
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
-    values, one = np.ones(indices.shape[0], parameters.dtype), REAL(1)
+    values, one = allocate(parameters, np.uint64(indices.shape[0])), REAL(1)
+    for j in range(indices.shape[0]):
+        values[j] = one
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         before, now = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
@@ -229,6 +231,7 @@ def feed(
             sample_gradient_squares(w, t, indices, lo, hi, ZERO, key)
             add_to_certificate(w)
         t += 1
+    release(values)
     release_work(w)
     return t
 
@@ -256,7 +259,7 @@ def predict(indptr, indices, values, state, scales, last_round, drift_marks, t, 
 @entry
 def weights(coordinates, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
     """Write the weights of coordinates in every lane; return the number of those before a block that needs units."""
-    zeros = np.zeros(64, parameters.dtype)
+    zeros = allocate(parameters, np.uint64(64))
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 65)
     bias, before, done = bias_coordinate(state), REAL(penalty_total(t)), coordinates.shape[0]
     begin_row(w, t)
@@ -271,5 +274,6 @@ def weights(coordinates, state, scales, last_round, drift_marks, t, key, paramet
             place = size if BIAS > ZERO and np.uint64(part[i]) == bias else i
             for k in range(LANES):
                 out[(start + np.int64(i)) * LANES + k] = weight_at(w, np.uint64(part[i]), place, k)
+    release(zeros)
     release_work(w)
     return done

@@ -9,22 +9,22 @@ shape parameter, and values.
 import numpy as np
 
 from forel.learner.kernels.loops import learn, predict
-from forel.learner.kernels.reference import REAL, carray, entry_with_gil, inline, pointer
+from forel.learner.kernels.reference import REAL, carray, entry_with_gil, inline_ir, pointer
 
 
-@inline
+@inline_ir
 def reals(block, k):
     """Return the k-th array of the block, of the type of the state."""
     return carray(pointer(block[2 * k]), (block[2 * k + 1],), REAL)
 
 
-@inline
+@inline_ir
 def doubles(block, k):
     """Return the k-th array of the block, of float64."""
     return carray(pointer(block[2 * k]), (block[2 * k + 1],), np.float64)
 
 
-@inline
+@inline_ir
 def integers(block, k):
     """Return the k-th array of the block, of int64."""
     return carray(pointer(block[2 * k]), (block[2 * k + 1],), np.int64)

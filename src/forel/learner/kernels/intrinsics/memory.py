@@ -8,6 +8,7 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
+from numba.core.runtime.context import NRTContext
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
@@ -28,7 +29,7 @@ def allocate(typing_context: Any, like: Any, count: Any) -> Any:
         element = context.get_data_type(kind.dtype)
         itemsize = word(context.get_abi_sizeof(element))
         size = builder.mul(arguments[1], itemsize)
-        raw = context.nrt.allocate(builder, builder.add(size, word(LINE)))
+        raw = NRTContext(context, True).allocate(builder, builder.add(size, word(LINE)))
         # Allocations are aligned to 16 bytes: there is room for the original address before the next line.
         offset = builder.and_(builder.ptrtoint(raw, word), word(LINE - 1))
         aligned = builder.gep(raw, [builder.sub(word(LINE), offset)])
@@ -49,7 +50,7 @@ def release(typing_context: Any, array: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         struct = make_array(signature.args[0])(context, builder, arguments[0])
         aligned = builder.bitcast(struct.data, cgutils.voidptr_t)
-        context.nrt.free(builder, builder.load(_address_slot(builder, aligned)))
+        NRTContext(context, True).free(builder, builder.load(_address_slot(builder, aligned)))
         return context.get_dummy_value()
 
     return types.void(array), codegen

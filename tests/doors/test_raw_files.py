@@ -80,7 +80,91 @@ def criteo(rng):
     return "day_0.txt", "\n".join(rows) + "\n", "c1", None
 
 
-@pytest.mark.parametrize("make", [adult, bank, telco, spam, criteo], ids=lambda make: make.__name__)
+def credit(rng):
+    """An identifier that is a number, codes, amounts of bills, and a label with spaces in its name."""
+    rows = ["ID,LIMIT_BAL,SEX,PAY_0,BILL_AMT1,PAY_AMT1,default payment next month"]
+    for k in range(ROWS):
+        late, bill = rng.integers(-2, 8), rng.integers(-500, 90_000)
+        fails = rng.random() < 1 / (1 + math.exp(3 - late))
+        limit, sex, paid = rng.integers(1, 80) * 10_000, rng.integers(1, 3), rng.integers(0, 9_000)
+        rows.append(f"{k + 1},{limit},{sex},{late},{bill},{paid},{int(fails)}")
+    return "credit.csv", "\n".join(rows) + "\n", "default payment next month", None
+
+
+def newsgroups(rng):
+    """JSON lines of texts with line ends, of four groups."""
+    groups = {
+        "sci.space": "orbit launch moon shuttle", "rec.autos": "engine tyre dealer wheel",
+        "comp.graphics": "image polygon render pixel", "talk.politics": "vote senate law tax",
+    }  # fmt: skip
+    lines = []
+    for k in range(ROWS):
+        group = list(groups)[rng.integers(4)]
+        words = [*rng.choice(groups[group].split(), 3), *rng.choice(["the", "of", "and", "to", "in"], 5), f"id{k}"]
+        lines.append(json.dumps({"text": f"From: user{k}@site\n\n" + " ".join(words) + "\n", "category": group}))
+    return "news.jsonl", "\n".join(lines) + "\n", "category"
+
+
+def movielens(rng):
+    """Numbers that are identifiers, ratings, and times in seconds."""
+    rows = ["userId,movieId,rating,timestamp"]
+    for k in range(ROWS):
+        user, movie = rng.integers(1, 20), rng.integers(1, 30)
+        rating = min(5, max(0.5, round(2 * (1 + user / 8 + rng.normal(0, 0.5))) / 2))
+        rows.append(f"{user},{movie},{rating},{964_982_703 + 1000 * k}")
+    return "ratings.csv", "\n".join(rows) + "\n", "rating"
+
+
+def bikes(rng):
+    """Dates, codes, and counts of rentals."""
+    rows = ["instant,dteday,season,temp,hum,cnt"]
+    for k in range(ROWS):
+        temp = 0.5 + 0.3 * math.sin(k / 58) + rng.normal(0, 0.02)
+        day = np.datetime64("2011-01-01") + k
+        rows.append(f"{k + 1},{day},{k // 91 % 4 + 1},{temp:.4f},{rng.random():.3f},{int(8000 * temp)}")
+    return "day.csv", "\n".join(rows) + "\n", "cnt"
+
+
+def series(rng):
+    """Time stamps with semicolons and decimal commas; the target is another column."""
+    rows = ["time;load;temperature;price"]
+    for k in range(ROWS):
+        when = np.datetime64("2023-03-01T00:00") + np.timedelta64(k, "h")
+        load = 50 + 20 * (8 <= k % 24 < 20) + rng.normal()
+        cells = [f"{load:.2f}", f"{10 + rng.normal():.1f}", f"{load / 2 + rng.normal():.2f}"]
+        rows.append(f"{str(when).replace('T', ' ')};" + ";".join(cell.replace(".", ",") for cell in cells))
+    return "prices.csv", "\n".join(rows) + "\n", "price"
+
+
+@pytest.mark.parametrize("make", [newsgroups, movielens, bikes, series], ids=lambda make: make.__name__)
+def test_the_printed_command_trains_classes_and_numbers(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, text, label = make(np.random.default_rng(7))
+    (tmp_path / name).write_text(text)
+    seen = json.loads(run("peek", name, "--json"))
+    assert seen["label"] == label
+    trained = json.loads(run(*shlex.split(seen["command"])[1:], "--bits", 14, "--json"))
+    assert (trained["rows"], trained["malformed"]) == (ROWS, 0)
+    found = json.loads(run("evaluate", name, "--model", "model.forel", "--json"))
+    predictions = run("predict", name, "--model", "model.forel").split("\n")[:-1]
+    assert len(predictions) == ROWS
+    if make is newsgroups:
+        assert found["accuracy"] > 0.9 > found["baseline_accuracy"]
+        assert "--text text" in seen["command"]
+        assert set(predictions) == set(found["classes"])
+    else:
+        assert found["r2"] > 0.1
+        assert np.isfinite([float(one) for one in predictions]).all()
+    if make in (bikes, series):
+        assert "--date" in seen["command"]
+    first = json.loads(run("explain", name, "--model", "model.forel", "--json"))
+    assert first["contributions"]
+    run("convert", "model.forel", "--serving", "--output", "serving.forel")
+    served = forel.load("serving.forel").predict_many(name)
+    assert len(served) == ROWS
+
+
+@pytest.mark.parametrize("make", [adult, bank, telco, spam, criteo, credit], ids=lambda make: make.__name__)
 def test_the_printed_command_trains_a_model_that_predicts(make, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     name, text, label, positive = make(np.random.default_rng(7))

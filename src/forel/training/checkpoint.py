@@ -86,6 +86,7 @@ def write_checkpoint(
         "kinds": state.kinds.pack(),
         "classes": state.classes.names,
         "schema": state.schema.pack(),
+        "rows_read": state.rows_read,
         "certificate": state.certificate.summary,
         "told": dict(fingerprint),
     }
@@ -150,6 +151,7 @@ def _state(
         kinds=Kinds.unpack(content["kinds"]),
         classes=classes,
         schema=schema,
+        rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[key] for name, key in FIELDS.items()},
     )

@@ -105,6 +105,7 @@ class ClassEncoder:
     """
 
     negative = None
+    kind = "class"
 
     def __init__(self, count: int, names: Sequence[str], problems: Problems) -> None:
         self.count, self.names, self.problems = count, names, problems

@@ -62,6 +62,7 @@ class TrainingState:
     problems, names : malformed examples, and names of features, found in the first pass
     pass_number : the current pass, from 1
     rows, entries, bytes : rows, features and bytes of text read in this pass
+    rows_read : rows before subsampling in this pass; 0 without it
     negative_label : label of the negative class in this pass, −1 or 0; None before the first one
     place : place in the source after the last block
     first_pass : rows and entries of the first pass, once it has ended
@@ -79,6 +80,7 @@ class TrainingState:
     rows: int = 0
     entries: int = 0
     bytes: int = 0
+    rows_read: int = 0
     negative_label: float | None = None
     place: Position | None = BEGINNING
     first_pass: tuple[int, int] = (0, 0)
@@ -101,4 +103,4 @@ class TrainingState:
         self.finished.append(self.progressive)
         self.progressive, self.holdout = new_metrics(), new_metrics()
         self.pass_number, self.rows, self.entries, self.bytes = self.pass_number + 1, 0, 0, 0
-        self.negative_label, self.place = None, BEGINNING
+        self.rows_read, self.negative_label, self.place = 0, None, BEGINNING

@@ -37,6 +37,7 @@ from forel.training.passes import Passes
 from forel.training.schema import SchemaTracker
 from forel.training.start import initial_model, initial_settings
 from forel.training.state import AnyMetrics, Progress, TrainingState
+from forel.training.subsampling import Subsampling
 from forel.training.trained import Trained
 from forel.validation import refuse, whole
 
@@ -59,6 +60,7 @@ def train(
     certified: bool = False,
     share: float | None = None,
     shuffle: int | None = None,
+    subsample: float | None = None,
     start: Stored | None = None,
     copy: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -85,6 +87,7 @@ def train(
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
+    subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
     start : a stored model to continue from, with its settings and read options
     copy : train a copy of it; False trains the given model in place, which saves memory
     progress : called after each block
@@ -120,6 +123,7 @@ def train(
         settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share
+        sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
         def new_metrics(model: Learner) -> AnyMetrics:
@@ -130,6 +134,7 @@ def train(
         model, begun, save, state = None, None, None, None
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
+            fingerprint |= {} if subsample is None else {"subsample": subsample}
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
@@ -156,7 +161,7 @@ def train(
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
-            for update in _learn_pass(model, state, blocks, held_out, given, merge):
+            for update in _learn_pass(model, state, blocks, held_out, given, merge, sampling):
                 state.seconds = time.perf_counter() - started
                 if progress is not None:
                     progress(update)
@@ -201,6 +206,7 @@ def _learn_pass(
     holdout: Holdout,
     begun: Iterator[Block] | None,
     merge: Merging | None,
+    sampling: Subsampling | None,
 ) -> Iterator[Progress]:
     """Learn from the remaining blocks of the current pass, which may have begun."""
     # The first pass collects names and problems; later ones do not tell which setting is best.
@@ -209,7 +215,9 @@ def _learn_pass(
     labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
     if begun is None:
         begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
-    encoded = (_with_labels(block, labels) for block in begun)
+    if sampling is not None and (model.classes is not None or labels.kind == "number"):
+        raise refuse("subsample", sampling.rate, "None but for labels of two classes")
+    encoded = (_sampled(_with_labels(block, labels), state, sampling) for block in begun)
     if merge is None:
         learn: Learn = model.progress if first else model.relearn
         for block in encoded:
@@ -227,6 +235,15 @@ def _with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
     labels, valid = encoder.encode(block)
     encoded = replace(block, labels=labels)
     return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
+
+
+def _sampled(block: Block, state: TrainingState, sampling: Subsampling | None) -> Block:
+    """Return a block without the negative rows that are left out."""
+    if sampling is None:
+        return block
+    before = state.rows_read
+    state.rows_read += len(block)
+    return sampling.apply(block, before)
 
 
 def _learn_block(

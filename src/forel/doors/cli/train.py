@@ -206,4 +206,5 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "share": options.share,
         "cache": options.cache,
         "shuffle": options.seed if options.shuffle else None,
+        "subsample": options.subsample,
     }

@@ -91,6 +91,14 @@ class TrainOptions:
             rich_help_panel=MODEL,
         ),
     ] = False
+    subsample: Annotated[
+        float | None,
+        typer.Option(
+            help="Learn from a random part of the negative rows, such as 0.1, with importances divided by it.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
     passes: Annotated[int, typer.Option(help="Number of passes over the data.", rich_help_panel=MODEL)] = 1
     holdout: Annotated[
         int,

@@ -104,7 +104,7 @@ def test_columns_keep_their_types(tmp_path):
     assert pa.ipc.open_file(tmp_path / "b.arrow").read_all().equals(table)
     rows = ["n,c"] + ["1,"] * 400_000 + ["2,x"]
     (tmp_path / "late.csv").write_text("\n".join(rows))
-    with pytest.raises(ValueError, match="column c: got 'string after double', expected a kind said by categories"):
+    with pytest.raises(ValueError, match="column c: got 'string after double', expected one type; name the column"):
         convert(tmp_path / "late.csv", tmp_path / "late.parquet")
     assert convert(tmp_path / "late.csv", tmp_path / "late.parquet", categories=["c"]).rows == 400_001
     (tmp_path / "a.vw").write_text("1 |a b")

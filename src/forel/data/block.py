@@ -65,7 +65,7 @@ class Block:
         return self.indptr, self.indices, self.values
 
     def matrix(self, features: int) -> Any:
-        """Return the rows as a scipy sparse array with the given number of columns."""
+        """Return the rows as a scipy sparse array with ``features`` columns."""
         from scipy import sparse
 
         return sparse.csr_array((self.values, self.indices, self.indptr), shape=(len(self), features))
@@ -78,26 +78,26 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     >>> concatenate([one, one]).indptr
     array([0, 1, 2])
     """
-    given = list(blocks)
-    if not given:
+    all_blocks = list(blocks)
+    if not all_blocks:
         return Block(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))
-    sizes = np.cumsum([0] + [b.indices.size for b in given])
-    parts = [given[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(given, sizes, strict=False)]
-    tags = None if any(b.tags is None for b in given) else tuple(t for b in given for t in b.tags or ())
-    unnamed = any(b.entry_names is None for b in given)
-    entry_names = None if unnamed else tuple(name for b in given for name in b.entry_names or ())
-    lines = [b.lines for b in given if b.lines is not None]
+    sizes = np.cumsum([0] + [b.indices.size for b in all_blocks])
+    parts = [all_blocks[0].indptr[:1]] + [b.indptr[1:] + size for b, size in zip(all_blocks, sizes, strict=False)]
+    tags = None if any(b.tags is None for b in all_blocks) else tuple(t for b in all_blocks for t in b.tags or ())
+    unnamed = any(b.entry_names is None for b in all_blocks)
+    entry_names = None if unnamed else tuple(name for b in all_blocks for name in b.entry_names or ())
+    lines = [b.lines for b in all_blocks if b.lines is not None]
     return Block(
         np.concatenate(parts),
-        np.concatenate([b.indices for b in given]),
-        np.concatenate([b.values for b in given]),
-        np.concatenate([b.labels for b in given]),
-        np.concatenate([b.importance for b in given]),
+        np.concatenate([b.indices for b in all_blocks]),
+        np.concatenate([b.values for b in all_blocks]),
+        np.concatenate([b.labels for b in all_blocks]),
+        np.concatenate([b.importance for b in all_blocks]),
         tags,
-        given[0].file,
-        given[0].line,
-        sum(b.size for b in given),
-        given[-1].after,
-        lines=np.concatenate(lines) if len(lines) == len(given) else None,
+        all_blocks[0].file,
+        all_blocks[0].line,
+        sum(b.size for b in all_blocks),
+        all_blocks[-1].after,
+        lines=np.concatenate(lines) if len(lines) == len(all_blocks) else None,
         entry_names=entry_names,
     )

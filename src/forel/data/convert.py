@@ -91,13 +91,13 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
     if name.endswith(".gz"):
         raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
     columns = Columns(replace(options, categories=(), log=(), bucket=()))
-    given = source if isinstance(source, list | tuple) else [source]
-    files = [file for one in given for file in expand_paths(one)]
+    sources = source if isinstance(source, list | tuple) else [source]
+    files = [file for one in sources for file in expand_paths(one)]
     if len(files) != 1:
         raise refuse("source", f"{len(files)} files", f"one file with columns for {to}")
     problems = Problems(options.on_error)
     rows = 0
-    with _replacing(name) as part, ExitStack() as held, open_stream(files[0]) as stream:
+    with _replacing(name) as part, ExitStack() as stack, open_stream(files[0]) as stream:
         form = format_of(files[0], options, stream.peek(1 << 12))
         if form not in TABLES:
             raise refuse("source", form, f"columns for {to}: {', '.join(TABLES)}")
@@ -107,10 +107,12 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
             batch = batch.select([n for n in batch.schema.names if n in (*used, columns.label, columns.importance)])
             if writer is None:
                 maker, schema = pq.ParquetWriter if to == "parquet" else pa.ipc.new_file, batch.schema
-                writer = held.enter_context(maker(part, schema))
+                writer = stack.enter_context(maker(part, schema))
             for new, old in zip(batch.schema, schema or (), strict=True):
                 if new != old:  # nothing but empty cells until here
-                    raise refuse(f"column {new.name}", f"{new.type} after {old.type}", "a kind said by categories")
+                    raise refuse(
+                        f"column {new.name}", f"{new.type} after {old.type}", "one type; name the column in categories"
+                    )
             writer.write_batch(batch)
             rows += batch.num_rows
         if writer is None:

@@ -166,7 +166,7 @@ class ReadOptions:
             raise refuse("zero_based", self.zero_based, "True, False or 'auto'")
 
     def _check_text(self) -> None:
-        """Refuse marks of delimited text that cannot be told apart."""
+        """Raise if the marks of delimited text are ambiguous."""
         separator = self.separator
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\n\r'):
             raise refuse("separator", separator, "one ASCII character, such as ';', '|' or a tab")
@@ -199,10 +199,10 @@ class ReadOptions:
 
     def updated(self, keywords: Mapping[str, Any]) -> "ReadOptions":
         """Return a copy with some options changed; None leaves an option unchanged."""
-        given = {name: value for name, value in keywords.items() if value is not None}
-        if "names" in given:
-            given["names"] = isinstance(given["names"], Names) or bool(given["names"])
-        return replace(self, **given) if given else self
+        chosen = {name: value for name, value in keywords.items() if value is not None}
+        if "names" in chosen:
+            chosen["names"] = isinstance(chosen["names"], Names) or bool(chosen["names"])
+        return replace(self, **chosen) if chosen else self
 
     def to_json(self, names: Iterable[str] | None = None) -> dict[str, Any]:
         """Return the named options, or all, as JSON values."""
@@ -222,15 +222,15 @@ class ReadOptions:
         if not isinstance(values, dict):
             raise refuse(owner, values, "reading options by name")
         known = {one.name: one.metadata["json"] for one in fields(cls)}
-        given = {name: value for name, value in values.items() if value is not None}
-        for name, value in given.items():
+        chosen = {name: value for name, value in values.items() if value is not None}
+        for name, value in chosen.items():
             if name not in known:
                 raise ValueError(
                     f"{owner}: got reading option {name}={value!r}, expected one that this version knows; update forel"
                 )
             if not isinstance(value, known[name]):
                 raise ValueError(f"{owner}: got reading option {name}={value!r}, expected a value of its type")
-        return cls(**given)
+        return cls(**chosen)
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -263,7 +263,7 @@ MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED,
 
 
 class ReadKeywords(TypedDict, total=False):
-    """The options as keywords, for type checkers: sequences may be any iterables, and names may be given."""
+    """The options as keywords, for type checkers: sequences may be any iterables, and ``names`` a ``Names``."""
 
     bits: int | None
     label: str | None

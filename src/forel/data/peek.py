@@ -94,34 +94,34 @@ class Summary:
 
     def arguments(self) -> list[str]:
         """Return the arguments of ``forel train`` for this file."""
-        found, options, given = [self.file], self.options, self.given
+        arguments, options, given = [self.file], self.options, self.given
         if given.format != "auto":
-            found += ["--format", given.format]
+            arguments += ["--format", given.format]
         # New rows of two columns have one without the label, and then no separator to recognise.
         separator = given.separator or (
             None if len(self.columns) > 2 or options.separator == "," else options.separator
         )
         if separator is not None:
-            found += ["--separator", "tab" if separator == "\t" else separator]
+            arguments += ["--separator", "tab" if separator == "\t" else separator]
         if self.label is not None:
-            found += ["--label", self.label]
+            arguments += ["--label", self.label]
         if not options.header:
-            found.append("--no-header")
+            arguments.append("--no-header")
         if options.decimal != ".":
-            found += ["--decimal", options.decimal]
+            arguments += ["--decimal", options.decimal]
         features = [column for column in self.columns if column.name != self.label]
         marks = dict.fromkeys((*given.missing, *(mark for column in features for mark in column.marks)))
         if marks:
-            found += ["--missing", ",".join(marks)]
+            arguments += ["--missing", ",".join(marks)]
         texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
         if texts or given.text:
-            found += ["--text", _listed([*given.text, *texts])]
+            arguments += ["--text", _listed([*given.text, *texts])]
         dates = [column.name for column in features if column.kind == "date" and column.name not in given.date]
         if dates or given.date:
-            found += ["--date", _listed([*given.date, *dates])]
+            arguments += ["--date", _listed([*given.date, *dates])]
         if self.ignore:
-            found += ["--ignore", _listed(self.ignore)]
-        return [*found, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
+            arguments += ["--ignore", _listed(self.ignore)]
+        return [*arguments, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -139,10 +139,10 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
     reading : options of :class:`forel.data.ReadOptions` that are known
 
     >>> import io
-    >>> found = peek(io.BytesIO(b"39;State-gov;2,5;no\n50;?;13;yes\n38;Private;0,5;no\n"))
-    >>> found.format, found.separator, found.options.header, found.options.decimal, found.label
+    >>> summary = peek(io.BytesIO(b"39;State-gov;2,5;no\n50;?;13;yes\n38;Private;0,5;no\n"))
+    >>> summary.format, summary.separator, summary.options.header, summary.options.decimal, summary.label
     ('csv', ';', False, ',', 'c4')
-    >>> found.columns[1]
+    >>> summary.columns[1]
     ColumnSummary(name='c2', kind='category', distinct=2, missing=1, examples=('State-gov', 'Private'), marks=('?',))
     """
     options, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
@@ -156,31 +156,31 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
         if form in ("csv", "tsv"):
             text = _whole_lines(stream, most)
             options = _text_options(form, options, text, beginning)
-            names, held = _delimited(text, options, most)
+            names, table = _delimited(text, options, most)
             options = options if names is not None else replace(options, header=False)
-            held = held[:most] if names is None else held[1:]
-            columns = names or [f"c{k + 1}" for k in range(max(map(len, held), default=0))]
-            found: list[Row] = [dict(zip(columns, row, strict=False)) for row in held]
+            table = table[:most] if names is None else table[1:]
+            columns = names or [f"c{k + 1}" for k in range(max(map(len, table), default=0))]
+            records: list[Row] = [dict(zip(columns, row, strict=False)) for row in table]
         elif form in ("parquet", "arrow"):
             batches = parquet_batches(stream) if form == "parquet" else arrow_batches(stream)
-            found = list(islice((row for batch in batches for row in batch.to_pylist()), most))
-            columns = list(found[0]) if found else []
+            records = list(islice((row for batch in batches for row in batch.to_pylist()), most))
+            columns = list(records[0]) if records else []
         elif form == "jsonl":
-            found = [row for line in _whole_lines(stream, most)[:most] if isinstance(row := _json(line), dict)]
-            columns = list(dict.fromkeys(name for row in found for name in row))
+            records = [row for line in _whole_lines(stream, most)[:most] if isinstance(row := _json(line), dict)]
+            columns = list(dict.fromkeys(name for row in records for name in row))
         else:
             return Summary(file, form, len(_whole_lines(stream, most)[:most]), options, given=options)
-    return replace(_summary(file, form, options, columns, found), given=ReadOptions().updated(reading))
+    return replace(_summary(file, form, options, columns, records), given=ReadOptions().updated(reading))
 
 
 def _whole_lines(stream: Any, most: int) -> list[str]:
     """Return the first whole lines of a stream."""
-    held = b""
-    while len(held) < BYTES and held.count(b"\n") <= most and (more := stream.read1(BYTES - len(held))):
-        held += more
-    text = held.decode("utf-8-sig", "backslashreplace")
+    data = b""
+    while len(data) < BYTES and data.count(b"\n") <= most and (more := stream.read1(BYTES - len(data))):
+        data += more
+    text = data.decode("utf-8-sig", "backslashreplace")
     lines = [line for line in text.splitlines(keepends=True) if line.strip()]
-    return lines[:-1] if len(held) >= BYTES and len(lines) > 1 else lines
+    return lines[:-1] if len(data) >= BYTES and len(lines) > 1 else lines
 
 
 def _json(line: str) -> Any:
@@ -203,9 +203,9 @@ def _text_options(form: str, options: ReadOptions, lines: list[str], beginning: 
 
 
 def _has_decimal_commas(cells: Sequence[str]) -> bool:
-    found = [cell.strip() for cell in cells if not is_missing(cell.encode())]
-    numbers = all(DECIMAL_COMMA.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in found)
-    return numbers and any("," in cell for cell in found)
+    present = [cell.strip() for cell in cells if not is_missing(cell.encode())]
+    numbers = all(DECIMAL_COMMA.fullmatch(cell) or WHOLE.fullmatch(cell) for cell in present)
+    return numbers and any("," in cell for cell in present)
 
 
 def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[str] | None, list[list[str]]]:

@@ -59,12 +59,12 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """What a worker returns for each block: the block, and what was found beside it.
+    """What a worker returns for each block: the block, and the kinds, names and problems found with it.
 
     Parameters
     ----------
     block, problems : as tasks of a reader return them
-    kinds : of columns, found in this file so far
+    kinds : of columns, found in this file up to the block
     names : recorded in this block; None if names are not kept
     error : an exception in place of a block
     """
@@ -176,7 +176,7 @@ class _Turn:
             yield parsed if parsed.block is None or not shift else replace(parsed, block=_shifted(parsed.block, shift))
 
     def finish(self, parsed: Parsed) -> Iterator[Block]:
-        """Record what was found beside a block, and yield it if it has examples."""
+        """Record the kinds, names and problems of a block, and yield it if it has examples."""
         if parsed.names is not None and self.reader.names is not None:
             self.reader.names.absorb(parsed.names)
         self.reader.kinds.of_file(self.position.file).update(parsed.kinds)

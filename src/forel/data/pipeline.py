@@ -43,8 +43,8 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
     [[1.0], [-1.0]]
     """
     number = default_threads() if threads is None else whole("threads", threads)
-    for found in in_order(reader.tasks(), number, sequential=reader.names is not None):
-        yield from reader.finish(*found)
+    for result in in_order(reader.tasks(), number, sequential=reader.names is not None):
+        yield from reader.finish(*result)
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int, sequential: bool = False) -> Iterator[T]:
@@ -55,7 +55,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int, sequential: bool = 
     Parameters
     ----------
     tasks : functions without arguments
-    threads : number of threads beside the caller's, which helps instead of waiting; 0 for the caller's alone
+    threads : number of threads in addition to the caller's, which helps instead of waiting; 0 for the caller's alone
     sequential : run tasks one after the other, on one thread
 
     >>> list(in_order((lambda k=k: k * k for k in range(4)), threads=2))

@@ -134,13 +134,13 @@ def read(
     return Reader(source, chosen, Problems(chosen.on_error), names, kinds=kinds, classes=classes)
 
 
-def names_for(options: ReadOptions, given: bool | Names | None = None) -> Names | None:
-    """Return what records names: the given object, a new one if the options enable it, or None."""
-    if not isinstance(given, Names):
+def names_for(options: ReadOptions, names: bool | Names | None = None) -> Names | None:
+    """Return the object that records names: ``names`` itself, a new one if the options enable it, or None."""
+    if not isinstance(names, Names):
         return Names(options.bits) if options.names else None
-    if given.bits != options.bits:
-        raise refuse("names", f"names of {given.bits} bits", f"names of {options.bits}, as there are slots")
-    return given
+    if names.bits != options.bits:
+        raise refuse("names", f"names of {names.bits} bits", f"names of {options.bits}, the number of bits of slots")
+    return names
 
 
 def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, name: str | None = None) -> Iterator[Task]:
@@ -153,12 +153,14 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, nam
 
         whole = hasattr(source, "__arrow_c_stream__")
         batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
-        held = number_rows(batches, "table", problems, "table")
-        yield from _table_tasks(held, "table", reader, problems, start, _columns(reader, start))
+        numbered = number_rows(batches, "table", problems, "table")
+        yield from _table_tasks(numbered, "table", reader, problems, start, _columns(reader, start))
     elif hasattr(source, "iter_batches") and hasattr(source, "materialize"):
         tables = source.iter_batches(batch_format="pyarrow", batch_size=DATASET_ROWS)
-        held = number_rows((batch for table in tables for batch in table.to_batches()), "dataset", problems, "dataset")
-        yield from _table_tasks(held, "dataset", reader, problems, start, _columns(reader, start))
+        numbered = number_rows(
+            (batch for table in tables for batch in table.to_batches()), "dataset", problems, "dataset"
+        )
+        yield from _table_tasks(numbered, "dataset", reader, problems, start, _columns(reader, start))
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
@@ -191,11 +193,11 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         reader.kinds.seen.names.update(cache.kinds)
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
-        held = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
-        yield from _table_tasks(held, file, reader, problems, start, columns.projected)
+        numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
+        yield from _table_tasks(numbered, file, reader, problems, start, columns.projected)
     elif form == "arrow":
-        held = number_rows(arrow_batches(stream), "arrow file", problems, file)
-        yield from _table_tasks(held, file, reader, problems, start, columns)
+        numbered = number_rows(arrow_batches(stream), "arrow file", problems, file)
+        yield from _table_tasks(numbered, file, reader, problems, start, columns)
     elif form == "jsonl":
         size = options.block_bytes if options.transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)

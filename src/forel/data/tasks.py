@@ -15,7 +15,7 @@ Task = Callable[[], tuple[Block | None, Problems]]
 
 
 def completed_task(block: Block | None, problems: Problems) -> Task:
-    """Return a task that only returns a block and the problems so far, which it takes over."""
+    """Return a task that only returns a block and the problems recorded until then, which it takes over."""
     own = Problems(problems.on_error)
     own.absorb(problems)
     return partial(_pair, block, own)

@@ -108,8 +108,8 @@ def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
             words = _entry_name(block, k)
             namespace, name = (word.decode("utf-8", "backslashreplace") for word in words)
             lost["names that are no UTF-8"] += int((namespace.encode(), name.encode()) != words)
-            held = spaces.setdefault(namespace, {})
-            held[name] = block.values[k] + held[name] if name in held else block.values[k]
+            features = spaces.setdefault(namespace, {})
+            features[name] = block.values[k] + features[name] if name in features else block.values[k]
         head: dict[str, Any] = {}
         if not np.isnan(block.labels[row]):
             head["label"] = _number(block.labels[row])
@@ -124,14 +124,14 @@ def json_lines(block: Block, lost: Counter[str]) -> Iterator[str]:
             head |= {name: _number(value) for name, value in bare.items()}
         if spaces.keys() & {"label", "importance"}:
             raise ValueError("names: got a namespace called label or importance, expected other names for JSON")
-        yield json.dumps(head | {space: _object(held) for space, held in spaces.items()}, ensure_ascii=False)
+        yield json.dumps(head | {space: _object(features) for space, features in spaces.items()}, ensure_ascii=False)
 
 
-def _object(held: dict[str, Any]) -> Any:
+def _object(features: dict[str, Any]) -> Any:
     """Return the features of a namespace: a string or a list of them if all values are 1, and otherwise an object."""
-    if all(value == 1 and name for name, value in held.items()):
-        return next(iter(held)) if len(held) == 1 else list(held)
-    return {name: _number(value) for name, value in held.items()}
+    if all(value == 1 and name for name, value in features.items()):
+        return next(iter(features)) if len(features) == 1 else list(features)
+    return {name: _number(value) for name, value in features.items()}
 
 
 def _number(value: Any) -> float | int:

@@ -20,7 +20,7 @@ ERRATA = (
         "Figure 1, first update",
         "argmin_x g_{1:t}·x_t + …",
         "argmin_x g_{1:t}·x + …",
-        "the minimum is over x; the same slip stands in Corollary 6 (f_t(x) = g_t·x_t) and before equation (implicit)",
+        "the minimum is over x; the same misprint is in Corollary 6 (f_t(x) = g_t·x_t) and before equation (implicit)",
         "forel.theory.algorithms.gradient_descent.gradient_descent",
     ),
     Erratum(

@@ -22,10 +22,12 @@ from sklearn.linear_model import SGDClassifier
 from timing import median_ratio, medians, time_in_turns
 
 from forel.doors.sklearn import FTRLClassifier
+from forel.learner.grid import default_grid
 from forel.learner.kernels.intrinsics.prefetch import prefetch
 from forel.learner.linear import Linear, Settings
+from forel.learner.mixture import Mixture
 
-PER_ROW, POPULAR, FEATURES = 39, 2_200_000, 1 << 22
+PER_ROW, POPULAR, FEATURES, MIXED = 39, 2_200_000, 1 << 22, 1 << 20
 AHEAD = np.uint64(48)
 
 
@@ -85,6 +87,20 @@ def later_call(X, y, certified=False):
         return model
 
     return prepare, lambda m: m.partial_fit(X, y)
+
+
+def mixture(X, y, certified=False):
+    """Run of the default mixture on reused memory, with fewer features, cleared before each repeat."""
+    rows = sparse.csr_array((X.data, X.indices % MIXED, X.indptr), shape=(X.shape[0], MIXED))
+    rows.sum_duplicates()
+    model = Mixture(MIXED, default_grid(), certified=certified)
+
+    def prepare():
+        model.linear._lanes.records.fill(0)
+        model.linear._lanes.rounds = 0
+        return model
+
+    return prepare, lambda model: model.learn(rows, y)
 
 
 def scikit(X, y):
@@ -152,6 +168,8 @@ def main():
             f"forel, {k} lanes": learner(X, y, Settings(alpha=tuple(np.geomspace(0.01, 1, k)), l1=1.0))
             for k in (4, 8, 16)
         },
+        "forel, default mixture": mixture(X, y),
+        "forel, default mixture, certified": mixture(X, y, certified=True),
     }
     runs = {name: run for name, run in runs.items() if run is not None}
     medians(runs, 1)  # compile the kernels and touch the memory

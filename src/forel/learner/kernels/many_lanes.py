@@ -263,14 +263,15 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
 @inline
 def add_gradient_square(w, q, i, times):
     """Add ``times`` G² of coordinate q in every lane, and for scale-free rates ``times`` (G/s)², s being its scale."""
-    at, u, s = q * WIDTH + GRADIENTS, 1.0, 1.0
-    if SCALE_FREE:
-        s = np.float64(w.scales[q]) if w.scales[q] > 0 else 1.0
+    at, u, ratio = q * WIDTH + GRADIENTS, 1.0, 1.0
     if UNITS:
         u = np.float64(unit(w.scales[q])[0])
+    if SCALE_FREE:
+        ratio = u / np.float64(w.scales[q]) if w.scales[q] > 0 else 1.0  # one division for all lanes
     for k in range(LANES):
-        g = u * np.float64(w.state[at + np.uint64(k)])
+        own = np.float64(w.state[at + np.uint64(k)])
+        g = u * own
         w.sums[k] += times * g * g
         if SCALE_FREE:
-            g /= s
+            g = ratio * own
             w.sums[2 * LANES + k] += times * g * g

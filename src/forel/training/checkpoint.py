@@ -161,8 +161,9 @@ def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, 
     """Raise an error that names the first option or file that has changed; missing settings have their defaults."""
     for name in sorted({*before, *now}):
         old, new = before.get(name), now.get(name)
-        if name == "settings" and old is not None:
-            old = {**settings_to_json(Settings()), **old}
+        if name == "settings" and old is not None and new is not None:
+            defaults = {"filters": [], **settings_to_json(Settings())}  # empty filters are left out of headers
+            old, new = {**defaults, **old}, {**defaults, **new}
         if old == new:
             continue
         if name == "sources":

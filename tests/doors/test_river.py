@@ -27,7 +27,7 @@ CHECKS = [pytest.param(m, c, id=f"{i}-{c.__name__}") for i, m in enumerate(MODEL
 
 
 @pytest.mark.parametrize(("model", "check"), CHECKS)
-def test_rivers_checks(model, check, interpreted):
+def test_rivers_checks(model, check):
     assert not model._unit_test_skips()
     check(model.clone())
 

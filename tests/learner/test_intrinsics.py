@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forel.jit.shortcuts import with_shortcuts
 from forel.learner.kernels import intrinsics
 from forel.learner.kernels.intrinsics import plain, records
 from forel.learner.kernels.kernel import compiled_kernel
@@ -35,7 +36,8 @@ def round_trip(home, parts):
 def three(parts):
     """Return a round trip by intrinsics, by plain Python, and by the plain twins compiled."""
     fallback = SimpleNamespace(**{name: plain.compiled(name) for name in records.__all__})
-    by_intrinsics, by_fallback = (numba.njit(round_trip(home, parts)) for home in (records, fallback))
+    njit = numba.njit(_nrt=False, no_cfunc_wrapper=True)  # as kernels are compiled
+    by_intrinsics, by_fallback = (with_shortcuts(njit(round_trip(home, parts))) for home in (records, fallback))
     return by_intrinsics, round_trip(plain, parts), by_fallback
 
 

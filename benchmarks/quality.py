@@ -3,7 +3,7 @@
 Peers: Vowpal Wabbit's default, ``--coin``, ``--ftrl``, and ``--ftrl`` with the best of seven alphas in hindsight, if
 its Python package is installed; scikit-learn's batch logistic regression at its best C on the test rows of a9a.
 Input: eight real data sets from ``FOREL_DATA`` (missing ones are skipped) and two generated streams, the same lines in
-the same order for all. The default grid was chosen on the sets marked "chosen" only.
+the same order for all. The default experts were chosen on the sets marked "chosen" only.
 Output: a Markdown table of average losses and relative differences.
 """
 
@@ -66,7 +66,7 @@ def vw(path, options):
 
 
 def one(name, folder, peers):
-    """Loss of forel, loss and name of its best setting, and the losses of the peers on one data set."""
+    """Loss of forel, loss and name of its best expert, and the losses of the peers on one data set."""
     path = folder / "set.vw"
     path.write_text("".join(lines(name)))
     trained = forel.train(path)
@@ -74,7 +74,8 @@ def one(name, folder, peers):
     found = {label: vw(path, words) for label, words in PEERS.items()} if peers else {}
     if peers:
         found["best alpha"] = min(vw(path, f"--ftrl --ftrl_alpha {a} --ftrl_beta 1") for a in ALPHAS)
-    return trained.report.loss, model.losses.min() / model.rounds, model.names[model.best], found
+    best = int(np.argmin(model.losses))
+    return trained.report.loss, model.averages[best], model.names[best], found
 
 
 def batch():
@@ -97,7 +98,7 @@ def main():
     parser.parse_args()
     peers = importlib.util.find_spec("vowpalwabbit") is not None
     names = [name for name in SETS if any(DATA.glob(f"{name}.*"))]
-    print(f"| data | forel train | best of {' / '.join((*PEERS, 'best alpha'))} | difference | best setting |")
+    print(f"| data | forel train | best of {' / '.join((*PEERS, 'best alpha'))} | difference | best expert |")
     print("|---|---:|---:|---:|---|")
     wins, behind = 0, []
     with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ class Learned(NamedTuple):
 
 
 def learn(table: Table, lanes: int = 16) -> Learned:
-    """Learn what is learned where no rate is given; after each block, see how far the best setting is ahead."""
+    """Learn a grid of settings; after each block, see how far the best setting is ahead."""
     model, behind = Mixture(1 << BITS, default_grid(lanes=lanes)), 0.0
     for rows, labels in table.blocks:
         model.learn(rows, labels)
@@ -49,8 +49,8 @@ def compare(measured: Mapping[str, Learned]) -> Claim:
         "Of K settings mixed by Bayes' rule, the mixture loses at most log K more log-loss than the best, in all, at "
         "any moment and on any rows.",
         'Vovk, "Aggregating strategies" (1990); Cesa-Bianchi and Lugosi, "Prediction, learning, and games" (2006)',
-        f"Progressive log-loss of the {count} settings that are learned where no rate is given: the mixture was at "
-        f"most {worst:.2f} nats behind the best setting, where log {count} is {np.log(count):.2f}.",
+        f"Progressive log-loss of a grid of {count} settings: the mixture was at most "
+        f"{worst:.2f} nats behind the best setting, where log {count} is {np.log(count):.2f}.",
         worst <= np.log(count) + 1e-6,
         table,
         lambda: draw({name: measured[name] for name in SHOWN if name in measured}),

@@ -227,9 +227,18 @@ def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     assert np.shares_memory(seen[0].indices, X.indices)
 
 
-def test_without_a_rate_sixteen_settings_are_mixed():
+def test_without_a_rate_experts_of_three_kinds_are_mixed():
     X, y = clicks()
     model = FTRLClassifier().fit(X, y)
+    assert model.guarantee_.bound == pytest.approx(np.log(10))
+    assert "best of 10 experts" in str(model.guarantee_)
+    assert {one.kind for one in model._model.setting_summaries()} == {"setting", "filter", "mixer"}
+    assert np.array_equal(model.coef_[0], model._model.only().weights[:, 0])
+
+
+def test_a_grid_of_sixteen_settings_is_mixed():
+    X, y = clicks()
+    model = FTRLClassifier(lanes=16).fit(X, y)
     measured, bound = model.guarantee_.pair
     assert measured <= bound + 1e-9
     assert bound == pytest.approx(np.log(16))

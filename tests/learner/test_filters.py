@@ -38,8 +38,9 @@ class Reference:
 
     @property
     def weights(self):
-        shrunk = self.shrinkage * np.append(np.ones(N), np.zeros(self.mean.size - N)) * self.variances
-        return np.where(self.mean == 0, 0, self.mean**3 / np.maximum(self.mean**2 + shrunk, 1e-300))
+        threshold = self.shrinkage * np.append(np.ones(N), np.zeros(self.mean.size - N)) * self.variances
+        square = self.mean**2
+        return self.mean * np.maximum(square - threshold, 0) / np.maximum(square + threshold, 1e-300)
 
     def step(self, row, label, importance):
         a = np.append(row, np.ones(self.mean.size - N)).astype(np.float64)
@@ -73,6 +74,7 @@ def test_margins_are_those_of_the_reference(loss, bias):
         margins, reference = replayed(loss, X, y, importance, *one, bias)
         assert np.allclose(found[0][:, lane], margins, rtol=1e-10, atol=1e-12)
         assert np.allclose(models[0].weights[:, lane], reference.weights[:N], rtol=1e-9, atol=1e-12)
+        assert np.array_equal(models[0].weights[:, lane] == 0, reference.weights[:N] == 0)
         single = models[1].only(1 + lane)
         assert single.settings == alone.only(lane)
         assert np.array_equal(single.weights[:, 0], models[0].weights[:, lane])
@@ -131,7 +133,7 @@ def test_loss_floors_use_the_slopes_of_filters_as_well():
     for one in (model, without):
         one.learn(X, y)
     for norm in (0.1, 1.0, 10.0):
-        w = norm * model.weights[:, 3] / np.linalg.norm(model.weights[:, 3])
+        w = norm * model.weights[:, 3] / np.linalg.norm(model.weights[:, 3] * abs(X).max(axis=0))
         margins = X @ w
         assert (
             without.loss_floor().at(norm)

@@ -324,7 +324,7 @@ def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
     monkeypatch.setattr(validation, "total_memory", lambda: 8e9)
     done = run("train", clicks, "-b", 28, "--model", tmp_path / "n", "--quiet")
     assert done.exit_code == 2
-    assert "features: got 268,435,456 in 16 lanes, which need " in done.stderr
+    assert "features: got 268,435,456 in 8 lanes, which need " in done.stderr
     assert "GB of memory, expected at most the 8.0 GB that there are; use fewer bits, or fewer lanes" in done.stderr
 
 

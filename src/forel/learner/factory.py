@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
+from forel.learner.grid import without_filters
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
@@ -22,9 +23,12 @@ def make_learner(
 ) -> Learner:
     """Return a mixture for several settings, and one model otherwise; parameters as in :class:`Mixture`.
 
+    Filters are left out for several classes: see :func:`forel.learner.grid.without_filters`.
+
     >>> make_learner(4, Settings()).kind, make_learner(4, Settings(alpha=(0.1, 1.0))).kind
     ('trainer', 'mixture')
     """
+    settings = settings if classes is None else without_filters(settings)
     if settings.lanes > 1:
         return Mixture(features, settings, classes, dtype, certified, share)
     if share is not None:

@@ -1,4 +1,4 @@
-r"""The default grid of settings, to be mixed: a few learning rates, and two penalties.
+r"""The default experts of a mixture: a few learning rates and penalties, and Gaussian filters.
 
 Rates are scale-free, $\eta_{t,i} = \alpha / (s_{t,i}(\beta s_{t,i} + \sqrt{n_{t,i}}))$, so that units of features do
 not matter and α has the unit of margins. ``docs/guide/no_tuning.md`` describes how the grid was chosen, on which data.
@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from forel.learner.settings import Settings
+from forel.learner.settings import Filter, Settings
+from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import whole
 
-__all__ = ["LANES", "default_grid"]
+__all__ = ["ALPHAS", "FILTERS", "LANES", "default_grid", "without_filters"]
 
-LANES = 16
+LANES = 16  # of a grid without filters
+ALPHAS = (0.05, 0.3, 1.5, 20.0)  # beside filters, with a penalty each
+ALPHA_PENALTIES = (0.1, 1.0, 0.1, 0.1)
+FILTERS = (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.3), Filter(0.03))
 BETA = 0.01
 PENALTIES = (0.1, 1.0)  # for losses of unitless margins only: a penalty has the unit of a slope
 UNITLESS_ALPHAS = (0.05, 20.0)  # smallest and largest
@@ -27,28 +31,35 @@ def default_grid(
     beta: Any = None,
     l1: Any = None,
     rate: Any = None,
-    lanes: int = LANES,
+    lanes: int | None = None,
     filters: Any = None,
     **others: Any,
 ) -> Settings:
     """Return settings with defaults for those that are None.
 
+    Without ``alpha``, the settings of two classes are four FTRL-Proximal settings and four Gaussian filters, which are
+    mixed with geometric mixers of all of them. Where anything else is given that filters do not have, and for other
+    losses, they are a grid of ``lanes`` FTRL-Proximal settings.
+
     Parameters
     ----------
-    alpha : of one model; None for a grid of ``lanes`` settings
+    alpha : of one model
     beta, l1, rate : by default 1, 0 and "adagrad" for one model; in a grid a given value applies to all settings
-    lanes : the number of settings in a grid
-    filters : mixed with the settings, as in :class:`forel.learner.settings.Settings`; None for none
+    lanes : the number of settings in a grid; None for 16 in a grid without filters
+    filters : mixed with the settings, as in :class:`forel.learner.settings.Settings`; None for the default
     others : as in :class:`forel.learner.settings.Settings`
 
-    >>> default_grid(alpha=0.5).names, default_grid(lanes=4).names
-    (('',), ('alpha=0.224, l1=0.1', 'alpha=0.224, l1=1', 'alpha=4.47, l1=0.1', 'alpha=4.47, l1=1'))
+    >>> default_grid(alpha=0.5).names, default_grid(lanes=2).names, default_grid().lanes
+    (('',), ('alpha=1, l1=0.1', 'alpha=1, l1=1'), 8)
     """
     if alpha is not None:
         defaults: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}
         given = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
         return Settings(alpha=alpha, filters=filters or (), **{**defaults, **given, **others})
-    count = whole("lanes", lanes, low=1)
+    unsaid = all(one is None for one in (beta, l1, rate, lanes, filters))
+    if unsaid and _allows_filters(Settings(rate="scale_free", **others)):
+        return Settings(alpha=ALPHAS, l1=ALPHA_PENALTIES, beta=BETA, rate="scale_free", filters=FILTERS, **others)
+    count = LANES if lanes is None else whole("lanes", lanes, low=1)
     unitless = resolve(others.get("loss", Settings.loss)).link.unitless
     usual = (0.0,) if not unitless else PENALTIES if count > 1 else PENALTIES[-1:]
     penalties = usual if l1 is None else (l1,)
@@ -66,3 +77,21 @@ def default_grid(
         filters=filters or (),
         **others,
     )
+
+
+def without_filters(settings: Settings) -> Settings:
+    """Return settings for several classes, and for states that are merged: a grid in place of one with filters.
+
+    >>> without_filters(default_grid()).lanes
+    16
+    """
+    if not settings.filters:
+        return settings
+    return default_grid(lanes=LANES, loss=settings.loss, bias=settings.bias, seed=settings.seed)
+
+
+def _allows_filters(settings: Settings) -> bool:
+    """Whether settings other than rate and L1 penalty are the default ones, and the loss is that of two classes."""
+    loss = settings.loss_function
+    usual = Settings(settings.loss, rate="scale_free", bias=settings.bias, seed=settings.seed)
+    return settings == usual and loss.mixing is Mixing.BAYES and not loss.joint

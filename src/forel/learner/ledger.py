@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.mixers import Mixer
+
 __all__ = ["HEAD", "LARGEST", "Ledger"]
 
 HEAD = 7  # numbers before those of the settings, as in forel.learner.kernels.mixing
@@ -18,35 +20,53 @@ class Ledger:
     Parameters
     ----------
     settings : the number of settings that are mixed
-    shares : whether the weights of settings are kept as well, as fixed share needs them
+    shares : whether the weights of experts are kept as well, as fixed share needs them
+    mixers : further experts, which are functions of the settings' margins
 
     >>> ledger = Ledger(2, shares=True)
     >>> ledger.array.size, ledger.weights
     (11, array([0.5, 0.5]))
     """
 
-    __slots__ = ("array", "settings")
+    __slots__ = ("array", "mixers", "settings", "shares")
 
-    def __init__(self, settings: int, shares: bool) -> None:
-        self.settings = settings
-        self.array: Array = np.zeros(self.size(settings, shares))
+    def __init__(self, settings: int, shares: bool, mixers: tuple[Mixer, ...] = ()) -> None:
+        self.settings, self.shares, self.mixers = settings, shares, mixers
+        self.array: Array = np.zeros(self.size(settings, shares, mixers))
         self.reset()
 
     @staticmethod
-    def size(settings: int, shares: bool) -> int:
+    def size(settings: int, shares: bool, mixers: tuple[Mixer, ...] = ()) -> int:
         """Return the length of the array."""
-        return HEAD + (2 if shares else 1) * settings
+        return HEAD + (2 if shares else 1) * (settings + len(mixers)) + len(mixers) * (settings + 2) * (settings + 1)
 
     def reset(self) -> None:
-        """Set all sums to zero and all weights equal."""
+        """Set all sums to zero, all weights equal, and mixers to their priors."""
         self.array[:] = 0
-        self.weights[:] = 1 / self.settings
+        self.weights[:] = 1 / self.experts
+        for state, mixer in zip(self.mixer_states, self.mixers, strict=True):
+            state[0, :-1], state[1:] = 1 / self.settings, mixer.variance * np.eye(self.settings + 1)
 
     def copy(self) -> "Ledger":
         """Return a copy, on which rows can be predicted without counting them."""
-        new = Ledger(self.settings, self.weights.size > 0)
+        new = Ledger(self.settings, self.shares, self.mixers)
         new.array[:] = self.array
         return new
+
+    @property
+    def experts(self) -> int:
+        """The number of settings and mixers."""
+        return self.settings + len(self.mixers)
+
+    @property
+    def sums(self) -> Array:
+        """The numbers without the states of mixers: a view."""
+        return self.array[: HEAD + (2 if self.shares else 1) * self.experts]
+
+    @property
+    def mixer_states(self) -> Array:
+        """The states of mixers: the weights of settings and of a constant, and rows of their covariances; a view."""
+        return self.array[self.sums.size :].reshape(len(self.mixers), self.settings + 2, self.settings + 1)
 
     def only(self, settings: NDArray[np.intp]) -> "Ledger":
         """Return the numbers of some settings without shares, on which rows can be predicted."""
@@ -120,10 +140,10 @@ class Ledger:
 
     @property
     def losses(self) -> Array:
-        """The loss of each setting, summed over all rows: a view."""
-        return self.array[HEAD : HEAD + self.settings]
+        """The loss of each expert, summed over all rows, settings first: a view."""
+        return self.array[HEAD : HEAD + self.experts]
 
     @property
     def weights(self) -> Array:
-        """The weights of settings under fixed share: a view, empty without fixed share."""
-        return self.array[HEAD + self.settings :]
+        """The weights of experts under fixed share: a view, empty without fixed share."""
+        return self.sums[HEAD + self.experts :]

@@ -62,6 +62,8 @@ def check_mergeable(model: Learner) -> None:
     settings, layout = model.settings, model.linear._lanes.layout
     if settings.rule not in ("proximal", "centered"):
         raise refuse("merge", f"algorithm={settings.rule}", "proximal or centered: others keep points, not gradients")
+    if settings.filters:
+        raise refuse("merge", "filters", "settings without, such as default_grid(lanes=16): others keep means")
     if settings.rate not in ("adagrad", "scale_free") or settings.penalty_weight != "once":
         raise refuse("merge", f"rate={settings.rate}, penalty_weight={settings.penalty_weight}",
                      "rate adagrad or scale_free and penalty_weight once: others count rounds")  # fmt: skip

@@ -4,7 +4,7 @@ Log-loss: with $p_{t,k}$ the probability of setting k, the mixture predicts $p_t
 $w_{t,k} \propto e^{-\ell_{1:t-1,k}}$, and its total loss exceeds that of the best of K settings by at most $\log K$.
 Squared loss, with predictions clipped to the range of labels seen so far, of length b − a: likewise with the rate
 $1/(b-a)^2$, and at most $(b-a)^2 \log K$, plus the measured cost of labels that were outside of the range before them.
-Other losses: margins are mixed by AdaHedge, whose bound is known at any time.
+Other losses: margins are mixed by AdaHedge, whose bound is known at any time. Geometric mixers are further experts.
 """
 
 from copy import copy
@@ -37,12 +37,12 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Mixture:
-    """Linear models of several settings that are mixed into one prediction.
+    """Linear models of several settings, and geometric mixers of them, that are mixed into one prediction.
 
     Parameters
     ----------
     features, classes, dtype, certified : as in :class:`forel.learner.linear.Linear`
-    settings : its sequences are the settings that are mixed
+    settings : its sequences and filters are the settings that are mixed
     share : for streams that drift, the part of all weight that moves to the other settings after each row, as in
         :class:`forel.experts.FixedShare`; for log-loss of two classes
 
@@ -75,11 +75,10 @@ class Mixture:
             loss = settings.loss_function
             if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
-        self._guard = Guard()
+        self._guard, self.share = Guard(), share
         self.linear = Linear(features, settings, classes, dtype, certified)
-        self.share = share
         self._pooling = Pooling(settings, self.linear.classes, self.linear.joint, share)
-        self.ledger = Ledger(settings.lanes, share is not None)
+        self.ledger = Ledger(settings.lanes, share is not None, settings.mixers)
 
     @reads
     def __getstate__(self) -> dict[str, Any]:
@@ -94,7 +93,7 @@ class Mixture:
     @staticmethod
     def stored_arrays(settings: Settings, share: float | None = None) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of arrays in a model file beside those of the linear models."""
-        return {"ledger": (Ledger.size(settings.lanes, share is not None),)}
+        return {"ledger": (Ledger.size(settings.lanes, share is not None, settings.mixers),)}
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
         """Return these arrays."""
@@ -167,34 +166,34 @@ class Mixture:
     @property
     @reads
     def losses(self) -> NDArray[np.float64]:
-        """The sum of each setting's losses, with predictions clipped as in the mixture."""
+        """The sum of each expert's losses, settings before mixers, with predictions clipped as in the mixture."""
         return self.ledger.losses.copy()
 
     @property
     @reads
     def averages(self) -> NDArray[np.float64]:
-        """The losses of each setting per unit of importance."""
+        """The losses of each expert per unit of importance."""
         return self.ledger.losses / max(self.ledger.weight, EPS)
 
     @property
     def best(self) -> int:
-        """The setting of least loss."""
-        return int(np.argmin(self.ledger.losses))
+        """The setting of least loss, a filter among them; mixers are no models by themselves."""
+        return int(np.argmin(self.ledger.losses[: self.settings.lanes]))
 
     @property
     @reads
     def posterior(self) -> NDArray[np.float64]:
-        """The weight of each setting in the next prediction."""
+        """The weight of each expert in the next prediction."""
         return self._pooling.weights(self.ledger)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the settings, by the parameters in which they differ."""
-        return self.settings.names
+        """The names of the experts: settings by the parameters in which they differ, and mixers."""
+        return self.settings.names + tuple(mixer.name for mixer in self.settings.mixers)
 
     def setting_summaries(self) -> tuple[SettingSummary, ...]:
-        """Return name, average loss and weight of each setting."""
-        columns = self.names, self.averages.tolist(), self.posterior.tolist()
+        """Return name, average loss, weight and kind of each expert."""
+        columns = self.names, self.averages.tolist(), self.posterior.tolist(), self.settings.expert_kinds
         return tuple(SettingSummary(*row) for row in zip(*columns, strict=True))
 
     @reads
@@ -219,8 +218,7 @@ class Mixture:
         if held_out is not None:
             scale[held_out] = -1.0
         learned = scale[scale >= 0]
-        self.ledger.rows += learned.size
-        self.ledger.weight = summed(self.ledger.weight, learned)
+        self.ledger.rows, self.ledger.weight = self.ledger.rows + learned.size, summed(self.ledger.weight, learned)
         return self._pooling.mix(found, np.asarray(y, np.float64), scale, self.ledger)
 
     @changes
@@ -276,14 +274,15 @@ class Mixture:
         """Return the mixture's regret to the best setting, and the bound on it."""
         from forel.experts import Guarantee
 
-        best, rows, losses = self.best, self.ledger.rows, self.ledger.losses
+        rows, losses, best = self.ledger.rows, self.ledger.losses, int(np.argmin(self.ledger.losses))
         result, limit, void = self._pooling.bound(self.ledger)
         if max(abs(self.loss), losses.max(), limit) >= LARGEST:
             void = "a loss left the range of double precision; scale the features"
-        other = float(losses[best])
+        other = losses[best].item()
         limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))  # the rounding of sums
         clipped = ", predictions clipped to the labels seen before," if self._pooling.clips else ""
-        against = f"the best of {losses.size} settings{clipped} over {rows:,} rows, which is {self.names[best]}"
+        kind = "experts" if self.settings.filters else "settings"
+        against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {self.names[best]}"
         return Guarantee(result, against, rows, self.loss, other, float(limit), void, self.ledger.weight)
 
     @property
@@ -339,7 +338,8 @@ class Mixture:
         return self.linear.loss_floor(self._best_lane(lane), since, own, rows)
 
     def _best_lane(self, lane: int) -> int:
-        return self.best + (0 if self.joint else lane * self.settings.lanes)
+        best = int(np.argmin(self.ledger.losses[: self.settings.first_filter]))
+        return best + (0 if self.joint else lane * self.settings.lanes)
 
     def _loss_since(self, since: CertificateSums | None = None, rows: CertificateSums | None = None) -> float | None:
         """Return the mixture's loss; None where the best setting's counts: after a second pass, and for one class."""

@@ -59,7 +59,9 @@ class Pooling:
         """
         from forel.learner.kernels.kernel import routine
 
-        out, sums = np.empty((len(margins), self.classes or 1)), ledger.array
+        out, sums = np.empty((len(margins), self.classes or 1)), ledger.sums
+        if ledger.mixers:
+            margins = self._with_mixers(margins, labels, importance, ledger)
         if self.share is not None:
             routine("mixing", "fixed_share")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
@@ -83,6 +85,20 @@ class Pooling:
         ledger.loss = summed(ledger.loss, losses)
         return out
 
+    def _with_mixers(
+        self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger
+    ) -> Array:
+        """Return the margins of settings and, after them, of mixers, which learn the rows."""
+        from forel.learner.kernels.kernel import routine
+
+        every = np.empty((len(margins), ledger.experts))
+        every[:, : ledger.settings] = margins
+        parameters, states = np.array(ledger.mixers), ledger.mixer_states
+        mixed = np.empty((len(margins), len(ledger.mixers)))
+        routine("geometric", "mix")(margins, labels, importance, parameters, states, mixed)
+        every[:, ledger.settings :] = mixed
+        return every
+
     def predict(self, margins: NDArray[Any], ledger: Ledger) -> NDArray[Any]:
         """Return the mixture's margins without counting the rows."""
         # On a copy of the ledger, because a model in read-only memory predicts as well.
@@ -98,7 +114,7 @@ class Pooling:
 
     def relevant(self, ledger: Ledger) -> NDArray[np.intp] | None:
         """Return the settings whose weights are not negligible; None for all, and where all always count."""
-        if self.mixing is not Mixing.BAYES or self.share is not None:
+        if self.mixing is not Mixing.BAYES or self.share is not None or ledger.mixers:
             return None
         logs = (ledger.losses.min() - ledger.losses) * self.rate(ledger)
         kept = np.flatnonzero(logs > NEGLIGIBLE)
@@ -114,7 +130,7 @@ class Pooling:
         """Return the result that bounds the regret to the best setting, the bound, and why it is void, if so."""
         from forel.experts import FixedShare
 
-        count = self.settings.lanes
+        count = ledger.experts
         if self.share is not None:
             rule = FixedShare(share=self.share)
             void = "a row's importance was above 1, for which there is no bound with a share"

@@ -19,11 +19,15 @@ __all__ = ["Learner", "SettingSummary", "settings_html"]
 
 
 class SettingSummary(NamedTuple):
-    """One of the settings of a mixture: its name, average loss, and weight in the next prediction."""
+    """One of the experts of a mixture: its name, average loss, weight in the next prediction, and kind.
+
+    Kinds are "setting", "filter" and "mixer".
+    """
 
     name: str
     loss: float
     weight: float
+    kind: str = "setting"
 
 
 def settings_html(learner: "Learner") -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.mixers import MIXERS, Mixer
 from forel.learner.units import powers_and_starts
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
@@ -32,7 +33,8 @@ class Filter(NamedTuple):
     Parameters
     ----------
     variance : prior variance of a weight times the scale of its feature
-    shrinkage : means μ of variance V are shrunk to the weights μ·μ²/(μ² + shrinkage·V); 0 for none
+    shrinkage : means μ of variance V give the weights μ·max(0, μ² − cV)/(μ² + cV), c = shrinkage, of which many are 0;
+        0 for the means themselves
     """
 
     variance: float
@@ -136,6 +138,17 @@ class Settings:
     def lanes(self) -> int:
         """The number of models that learn from the same rows."""
         return self.first_filter + len(self.filters)
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """The geometric mixers of a mixture with filters, for log-loss."""
+        return MIXERS if self.filters and self.loss_function.mixing is Mixing.BAYES else ()
+
+    @property
+    def expert_kinds(self) -> tuple[str, ...]:
+        """The kinds of the experts of a mixture: "setting", "filter" or "mixer"."""
+        counts = {"setting": self.first_filter, "filter": len(self.filters), "mixer": len(self.mixers)}
+        return tuple(kind for kind, count in counts.items() for _ in range(count))
 
     @property
     def names(self) -> tuple[str, ...]:

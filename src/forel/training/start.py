@@ -22,7 +22,7 @@ def initial_settings(
     Raises if the other arguments do not match the stored model.
 
     >>> initial_settings(None, None).lanes
-    16
+    8
     """
     if start is None:
         return default_grid() if settings is None else settings

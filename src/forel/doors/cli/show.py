@@ -52,7 +52,9 @@ def mixture_of(model: Learner) -> dict[str, Any] | None:
     guarantee = model.guarantee()
     if guarantee is None:
         return None
-    settings = [{"setting": s.name, "loss": s.loss, "posterior": s.weight} for s in model.setting_summaries()]
+    settings = [
+        {"setting": s.name, "kind": s.kind, "loss": s.loss, "posterior": s.weight} for s in model.setting_summaries()
+    ]
     return {"guarantee": str(guarantee), "settings": sorted(settings, key=lambda one: float(one["loss"]))}
 
 

@@ -20,9 +20,10 @@ __all__ = ["train"]
 def train(options: TrainOptions, explicit: frozenset[str]) -> None:
     """Train a model on files. Each row is predicted before the model learns from it.
 
-    Nothing needs tuning: 16 settings are trained at once and mixed. The total
-    log-loss of the mixture is at most log 16 = 2.77 larger than that of the
-    best of them. With --alpha, one model is trained.
+    Nothing needs tuning: ten experts (learning rates, Gaussian filters, mixers
+    of them) are trained at once and mixed. The total log-loss of the mixture is
+    at most log 10 = 2.3 larger than that of the best of them. With --alpha, one
+    model is trained.
 
     The tutorial is docs/start/practitioner.md.
 

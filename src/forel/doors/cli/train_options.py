@@ -36,7 +36,7 @@ class TrainOptions:
     alpha: Annotated[
         float | None,
         typer.Option(
-            help="Scale of the learning rate. Trains one model; by default, 16 settings are mixed.",
+            help="Scale of the learning rate. Trains one model; by default, 4 settings and 4 filters are mixed.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -73,7 +73,12 @@ class TrainOptions:
         bool, typer.Option("--no-bias", help="Leave out the constant feature.", rich_help_panel=MODEL)
     ] = False
     seed: Annotated[int, typer.Option(help="Seed of the noise in float32 rounding.", rich_help_panel=MODEL)] = 0
-    lanes: Annotated[int, typer.Option(help="Number of settings to mix, without --alpha.", rich_help_panel=MODEL)] = 16
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            help="Mix a grid of as many FTRL settings, without filters.", rich_help_panel=MODEL, show_default=False
+        ),
+    ] = None
     share: Annotated[
         float | None,
         typer.Option(

@@ -150,7 +150,8 @@ def _problems(trained: Trained) -> Element | None:
 
 
 def _facts(trained: Trained, source: Sequence[str]) -> Element:
-    settings = {**asdict(trained.model.settings), "loss": _loss_name(trained.model.settings)}
+    own = trained.model.settings
+    settings = {**asdict(own), "loss": _loss_name(own), "filters": own.describe("filters")}
     reading = {
         name: value for name, value in trained.reading.items() if name != "kinds"
     }  # found while reading, not an option

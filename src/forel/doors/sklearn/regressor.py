@@ -19,8 +19,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    alpha : scale of the rate, for one model; a tuple for several models, which are mixed; None to mix the ``lanes``
-        settings of the default grid
+    alpha : scale of the rate, for one model; a tuple for several models, which are mixed; None to mix the
+        settings of :func:`forel.learner.grid.default_grid`
     beta : damping of the first steps; None for 1, or 0.01 if ``alpha`` is None
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²; ``l1=None`` is 0, or part of the grid if ``alpha`` is None
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
@@ -42,8 +42,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         :class:`forel.learner.settings.Filter`; None for none
     seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
-    lanes : number of settings to mix if ``alpha`` is None; ``guarantee_`` compares the mixture with the best of them,
-        whose weights are ``coef_``
+    lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
+        mixture with the best expert, and ``coef_`` are the weights of the best setting
 
     A sample weight multiplies a row's loss.
 
@@ -72,7 +72,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         dtype: Any = "float32",
         warm_start: bool = False,
         certified: bool = False,
-        lanes: int = 16,
+        lanes: int | None = None,
         seed: int = 0,
         filters: Any = None,
     ) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forel.learner.factory import make_learner
-from forel.learner.grid import default_grid
+from forel.learner.grid import default_grid, without_filters
 from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
@@ -91,6 +91,7 @@ def begin(
 ) -> Learner:
     """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
+    settings = settings if classes is None else without_filters(settings)
     if not continues:
         return make_learner(features, settings, classes, dtype, bool(estimator.certified))
     model: Learner = estimator._model
@@ -241,7 +242,7 @@ def stored(self: Any) -> Stored:
         "n_iter": int(self.n_iter_),
         "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         "class": type(self).__name__,
-        "lanes": int(self.lanes),
+        "lanes": None if self.lanes is None else int(self.lanes),
         "unsaid": [name for name in OPTIONAL if getattr(self, name) is None],
     }
     if hasattr(self, "classes_"):

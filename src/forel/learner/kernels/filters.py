@@ -7,8 +7,8 @@ The margin m of a row has the variance $S = \sum_i V_i v_i^2$. With slope g and 
 $$\mu_i \leftarrow \mu_i - \frac{V_i v_i g}{1 + hS}, \qquad n_i \leftarrow n_i + \frac{h v_i^2}{1 + h(S - V_i v_i^2)},$$
 
 the exact update of a Gaussian whose off-diagonal covariances are set to 0, with the loss replaced by its quadratic
-approximation at m. The weight itself is $\mu\,\mu^2/(\mu^2 + \beta V)$: means that are small beside their standard
-error are shrunk toward 0.
+approximation at m. The weight itself is $\mu \max(0, \mu^2 - \beta V)/(\mu^2 + \beta V)$: exactly 0 where the mean is
+within $\sqrt\beta$ standard errors of 0.
 """
 
 import numpy as np
@@ -29,7 +29,8 @@ def precision(n, scale, p):
 def shrunken(mean, precision, penalised, p):
     """Return the weight of a mean; that of the bias, which is not penalised, is the mean itself."""
     ratio = min(max(mean * mean * precision, TINY), LARGE)  # μ²/V
-    return mean * (ratio / (ratio + penalised * p.beta))
+    shrinkage = penalised * p.beta
+    return mean * (max(ratio - shrinkage, UNIT - UNIT) / (ratio + shrinkage))
 
 
 @inline

@@ -55,9 +55,7 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
         content["loss"] = {"own": f"{getattr(loss, '__module__', '')}.{name}"}
     elif not isinstance(loss, str):
         content["loss"] = {"name": loss.name, "parameters": dataclasses.asdict(loss)}
-    del content["filters"]  # as in files of before there were filters
-    if settings.filters:
-        content["filters"] = [list(one) for one in settings.filters]
+    content["filters"] = [list(one) for one in settings.filters]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
 
 

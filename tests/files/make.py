@@ -85,7 +85,7 @@ def write_all(folder):
     save(folder / "serving.forel", serving_model(learn(LEARNERS["linear"](), 40)))
     save(folder / "serving_float16.forel", serving_model(learn(LEARNERS["softmax"](), 40), dtype="float16"))
     X, numbers = rows(40)
-    estimator = FTRLClassifier(alpha=0.5, certified=True, shuffle=False, random_state=None)
+    estimator = FTRLClassifier(alpha=0.5, certified=True, shuffle=False, random_state=None, lanes=16)
     estimator.fit(X, np.array(["ham", "spam", "eggs"])[numbers])
     save(folder / "estimator.forel", estimator)
     with tempfile.TemporaryDirectory() as scratch:

@@ -59,7 +59,7 @@ def date_features(value: str | float | date) -> list[Feature]:
     """Return the names and values of a date's features, with "" for the date itself; raise ValueError for others.
 
     >>> date_features("2024-01-31 13:45")
-    [('hour=13', 1.0), ('weekday=wed', 1.0), ('month=1', 1.0), ('', 4.082...)]
+    [('hour=13', 1.0), ('weekday=wed', 1.0), ('month=1', 1.0), ('', 4.083...)]
     """
     if isinstance(value, datetime):
         found: tuple[datetime, bool] | None = value, True

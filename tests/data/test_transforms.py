@@ -73,7 +73,7 @@ def test_what_is_no_number_is_a_sentence():
         ({"log": ["z"]}, "log: got 'z', expected one of the columns p, q, c"),
         ({"bucket": ["z:3"]}, "bucket: got 'z', expected one of the columns"),
         ({"bucket": ["p:99"]}, "bucket: got 'p:99', expected 1 to 64"),
-        ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket: got 'p', expected one of these"),
+        ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket, text, date: got 'p', expected one of these"),
     ]:
         with pytest.raises(ValueError, match=said):
             list(read(pa.Table.from_pylist(ROWS), **wrong))

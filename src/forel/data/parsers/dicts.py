@@ -65,7 +65,7 @@ class _Rows:
 
     def add(self, item: Any, line: int) -> None:
         """Add an example; if it is malformed, raise and leave no trace of it."""
-        start, columns = len(self.names), self.columns
+        start, columns, words = len(self.names), self.columns, Counter(self.words) if self.words else None
         try:
             if not isinstance(item, Mapping):
                 raise _Wrong(None, type(item).__name__, "a dict of features")
@@ -86,6 +86,7 @@ class _Rows:
                         self.kinds += [kind] * (len(self.names) - len(self.kinds))
         except _Wrong:
             del self.names[start:], self.values[start:], self.kinds[start:]
+            self.words = Counter() if words is None else words
             raise
         self.indptr.append(len(self.names))
         self.labels.append(label)

@@ -67,7 +67,9 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
         beyond = [float(x) * room if abs(x) > 1e20 else float(x) for x in (v, y, w)]
         label = beyond[1] if loss == "squared" else min(max(beyond[1], 0.0), 1.0)
         every = "every" if v > 1e20 else "once"
-        penalties = {"l1": 0.01, "l2": 0.02, "penalty_weight": every} if algorithm != "filter" else {}
+        penalties = {"l1": 0.01, "l2": 0.02, "penalty_weight": every}
+        if algorithm == "filter":
+            penalties = {"beta": 0.0}  # no shrinkage, so that every change of a mean changes the weight
         if algorithm == "both":
             penalties["filters"] = ((1e6, 1.0), (0.01, 0.0))
         settings = Settings(loss, "proximal" if algorithm == "both" else algorithm, rate, alpha, **penalties)

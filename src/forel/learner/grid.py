@@ -50,7 +50,7 @@ def default_grid(
     others : as in :class:`forel.learner.settings.Settings`
 
     >>> default_grid(alpha=0.5).names, default_grid(lanes=2).names, default_grid().lanes
-    (('',), ('alpha=1, l1=0.1', 'alpha=1, l1=1'), 8)
+    (('',), ('l1=0.1', 'l1=1'), 8)
     """
     if alpha is not None:
         defaults: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}

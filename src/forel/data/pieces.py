@@ -193,7 +193,7 @@ class _Turn:
 
 
 def _shifted(block: Block, lines: int) -> Block:
-    """Return a block that begins so many lines later."""
+    """Return a block shifted by ``lines`` lines."""
     after = None if block.after is None else block.after._replace(line=block.after.line + lines)
     own = None if block.lines is None else block.lines + lines
     return replace(block, line=block.line + lines, lines=own, after=after)

@@ -39,7 +39,7 @@ def bits_of(typing_context, real):
 
 @inlined
 def far_from_midpoints(real, units):
-    """Tell whether no midpoint between two float32 is within so many units in the last place of a double."""
+    """Tell whether no midpoint between two float32 lies within ``units`` units in the last place of a double."""
     return (bits_of(real) & REST) - HALF + units > units + units
 
 

@@ -81,7 +81,7 @@ def _is_found(name: str, column: StringColumn, columns: Columns) -> bool:
 
 
 def _batches(items: Iterable[tuple[int, Any]], entries: int) -> Iterator[list[tuple[int, Any]]]:
-    """Yield lists of dicts with about so many keys."""
+    """Yield lists of dicts with about ``entries`` keys."""
     batch, size = list[tuple[int, Any]](), 0
     for numbered in items:
         batch.append(numbered)

@@ -222,7 +222,7 @@ class TrainOptions:
     merge: Annotated[
         int | None,
         typer.Option(
-            help="Learn in shards, and merge them after so many rows of each; with --ray, on the cluster.",
+            help="Learn in shards that are merged after this many rows each; with --ray, on the cluster.",
             rich_help_panel=CLUSTER,
             show_default=False,
         ),

@@ -17,6 +17,8 @@ True
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from forel.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from forel import data, doors, experts, learner, losses, store, theory, training
     from forel.data import read
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from forel.store import load, save
     from forel.training.scoring import evaluate, predict
     from forel.training.train import train
-
-    __version__: str
 
 __all__ = [
     "FTRLClassifier",
@@ -69,8 +69,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("forel")
     if name not in __all__:
         raise AttributeError(f"module 'forel' has no attribute {name!r}; it has {', '.join(__all__)}")
     if name not in _HOMES:

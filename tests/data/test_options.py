@@ -4,11 +4,10 @@ import json
 from dataclasses import fields
 
 import pytest
-import typer.main
 
 from forel.data import ReadOptions
 from forel.data.options import LENIENT, MEANING, STORED, ReadKeywords
-from forel.doors.cli.app import app
+from forel.doors.cli.app import load_command
 
 NAMES = [one.name for one in fields(ReadOptions)]
 CHANGED = ReadOptions(
@@ -71,10 +70,9 @@ def test_none_leaves_an_option_unchanged():
 
 
 def test_commands_have_the_options_with_their_defaults():
-    group = typer.main.get_command(app)
     shared = {}
     for command in ("train", "predict", "evaluate", "convert", "cache"):
-        for parameter in group.commands[command].params:
+        for parameter in load_command(command).params:
             name = PARAMETERS.get(parameter.name, parameter.name)
             if name in set(NAMES) - NOT_ON_COMMAND_LINE:
                 default = getattr(ReadOptions(), name)

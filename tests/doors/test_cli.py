@@ -4,29 +4,14 @@ import re
 from dataclasses import fields
 
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 import forel
 from forel.data import ReadOptions
-from forel.doors.cli.app import app
+from forel.doors.cli.app import COMMANDS, app, load_command
 from forel.doors.cli.reading_flags import ReadingFlags
 from forel.doors.cli.vowpal import NAMES
 
-COMMANDS = [
-    "train",
-    "predict",
-    "evaluate",
-    "inspect",
-    "convert",
-    "generate",
-    "cache",
-    "peek",
-    "explain",
-    "warm",
-    "methods",
-    "survey",
-]
 ROWS = "1 |f a b\n0 |f b c\n" * 20
 FEW = ("--bits", 6)  # uncompiled kernels go over all slots to count weights that are not zero
 
@@ -56,11 +41,10 @@ def test_flags_of_reading_are_read_options_and_every_command_knows_its_own():
     options = {field.name for field in fields(ReadOptions)}
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options
-    commands = get_command(app).commands
-    for name, command in commands.items():
+    for name in COMMANDS:
         expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
-        assert expected == {parameter.name for parameter in command.params} & {flag.name for flag in flags}
-    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(commands)
+        assert expected == {parameter.name for parameter in load_command(name).params} & {flag.name for flag in flags}
+    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize(("vw", "name"), NAMES.items())

@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from typer.main import get_command
 from typer.testing import CliRunner
 
 import forel
@@ -15,7 +14,7 @@ from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
 from forel.doors.cli import vowpal
-from forel.doors.cli.app import app
+from forel.doors.cli.app import COMMANDS, app, load_command
 from forel.learner.kernels import kernel
 from forel.training.scoring import predict_blocks
 
@@ -131,7 +130,7 @@ def test_constants_are_read_where_they_are_asked_for():
 
 
 def test_options_that_are_not_supported_say_what_to_use_instead():
-    commands = get_command(app).commands.values()
+    commands = map(load_command, COMMANDS)
     own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
     assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}
     for name, advice in vowpal.UNSUPPORTED.items():

@@ -13,9 +13,11 @@ import zipfile
 import pytest
 import yaml
 
+import forel
+
 ROOT = pathlib.Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-VERSION = PROJECT["version"]
+VERSION = forel.__version__
 
 
 def run(*command, cwd):

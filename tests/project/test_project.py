@@ -9,6 +9,8 @@ import tomllib
 
 import pytest
 
+import forel
+
 ROOT = pathlib.Path(__file__).parents[2]
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", ROOT.parent / "shared" / "data"))
 FOREL = [sys.executable, "-m", "forel"]
@@ -121,5 +123,5 @@ def test_no_file_names_a_package_registry():
 def test_citation_has_this_version_and_license():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text()
-    assert f"version: {project['version']}\n" in citation
+    assert f"version: {forel.__version__}\n" in citation
     assert f"license: {project['license']}\n" in citation

@@ -9,6 +9,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+import forel
 from forel.doors.sklearn import estimator_of
 from forel.learner.layout import SUMS
 from forel.learner.linear import Linear, Settings
@@ -122,7 +123,7 @@ def path(tmp_path) -> pathlib.Path:
 
 def test_a_header_holds_the_versions_of_the_format_and_of_forel(path):
     with files.open_file(path) as file:
-        assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, versions.forel_version())
+        assert (file.header["version"], file.header["written_by"]) == (versions.VERSION, forel.__version__)
 
 
 @pytest.mark.parametrize("name", [field for field in Settings.__dataclass_fields__ if field != "alpha"])
@@ -177,7 +178,7 @@ def test_unknown_read_options_are_refused(path, reading, said):
 
 def test_newer_files_are_refused(path):
     rewritten(path, lambda header: header.update(version=versions.VERSION + 1, written_by="9.1", check_kind="sha"))
-    here = f"this is forel {versions.forel_version()}, which reads versions up to {versions.VERSION}; update forel"
+    here = f"this is forel {forel.__version__}, which reads versions up to {versions.VERSION}; update forel"
     with pytest.raises(
         ModelFileError, match=rf"m: a model file of version {versions.VERSION + 1}, written by forel 9\.1; {here}"
     ):

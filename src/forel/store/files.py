@@ -20,7 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from forel.store.atomic import Path, locked, permissions, sync, temporary_path, write_error
-from forel.store.versions import VERSION, ModelFileError, damaged, forel_version, migrate
+from forel.store.versions import VERSION, ModelFileError, damaged, migrate
+from forel.version import __version__
 
 __all__ = ["ModelFile", "canonical_json", "open_file", "write_file"]
 
@@ -39,7 +40,7 @@ def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArr
     if target.exists() and not target.is_file():
         raise ValueError(f"{path}: got a folder or a device, expected the name of a file")
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    full = {**header, "format": FORMAT, "version": VERSION, "written_by": forel_version()}
+    full = {**header, "format": FORMAT, "version": VERSION, "written_by": __version__}
     full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in contiguous.items()}
     full["check"] = zlib.crc32(canonical_json(full).encode())
     # In a temporary folder, because safetensors creates another temporary file.

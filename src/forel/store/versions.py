@@ -5,10 +5,11 @@ changes its meaning or gets another default needs a new version, and a migration
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
-__all__ = ["VERSION", "ModelFileError", "check_fields", "damaged", "forel_version", "migrate"]
+from forel.version import __version__
+
+__all__ = ["VERSION", "ModelFileError", "check_fields", "damaged", "migrate"]
 
 VERSION = 3
 COMMON_FIELDS = (
@@ -39,17 +40,6 @@ def damaged(what: str) -> ModelFileError:
     return ModelFileError(f"{what}; take another copy, or train again")
 
 
-@lru_cache(maxsize=1)
-def forel_version() -> str:
-    """Return the version of this package."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("forel")
-    except PackageNotFoundError:
-        return "of unknown version"
-
-
 def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return a header of any version as one of the current version, with defaults for missing fields.
 
@@ -62,7 +52,7 @@ def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
     if type(version) is not int or version < 1:
         raise damaged("the header has no valid version")
     if version > VERSION:
-        here = f"this is forel {forel_version()}, which reads versions up to {VERSION}; update forel"
+        here = f"this is forel {__version__}, which reads versions up to {VERSION}; update forel"
         raise ModelFileError(f"a model file of version {version}, written by {_writer(header)}; {here}")
     for number in range(version, VERSION):
         current = MIGRATIONS[number](current)

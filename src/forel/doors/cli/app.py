@@ -1,28 +1,57 @@
-"""The application: one function for each subcommand."""
+"""The application: a table of commands, whose modules are imported when they run."""
 
+import importlib
 import os
-import pathlib
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import forel
-from forel.doors.cli.cache import cache
-from forel.doors.cli.commands import command_of, expand_flags
-from forel.doors.cli.convert import convert
-from forel.doors.cli.evaluate import evaluate
-from forel.doors.cli.explain import explain
-from forel.doors.cli.generate import generate
-from forel.doors.cli.inspect import inspect
-from forel.doors.cli.peek import peek
-from forel.doors.cli.predict import predict
-from forel.doors.cli.train import train
-from forel.doors.cli.train_options import TrainOptions
 from forel.doors.cli.vowpal import translate_name
-from forel.doors.cli.warm import warm
+
+__all__ = ["COMMANDS", "app", "load_command", "main"]
+
+# The one-line help of each command, which is a function of the module of the same name.
+COMMANDS = {
+    "train": "Train a model on files, in one pass by default.",
+    "peek": "Show the columns of a file, and the command to train on it.",
+    "predict": "Write a prediction for each example.",
+    "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
+    "explain": "Show the contribution of each feature to a prediction.",
+    "inspect": "Show the settings, largest weights and certificate of a model.",
+    "convert": "Convert data to another format, or a model to a smaller one.",
+    "generate": "Write synthetic examples, and report the best possible loss.",
+    "cache": "Write parsed files to a cache, or show the content of a cache.",
+    "warm": "Compile and cache the code of train, predict and evaluate.",
+    "methods": "Show how each argmin is solved: in closed form, or by a solver.",
+    "survey": "Recompute and check every result of the survey.",
+}
+
+
+def load_command(name: str) -> Any:
+    """Return a command with its options, for which its module is imported."""
+    from forel.doors.cli.commands import expand_flags
+
+    module = importlib.import_module(f"forel.doors.cli.{name}")
+    alone = typer.Typer(add_completion=False)  # the application of one command is the command
+    alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(expand_flags(vars(module)[name]))
+    return get_command(alone)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands have only a name and a one-line help until one of them is invoked or completed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name, with its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
+
 
 app = typer.Typer(
+    cls=LazyGroup,
     name="forel",
     help="Adaptive online learning: every learner carries its proof.",
     no_args_is_help=True,
@@ -48,47 +77,8 @@ def _options(
     pass
 
 
-app.command()(expand_flags(command_of(TrainOptions, train)))
-app.command()(expand_flags(peek))
-app.command()(expand_flags(predict))
-app.command()(expand_flags(evaluate))
-app.command()(expand_flags(explain))
-app.command()(inspect)
-app.command()(expand_flags(convert))
-app.command()(generate)
-app.command()(expand_flags(cache))
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(warm)
-
-
-@app.command()
-def methods(
-    geometry: Annotated[str, typer.Argument(help="Part of a geometry's name, such as diag; all when left out.")] = "",
-) -> None:
-    """Show how each argmin is solved: in closed form, by a solver, or not at all.
-
-    Example: forel methods entropy
-    """
-    from forel.doors.cli.methods import show
-
-    show(geometry)
-
-
-@app.command()
-def survey(
-    only: Annotated[str, typer.Option(help="A number or a name: 11, 'theorem 11', figure, …")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    plots: Annotated[pathlib.Path | None, typer.Option(help="Draw the figures into this folder.")] = None,
-) -> None:
-    """Recompute every result, algorithm and figure of the survey, and check it.
-
-    Exit code 1 if one fails.
-
-    Examples: forel survey; forel survey --only 11; forel survey --plots figures
-    """
-    from forel.doors.cli.survey import run
-
-    if not run(only, as_json, plots):
-        raise typer.Exit(1)
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def main() -> None:

@@ -19,7 +19,9 @@ def cache(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Parse files into a cache, which training reads faster; or show a cache.
+    """Write parsed files to a cache, or show the content of a cache.
+
+    Training reads a cache faster than the files.
 
     \b
     Examples:

@@ -14,26 +14,30 @@ __all__ = ["command_of", "expand_flags"]
 T = TypeVar("T")
 
 
-def command_of(options: Callable[..., T], run: Callable[[T, frozenset[str]], None]) -> Callable[..., None]:
-    """Return a command for typer: ``run`` gets the options, and the names of those given on the command line.
+def command_of(options: Callable[..., T]) -> Callable[[Callable[[T, frozenset[str]], None]], Callable[..., None]]:
+    """Decorate a function of options, and of the names of those given on the command line, as a command for typer.
 
     Parameters
     ----------
     options : a dataclass, whose fields have types and defaults as typer takes them
-    run : the function to call; its docstring is the help text
     """
-
-    def command(context: typer.Context, **values: Any) -> None:
-        explicit = {name for name in values if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
-        run(options(**values), frozenset(explicit))
-
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    return _signed(command, run, [context, *_parameters(options)])
+
+    def decorate(run: Callable[[T, frozenset[str]], None]) -> Callable[..., None]:
+        def command(context: typer.Context, **values: Any) -> None:
+            source = {name: getattr(context.get_parameter_source(name), "name", "") for name in values}
+            run(options(**values), frozenset(name for name in values if source[name] == "COMMANDLINE"))
+
+        return _signed(command, run, [context, *_parameters(options)])
+
+    return decorate
 
 
 def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command in which the parameter ``reading`` is replaced by the flags that the command takes."""
-    name = command.__name__
+    """Return a command whose parameter ``reading``, if any, is replaced by the flags that the command takes."""
+    own, name = inspect.signature(command).parameters, command.__name__
+    if "reading" not in own:
+        return command
     flags = [
         parameter
         for flag, parameter in zip(fields(ReadingFlags), _parameters(ReadingFlags), strict=True)
@@ -45,7 +49,7 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
         command(reading=reading, **values)
 
     parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
+    for parameter in own.values():
         parameters += flags if parameter.name == "reading" else [parameter]
     return _signed(expanded, command, parameters)
 

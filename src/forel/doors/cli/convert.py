@@ -31,7 +31,7 @@ def convert(
     reading: ReadingFlags = NO_FLAGS,
     data: Data = None,
 ) -> None:
-    """Convert data to another format, or a model to a small one.
+    """Convert data to another format, or a model to a smaller one.
 
     \b
     Examples:

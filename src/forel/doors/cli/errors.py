@@ -5,7 +5,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import typer
 
@@ -58,10 +57,7 @@ def name_options(message: str, options: Iterable[str]) -> str:
 
 def _options() -> list[str]:
     """Return the long options of all commands."""
-    from typer.main import get_command
+    from forel.doors.cli.app import COMMANDS, load_command
 
-    from forel.doors.cli.app import app
-
-    commands: Any = get_command(app)
-    options = [param.opts[0] for command in commands.commands.values() for param in command.params]
+    options = [param.opts[0] for name in COMMANDS for param in load_command(name).params]
     return [option for option in options if option.startswith("--")]

@@ -18,7 +18,10 @@ def evaluate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a model on files: loss, normalised entropy, AUC, calibration; accuracy and confusion of classes.
+    """Measure a model on files: loss, AUC, calibration, confusion.
+
+    Further measures are the normalised entropy and, with several classes, the
+    accuracy.
 
     Example: forel evaluate test.vw --model m.forel
     """

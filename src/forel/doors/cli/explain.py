@@ -20,10 +20,10 @@ def explain(
     reading: ReadingFlags = NO_FLAGS,
     as_json: AsJson = False,
 ) -> None:
-    """Show the contribution of each feature to the predictions of rows.
+    """Show the contribution of each feature to a prediction.
 
     A contribution is weight times value; with the bias they add up to the
-    margin. Of a mixture, the weights are those of its best setting.
+    margin. For a mixture, the weights are those of its best setting.
 
     Example: forel explain new.csv --model m.forel --rows 3
     """

@@ -16,7 +16,7 @@ def generate(
     form: Annotated[str, typer.Option("--format", help="vw or csv; auto detects it from the name.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
-    """Write examples of a known distribution, and report the best possible loss.
+    """Write synthetic examples, and report the best possible loss.
 
     Example: forel generate ctr --rows 1000000 --output clicks.vw
     """

@@ -19,9 +19,9 @@ def inspect(
     top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show a model's settings, sparsity, largest weights and certificate.
+    """Show the settings, largest weights and certificate of a model.
 
-    Weights have names if it was trained with --names.
+    Weights have names if the model was trained with --names.
 
     Example: forel inspect m.forel --top 50
     """

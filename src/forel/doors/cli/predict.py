@@ -32,7 +32,10 @@ def predict(
     reading: ReadingFlags = NO_FLAGS,
     threads: Threads = None,
 ) -> None:
-    """Write a prediction for each example, followed by its tag if it has one: of several classes, the name.
+    """Write a prediction for each example.
+
+    The tag of the example follows, if it has one. With several classes, the
+    prediction is the name of the class.
 
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from forel.doors.cli.commands import command_of
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import source_of
 from forel.doors.cli.reading_flags import ReadingFlags
@@ -17,8 +18,11 @@ from forel.doors.cli.vowpal import translate_vw_options
 __all__ = ["train"]
 
 
+@command_of(TrainOptions)
 def train(options: TrainOptions, explicit: frozenset[str]) -> None:
-    """Train a model on files. Each row is predicted before the model learns from it.
+    """Train a model on files, in one pass by default.
+
+    Each row is predicted before the model learns from it.
 
     Nothing needs tuning: ten experts (learning rates, Gaussian filters, mixers
     of them) are trained at once and mixed. The total log-loss of the mixture is

@@ -16,13 +16,14 @@ from forel.doors.cli.errors import errors_as_messages
 
 ROWS = 300
 FORMATS = ("vw", "csv", "jsonl")
+CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}  # options of forel train
 
 
 def warm(
     context: typer.Context,
     formats: Annotated[str, typer.Option(help="Formats to compile readers for.")] = ",".join(FORMATS),
 ) -> None:
-    """Compile what train, predict and evaluate need, and keep it in the code cache.
+    """Compile and cache the code of train, predict and evaluate.
 
     Further options are those of forel train for which to compile.
 

@@ -1,0 +1,64 @@
+"""The command starts fast: commands are imported when they run, and the table of commands agrees with them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from forel.doors.cli.app import COMMANDS, app, load_command
+
+LARGE = {"numba", "numpy", "pyarrow", "scipy", "sklearn"}
+RUN = "import sys; sys.argv[0] = 'forel'\nfrom forel.doors.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+
+
+def imported(*arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(("option", "most"), [("--version", 7), ("--help", 7)])
+def test_version_and_help_import_no_command(option, most):
+    modules = imported(option)
+    assert not LARGE & modules
+    assert len([name for name in modules if name.partition(".")[0] == "forel"]) <= most
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_imports_no_large_package_and_no_other_command(command):
+    modules = imported(command, "--help")
+    assert not LARGE & modules
+    others = {f"forel.doors.cli.{name}" for name in COMMANDS} - {f"forel.doors.cli.{command}"}
+    assert not others & modules
+
+
+def test_the_table_has_the_first_line_of_each_help_text_and_fits_a_terminal():
+    lines = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["--help"]).stdout.splitlines()
+    for name, text in COMMANDS.items():
+        assert load_command(name).help.splitlines()[0] == text
+        assert f"│ {name:<8}  {text:<66} │" in lines
+
+
+def test_commands_and_their_options_are_completed():
+    def completed(words):
+        environment = {**os.environ, "_FOREL_COMPLETE": "complete_bash", "COMP_WORDS": words}
+        number = str(len(words.split(" ")) - 1)
+        command = [sys.executable, "-m", "forel"]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, env={**environment, "COMP_CWORD": number}
+        ).stdout.split()
+
+    assert completed("forel pre") == ["predict"]
+    assert set(COMMANDS) <= set(completed("forel "))
+    assert completed("forel train --certi") == ["--certificate"]
+    assert completed("forel explain --rep") == []
+
+
+def test_a_command_that_does_not_exist_has_a_suggestion():
+    done = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["evalute"])
+    assert done.exit_code == 2
+    assert "Did you mean 'evaluate'?" in done.output

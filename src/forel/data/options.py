@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from enum import Flag, auto
 from functools import cached_property
 from typing import Any, Literal, TypedDict
@@ -198,7 +199,17 @@ class ReadOptions:
         return LONGEST // OBJECTS if form == "jsonl" else LONGEST
 
     def updated(self, keywords: Mapping[str, Any]) -> "ReadOptions":
-        """Return a copy with some options changed; None leaves an option unchanged."""
+        """Return a copy with some options changed; None leaves an option unchanged.
+
+        >>> ReadOptions().updated({"lable": "click"})
+        Traceback (most recent call last):
+        TypeError: 'lable' is not a read option; did you mean 'label'?
+        """
+        options = [field.name for field in fields(self)]
+        for name in keywords.keys() - set(options):
+            similar = get_close_matches(name, options, 1)
+            hint = f"did you mean {similar[0]!r}?" if similar else f"they are {', '.join(options)}"
+            raise TypeError(f"{name!r} is not a read option; {hint}")
         chosen = {name: value for name, value in keywords.items() if value is not None}
         if "names" in chosen:
             chosen["names"] = isinstance(chosen["names"], Names) or bool(chosen["names"])

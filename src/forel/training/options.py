@@ -1,18 +1,28 @@
 """Read options of a run: those of the stored model, of the cache, and of the caller."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from forel.data import ReadOptions
 from forel.data.features.class_names import validated_classes
+from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.training.row_cache import cached_options
+from forel.validation import refuse
 
 __all__ = ["model_options", "options_for", "updated_options"]
 
 
 def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) -> ReadOptions:
-    """Return the options to train on a source: defaults, or those of a cache or of the model to continue, updated."""
+    """Return the options to train on a source: defaults, or those of a cache or of the model to continue, updated.
+
+    >>> options_for([], None, {"alpha": 0.1})
+    Traceback (most recent call last):
+    ValueError: alpha: got 0.1, expected it within settings: Settings(alpha=...)
+    """
+    for name in keywords.keys() & {field.name for field in fields(Settings)}:
+        raise refuse(name, keywords[name], f"it within settings: Settings({name}=...)")
     cached = cached_options(source)
     if start is None:
         return (cached or ReadOptions()).updated(keywords)

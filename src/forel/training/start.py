@@ -8,10 +8,32 @@ from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
+from forel.losses import MarginLoss
+from forel.losses.custom import Function
 from forel.store import ServingModel, Stored
 from forel.validation import refuse
 
-__all__ = ["initial_model", "initial_settings"]
+__all__ = ["initial_model", "initial_settings", "settings_with_loss"]
+
+
+def settings_with_loss(
+    settings: Settings | None, loss: str | MarginLoss | Function | None, start: Stored | None = None
+) -> Settings | None:
+    """Return the default settings for a loss, or ``settings`` if it is None.
+
+    >>> settings_with_loss(None, "squared").loss
+    'squared'
+    >>> settings_with_loss(Settings(), "squared")
+    Traceback (most recent call last):
+    ValueError: loss: got 'squared', expected None beside settings: Settings(loss='squared', ...)
+    """
+    if loss is None:
+        return settings
+    if settings is not None:
+        raise refuse("loss", loss, f"None beside settings: Settings(loss={loss!r}, ...)")
+    if start is not None:
+        raise refuse("loss", loss, "None: training continues with the model's settings")
+    return default_grid(loss=loss)
 
 
 def initial_settings(

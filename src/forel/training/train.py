@@ -25,6 +25,8 @@ from forel.learner.merging import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
+from forel.losses import MarginLoss
+from forel.losses.custom import Function
 from forel.store import Stored
 from forel.store.atomic import Path
 from forel.store.header import settings_to_json, user_defined_loss
@@ -36,7 +38,7 @@ from forel.training.merged import Merging
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.schema import SchemaTracker
-from forel.training.start import initial_model, initial_settings
+from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.state import AnyMetrics, Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.training.trained import Trained
@@ -52,6 +54,7 @@ def train(
     source: Any,
     settings: Settings | None = None,
     *,
+    loss: str | MarginLoss | Function | None = None,
     passes: int = 1,
     holdout: int = 0,
     holdout_after: int | None = None,
@@ -78,6 +81,7 @@ def train(
     source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, Ray datasets, dicts
     settings : loss, algorithm and hyperparameters; several values of one are mixed; None for those of
         :func:`forel.learner.grid.default_grid`
+    loss : of the default settings, such as "squared" for regression or "poisson" for counts; None for log-loss
     passes : number of passes over the source
     holdout : hold out every n-th row, which is predicted but not learned from; 0 for none
     holdout_after : or hold out all rows after the first n
@@ -107,10 +111,13 @@ def train(
     >>> trained = train(clicks, Settings(alpha=1.0), label="click", bits=10, holdout=10)
     >>> trained.model.rounds, trained.holdout.rows, round(trained.report.loss, 2)
     (90, 10, 0.15)
+    >>> train(clicks, loss="squared", label="click", bits=10).report.loss < 0.05
+    True
     >>> print(train(clicks, label="click", bits=10).model.guarantee())
     within 0.02... per example of the best of 10 experts over 100 rows, which is ... (0.0...)
     """
     held_out = _holdout(holdout, holdout_after)
+    settings = settings_with_loss(settings, loss, start)
     if merge is not None and checkpoint is not None:
         raise refuse("checkpoint", os.fspath(checkpoint), "none with merge: the end of a round is within a block")
     certified = certified or merge is not None
@@ -140,8 +147,8 @@ def train(
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
-                loss = user_defined_loss(settings)
-                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, loss)
+                own = user_defined_loss(settings)
+                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, own)
             extra = {**others, "reading": stored_options}
             where = (1, 0) if state is None else (state.pass_number, state.rows)
             save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)

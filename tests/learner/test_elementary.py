@@ -15,7 +15,7 @@ ULP, FINER = 2.0**-23, 2.0**-52
 
 @njit
 def decays(a):
-    return elementary.decay(a)
+    return elementary.exp_minus(a)
 
 
 @njit

@@ -75,4 +75,4 @@ def test_the_ledger_has_the_layout_of_the_kernels():
     from forel.learner import ledger
     from forel.learner.kernels import mixing
 
-    assert (ledger.HEAD, ledger.LARGEST) == (mixing.HEAD, mixing.LARGEST)
+    assert (ledger.HEAD, ledger.LOSS_LIMIT) == (mixing.HEAD, mixing.LOSS_LIMIT)

@@ -10,7 +10,7 @@ from forel.learner.kernels.spec import KernelSpec
 from forel.learner.lanes import Lanes
 from forel.learner.layout import Layout
 from forel.learner.linear import Linear, Settings
-from forel.learner.units import powers_and_starts, units_of
+from forel.learner.units import units_and_thresholds, units_of
 from forel.store.fine_units import from_fine_units
 
 N = 9
@@ -39,7 +39,7 @@ def test_units_are_powers_of_two_that_keep_every_scale_in_the_middle_of_the_rang
     assert np.all(np.frexp(units)[0] == 0.5)
     assert np.all(np.frexp((1 / units).astype(kind))[0] == 0.5)
     assert np.array_equal((1 / units).astype(kind) * units.astype(kind), np.ones(scales.size))
-    low, high = powers_and_starts(kind)[1][1:3]
+    low, high = units_and_thresholds(kind)[1][1:3]
     inside = (scales == 0) | ((low <= scales) & (scales < high))
     assert np.array_equal(units == 1, inside)
     ratios = (scales / units)[scales >= ends.tiny]
@@ -52,13 +52,13 @@ def test_kernels_have_the_same_units(kind):
     layout = Layout("proximal", "scale_free", "once", double=kind is np.float64)
     names = bindings(KernelSpec("logistic", layout, units=True))
     kernels = specialise([f"{HERE}.units"], f"{HERE}.reference", names)[f"{HERE}.units"]
-    starts = powers_and_starts(kind)[1]
+    starts = units_and_thresholds(kind)[1]
     scales = np.array([0, *starts, *np.nextafter(starts, kind(0)), 1, np.finfo(kind).max], kind)
     for s, u in zip(scales, units_of(scales), strict=True):
         assert kernels.unit(s) == (u, 1 / u)
-        assert kernels.beyond(s, kind(0)) == (u != 1)
-        assert kernels.beyond(kind(0), -s) == (u != 1)
-        assert kernels.beyond(s, kind(1)) == (u != 1)
+        assert kernels.needs_other_unit(s, kind(0)) == (u != 1)
+        assert kernels.needs_other_unit(kind(0), -s) == (u != 1)
+        assert kernels.needs_other_unit(s, kind(1)) == (u != 1)
 
 
 @pytest.mark.parametrize("certified", [False, True])
@@ -85,7 +85,7 @@ def same_bits(one, other):
 
 def with_units(monkeypatch):
     """Use the kernel for any values from the first row on."""
-    monkeypatch.setattr(Lanes, "_in_turn", lambda lanes, count, process: process(lanes.kernel, 0))
+    monkeypatch.setattr(Lanes, "_with_kernels", lambda lanes, count, process: process(lanes.kernel, 0))
 
 
 COMPILED = [  # kernels that other tests compile as well

@@ -1,6 +1,6 @@
-"""The sums that loss floors are computed from, of the rows of one learner or of several.
+"""The sums that loss floors are computed from, for the rows of one learner or of several.
 
-They need convexity alone, so that sums of different rows add up, whichever learner predicted each row.
+Loss floors need only convexity, so that sums of different rows add up, whichever learner predicted each row.
 """
 
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CertificateSums:
-    """What loss floors of some rows are computed from: those of a learner so far, or since an earlier moment.
+    """The sums that loss floors are computed from: of all rows of a learner, or of those since a snapshot.
 
     Parameters
     ----------
     rounds, weight : the number of rows learned from, and the sum of their importances
-    sums : running sums, laid out as :class:`forel.learner.layout.Layout` says, a column for each lane; None without a
+    sums : running sums, in the order of :class:`forel.learner.layout.Layout`, a column for each lane; None without a
         certificate
     slots, gradients : the coordinates of the rows, in order, and the sum of gradients there, a column for each lane, in
         the units of the features
     scales : the largest absolute value of each of these coordinates, for rates that keep it
-    all_rounds, all_weight, all_sums : of all rows whose rounding errors the sums have, where these are more
+    all_rounds, all_weight, all_sums : the same for all rows whose rounding errors are in the sums, if there are more
     mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
 
     >>> from forel.learner.linear import Linear, Settings
@@ -52,22 +52,22 @@ class CertificateSums:
 
     @property
     def rounding_rounds(self) -> int:
-        """The number of additions that were rounded, for each sum."""
+        """The number of rounded additions in each sum."""
         return max(self.rounds, self.all_rounds)
 
     @property
     def rounding_weight(self) -> float:
-        """The sum of the importances of these rows."""
+        """The sum of the importances of the rows of these additions."""
         return max(self.weight, self.all_weight)
 
     @property
     def rounding_sums(self) -> Array | None:
-        """The sums of all rows whose rounding errors these sums have."""
+        """The sums of all rows whose rounding errors are in these sums."""
         return self.sums if self.all_sums is None else self.all_sums
 
 
 def difference(after: CertificateSums, before: CertificateSums) -> CertificateSums:
-    """Return the sums of the rows between two moments of one learner; scales are those of all rows until ``after``."""
+    """Return the sums of the rows between two snapshots of a learner; scales are those of all rows until ``after``."""
     slots, gradients = after.slots, after.gradients
     if after.slots is not None and before.slots is not None:
         slots, gradients = _added((after, 1.0), (before, -1.0))
@@ -89,8 +89,8 @@ def difference(after: CertificateSums, before: CertificateSums) -> CertificateSu
 def merge(*parts: CertificateSums) -> CertificateSums:
     """Return the sums of the rows of all parts together, of learners with the same settings and features.
 
-    Parts must have no row in common: of a learner that continued another's state, take the :func:`difference` to what
-    it started from.
+    Parts must have no row in common: for a learner that continued the state of another, use the :func:`difference` to
+    the state it started from.
 
     >>> merge(CertificateSums(3, 3.0), CertificateSums()).rounds
     3
@@ -98,15 +98,15 @@ def merge(*parts: CertificateSums) -> CertificateSums:
     filled: list[Any] = [part for part in parts if part.rounds]
     if len({None if part.sums is None else part.sums.shape for part in filled}) > 1:
         raise ValueError("parts: got sums of different shapes, expected those of learners with the same settings")
-    added: dict[str, Any] = {
+    totals: dict[str, Any] = {
         name: sum(getattr(part, name) for part in filled)
         for name in ("rounds", "weight", "mixture_loss", "mixture_rows")
     }
     if not filled or filled[0].sums is None:
-        return CertificateSums(**added)
+        return CertificateSums(**totals)
     slots, gradients = _added(*((part, 1.0) for part in filled))
     return CertificateSums(
-        **added,
+        **totals,
         sums=np.sum([part.sums for part in filled], axis=0),
         slots=slots,
         gradients=gradients,
@@ -118,7 +118,7 @@ def merge(*parts: CertificateSums) -> CertificateSums:
 
 
 def _added(*terms: tuple[Any, float]) -> tuple[NDArray[np.int64], Array]:
-    """Return all slots of some sums, in order, and the gradients there, each times a number."""
+    """Return the union of slots, in order, and the sum of gradients there, each term times its factor."""
     slots = np.unique(np.concatenate([part.slots for part, _ in terms]))
     total = np.zeros((slots.size, terms[0][0].gradients.shape[1]))
     for part, factor in terms:

@@ -6,9 +6,10 @@ $E(\theta) = -\sum_t v_t \ell_t^\star(\theta a_t)$ and $G = \sum_t v_t a_t f_t$.
 are such a point. At θ = 1, $E = \sum_t v_t(\ell_t(m_t) - a_t m_t)$ needs no conjugate.
 
 For log-loss and labels 0 and 1, $-\ell^\star(\theta a) = H(\theta|a|)$ with the binary entropy H. It is concave, so
-that in each bin of a histogram of |a| its chord is below it, and a sum of it is at most that of the mean. For several
-classes and $q = |a_y|$ the entropy of a shrunken point is $H(\theta q) + \theta(-\ell^\star(a) - H(q))$. For other
-losses, E exceeds $\theta E(1)$ by a :class:`Concavity`; conjugates that are linear in θ have none, and θ = 1 is best.
+that in each bin of a histogram of |a| its chord bounds its sum from below, and its value at the mean from above. For
+several classes and $q = |a_y|$ the entropy of a shrunken point is $H(\theta q) + \theta(-\ell^\star(a) - H(q))$. For
+other losses, E exceeds $\theta E(1)$ by a :class:`Concavity`; conjugates that are linear in θ have none, and θ = 1 is
+best.
 """
 
 from collections.abc import Callable
@@ -22,10 +23,10 @@ from forel.validation import Vector
 __all__ = ["Concavity", "DualPoint", "SlopeHistogram"]
 
 EDGES: Vector = (np.arange(BINS + 1) / BINS) ** 4
-LARGEST = 1 - 1e-6  # θ up to which rounded slopes times θ are in the domain of the conjugate
+MAX_THETA = 1 - 1e-6  # up to which rounded slopes times θ are in the domain of the conjugate
 
 THETAS: Vector = np.concatenate([np.logspace(-8, 0, 96, endpoint=False), [1.0]])
-REFINED = 33  # values of θ between the neighbours of the best one
+REFINED = 33  # number of θ between the neighbours of the best one
 REFINEMENTS = 2
 
 
@@ -41,7 +42,7 @@ def entropy(p: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class SlopeHistogram:
-    """The sizes of slopes of log-loss, between 0 and 1, in bins; rows may be missing.
+    """A histogram of the absolute slopes of log-loss, between 0 and 1; rows may be missing.
 
     Parameters
     ----------
@@ -62,15 +63,15 @@ class SlopeHistogram:
 
     def energy(self, theta: Vector, lower: float) -> Vector:
         """Return lower bounds on E(θ), given one on E(1)."""
-        part = np.clip((self.totals - self.weights * EDGES[:-1]) / np.diff(EDGES), 0.0, self.weights)
+        upper = np.clip((self.totals - self.weights * EDGES[:-1]) / np.diff(EDGES), 0.0, self.weights)
         at_edges = entropy(theta[:, None] * EDGES)
-        chords = (self.weights - part) * at_edges[:, :-1] + part * at_edges[:, 1:]
+        chords = (self.weights - upper) * at_edges[:, :-1] + upper * at_edges[:, 1:]
         mean = np.divide(self.totals, self.weights, out=np.zeros(BINS), where=self.weights > 0)
-        most = self.weights * entropy(np.clip(mean, 0.0, 1.0))
+        at_means = self.weights * entropy(np.clip(mean, 0.0, 1.0))
         # Missing rows add at least 0 to the first bound, and at least θ times their part of E(1) to the second.
         first = chords.sum(axis=1)
-        second = theta * lower + np.maximum(chords - theta[:, None] * most, 0.0).sum(axis=1)
-        return np.where(theta <= LARGEST, np.maximum(first, second) - self.slack, -np.inf)
+        second = theta * lower + np.maximum(chords - theta[:, None] * at_means, 0.0).sum(axis=1)
+        return np.where(theta <= MAX_THETA, np.maximum(first, second) - self.slack, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ class DualPoint:
     ----------
     lower : a lower bound on E(1)
     gradient_norm : an upper bound on the dual norm of G, or of the part of G whose models have a norm
-    concavity : a lower bound on E(θ) − θE(1); None where that is not known
+    concavity : a lower bound on E(θ) − θE(1); None if there is none
     slopes : the histogram of slopes of log-loss; None for other losses. Without it and concavity, only θ = 1 is used
     weights_gradient, bias_gradient : upper bounds on the dual norm of G without the bias, and on that of the bias
-    offset : what models lose at most outside of their norm, θ times which is subtracted
+    offset : a bound on ⟨G, x⟩ outside of the norm; θ times it is subtracted
 
     >>> point = DualPoint(lower=4.0, gradient_norm=1.0)
     >>> point.floor(2.0), point.floor(8.0), point.needed_norm(3.0)
@@ -132,7 +133,7 @@ class DualPoint:
 
     @property
     def shrinks(self) -> bool:
-        """Whether E(θ) is known for θ below 1."""
+        """Whether there is a bound on E(θ) for θ below 1."""
         return self.concavity is not None or self.slopes is not None
 
     @property
@@ -150,8 +151,8 @@ class DualPoint:
 
     def floor(self, norm: float) -> float:
         """Return a lower bound on the total loss of every model of at most this norm."""
-        price = norm * self.gradient_norm + self.offset
-        return max(self._largest(lambda theta: self.energy(theta) - theta * price), self.least)
+        product = norm * self.gradient_norm + self.offset  # at least |⟨G, x⟩|
+        return max(self._largest(lambda theta: self.energy(theta) - theta * product), self.least)
 
     def needed_norm(self, loss: float) -> float:
         """Return a lower bound on the norm of every model whose total loss is smaller than ``loss``."""
@@ -162,13 +163,13 @@ class DualPoint:
         return max(needed, 0.0) if needed == needed else 0.0
 
     def _largest(self, value: Callable[[Vector], Vector]) -> float:
-        """Return the largest value over θ; every θ is valid, so that the search decides about tightness only."""
+        """Return the largest value over θ; every θ is valid, so that the search affects only tightness."""
         if not self.shrinks:
             return float(value(np.ones(1))[0])
         thetas = THETAS
         for _ in range(REFINEMENTS + 1):
             values = value(thetas)
             best = int(np.argmax(values))
-            around = thetas[max(best - 1, 0)], thetas[min(best + 1, thetas.size - 1)]
-            thetas = np.append(np.linspace(*around, REFINED), thetas[best])
+            neighbours = thetas[max(best - 1, 0)], thetas[min(best + 1, thetas.size - 1)]
+            thetas = np.append(np.linspace(*neighbours, REFINED), thetas[best])
         return float(values[best])

@@ -1,6 +1,6 @@
 """From running sums to points of the dual problem: lower bounds on E(θ), and upper bounds on dual norms of G.
 
-``lanes`` says which of several models are meant: one, or those of a joint loss together.
+The slice ``lanes`` selects the lanes of one model: one lane, or all classes of a joint loss.
 """
 
 import math
@@ -23,7 +23,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def in_scales(gradients: Array, scales: Array) -> Array:
-    """Return gradients divided by scales; a feature without a scale was in no row, and has no gradient.
+    """Return gradients divided by scales, 0 where the scale is 0: such a feature has no gradient.
 
     >>> in_scales(np.array([3.0, 0.0]), np.array([2.0, 0.0]))
     array([1.5, 0. ])
@@ -32,12 +32,12 @@ def in_scales(gradients: Array, scales: Array) -> Array:
 
 
 class GradientNorms(NamedTuple):
-    """What dual norms of G are computed from, for each lane.
+    """The quantities that dual norms of G are computed from, for each lane.
 
     Parameters
     ----------
     squares : sums of squares of the gradients of weights
-    scaled : the same with each divided by the feature's scale
+    scaled : sums of squares of these gradients divided by the scales of features
     largest, total : the largest absolute value of these gradients, and the sum of absolute values
     bias : the gradient of the bias; 0 without one
     size : the number of weights
@@ -52,12 +52,12 @@ class GradientNorms(NamedTuple):
 
     @classmethod
     def zero(cls, lanes: int) -> "GradientNorms":
-        """Return those of no coordinates."""
+        """Return the norms of no coordinates."""
         zero = np.zeros(lanes)
         return cls(zero, zero, zero, zero, zero, 0)
 
     def add(self, gradients: Array, scales: Array | None, bias: bool, every: bool) -> "GradientNorms":
-        """Return these with further coordinates, a row each; the last one is the bias, if so.
+        """Return the norms with further coordinates, one per row; if ``bias``, the last one is the bias.
 
         Unless ``every`` norm is needed, only squares are added, scaled ones if there are scales.
         """
@@ -67,7 +67,7 @@ class GradientNorms(NamedTuple):
         if bias:
             g, divided = g[:-1], None if divided is None else divided[:-1]
         size = np.abs(g) if every else g[:0]
-        # Not vdot, which would start threads on arrays this long.
+        # Not vdot, which would start threads for arrays of this length.
         return GradientNorms(
             self.squares + np.sum(np.square(g if every or divided is None else g[:0]), axis=0),
             self.scaled if divided is None else self.scaled + np.sum(np.square(divided), axis=0),
@@ -80,12 +80,12 @@ class GradientNorms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of some rows, and of the kind of learner that predicted them.
+    """The sums of some rows, with the layout and the loss of the learner that predicted them.
 
     Parameters
     ----------
     rows : the sums of the rows
-    layout, loss : of the learner
+    layout, loss : layout and loss of the learner
     """
 
     rows: CertificateSums
@@ -108,7 +108,7 @@ class Evidence:
         """Return the loss of some lanes together."""
         return float(self._sums[0, lanes].sum())
 
-    def played(self, lanes: slice) -> float:
+    def linearized_loss(self, lanes: slice) -> float:
         """Return Σ g·x."""
         return float(self._sums[1, lanes].sum())
 
@@ -117,12 +117,12 @@ class Evidence:
         return int(self._all[5, lanes].max())
 
     def point(self, lanes: slice, norms: GradientNorms, norm: Norm) -> DualPoint:
-        """Return the point of the dual problem that the slopes of some lanes together are, for a norm of models."""
+        """Return the point of the dual problem given by the slopes of some lanes together, for a norm of models."""
         loss, slack = self.total_loss(lanes), self.slack(lanes)
         weights, bias, both = _dual_norms(norms, lanes, norm)
         error = self.rounding(lanes, norm == "scaled") * (math.sqrt(norms.size + 1) if norm == "box" else 1.0)
         return DualPoint(
-            loss - self.played(lanes) - slack,
+            loss - self.linearized_loss(lanes) - slack,
             both + error,
             self._concavity(lanes, loss - slack),
             self._slopes(lanes),
@@ -131,65 +131,67 @@ class Evidence:
         )
 
     def slack(self, lanes: slice) -> float:
-        """Return how far Σ ℓ − Σ g·x may be from exact sums of exact losses and slopes.
+        """Return a bound on the error of Σ ℓ − Σ g·x against exact sums of exact losses and slopes.
 
-        Each loss and slope is right to a few last places, and each addition to the last place of a double.
+        Each loss and slope has an error of a few units in the last place, and each addition of one, in float64.
         """
-        size = abs(self.total_loss(lanes)) + abs(self.played(lanes)) + self.rows.weight
+        size = abs(self.total_loss(lanes)) + abs(self.linearized_loss(lanes)) + self.rows.weight
         if self.layout.concavity:
             size += abs(float(self._sums[1 - CONCAVITY, lanes].sum()))
         added = 2 * EPS * self.rows.rounding_rounds * float(np.abs(self._all[:2, lanes]).sum())
         return 8 * self._eps * size + added
 
     def rounding(self, lanes: slice, scaled: bool = False) -> float:
-        """Return how far ‖G‖ may be from that of exact sums, with gradients divided by scales or not.
+        """Return a bound on the error of ‖G‖ against exact sums, with gradients divided by scales or not.
 
-        Each addition is off by a unit in the last place of the sum at most, at random: the square root of the sum of
-        their squares is what all of them come to, and a few times that is not exceeded.
+        Each addition has a random error of at most a unit in the last place of the sum: the standard deviation of all
+        of them is at most the square root of the sum of their squares, a few times which is not exceeded.
         """
         return 4 * self._eps * float(np.sqrt(self._all[SUMS if scaled else 4, lanes].sum()))
 
     @property
     def _relative_rounding(self) -> float:
-        """How far a sum of positive numbers may be from that of exact slopes, relative to the sum of all rows.
+        """A bound on the relative error of a sum of positive numbers, against that of exact slopes.
 
-        Slopes times importances are right to a few last places, and each addition to the last place of a double.
+        Slopes times importances have an error of a few units in the last place, and each addition of one, in float64.
         """
         return 32 * self._eps + 4 * EPS * self.rows.rounding_rounds
 
     def _slopes(self, lanes: slice) -> SlopeHistogram | None:
-        """Return the histogram of slopes, that of the right class for a joint loss; None for losses without."""
+        """Return the histogram of slopes, that of the label's class for a joint loss; None for losses without one."""
         if not self.layout.histogram:
             return None
         bins, first = slice(SUMS + 1, SUMS + 1 + 2 * BINS), lanes.start or 0
         weights, totals = self._sums[bins, first].reshape(BINS, 2).T
-        kept = float(self._all[bins, first][::2].sum())
-        return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), self._relative_rounding * kept)
+        total_weight = float(self._all[bins, first][::2].sum())
+        return SlopeHistogram(np.maximum(weights, 0.0), np.maximum(totals, 0.0), self._relative_rounding * total_weight)
 
     def _concavity(self, lanes: slice, loss: float) -> Concavity | None:
-        """Return the lower bound on E(θ) − θE(1), given a lower bound on the loss; None where nothing is known."""
+        """Return the lower bound on E(θ) − θE(1), given a lower bound on the loss; None if there is none."""
         if self.loss.dual_shape is DualShape.QUADRATIC:
             return Concavity(curvature=max(loss, 0.0))
         if not self.layout.concavity:
             return None
         rows, least, curvature, entropy = self._sums[-CONCAVITY:, lanes.start or 0].tolist()
         if rows < (1 if self.layout.histogram else self.rows.rounds):
-            return None  # no row, or those of an earlier version, in which least values of losses are missing
-        kept, relative = self._all[-CONCAVITY:, lanes.start or 0].tolist(), self._relative_rounding
-        least -= 8 * EPS * self.rows.rounding_rounds * (abs(kept[1]) + 2 * self.rows.rounding_weight)
+            return None  # no rows, or rows of an earlier version without the minima of losses
+        all_sums, relative = self._all[-CONCAVITY:, lanes.start or 0].tolist(), self._relative_rounding
+        least -= 8 * EPS * self.rows.rounding_rounds * (abs(all_sums[1]) + 2 * self.rows.rounding_weight)
         least = max(least, 0.0) if self.loss.least >= 0 else least
-        return Concavity(least, max(curvature - relative * kept[2], 0.0), max(entropy - relative * kept[3], 0.0))
+        return Concavity(
+            least, max(curvature - relative * all_sums[2], 0.0), max(entropy - relative * all_sums[3], 0.0)
+        )
 
 
 def _dual_norms(norms: GradientNorms, lanes: slice, norm: Norm) -> tuple[float, float, float]:
     """Return the dual norm of G for the weights, the Euclidean one for the biases, and the dual norm for both."""
-    constants = np.abs(norms.bias[lanes])
-    bias = float(np.linalg.norm(constants))
+    biases = np.abs(norms.bias[lanes])
+    bias = float(np.linalg.norm(biases))
     if norm == "l1":
         weights = float(norms.largest[lanes].max())
-        return weights, bias, max(weights, float(constants.max()))
+        return weights, bias, max(weights, float(biases.max()))
     if norm == "box":
         weights = float(norms.total[lanes].sum())
-        return weights, bias, weights + float(constants.sum())
+        return weights, bias, weights + float(biases.sum())
     weights = math.sqrt(float((norms.scaled if norm == "scaled" else norms.squares)[lanes].sum()))
     return weights, bias, math.hypot(weights, bias)

@@ -19,8 +19,8 @@ from forel.validation import enough_memory, refuse, whole
 __all__ = ["Labels", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
-BLOCK = 1 << 15  # coordinates that are read at a time
-SCANNED = 1 << 22  # bytes that are scanned for touched coordinates at a time
+BLOCK = 1 << 15  # coordinates processed at a time
+SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
 FEWER = "use fewer bits, or fewer lanes"
 
 Labels = Literal["shared", "classes", "signs"]
@@ -33,8 +33,8 @@ class Lanes:
     ----------
     features : the number of features; one more coordinate is the bias
     settings, dtype, certified : as in :class:`forel.learner.linear.Linear`
-    lanes : the number of models; of several settings, each once for every class
-    labels : "shared" by all lanes, or coded for one lane a class: 0 and 1 ("classes") or ±1 ("signs")
+    lanes : the number of models: settings times classes
+    labels : "shared" by all lanes, or coded for one lane per class: 0 and 1 ("classes") or ±1 ("signs")
 
     >>> lanes = Lanes(3, Settings(), 2, np.float32)
     >>> lanes.state.shape, lanes.rounds
@@ -97,7 +97,7 @@ class Lanes:
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
-        """Return lanes of the same settings in the initial state; arguments that are not None change their size."""
+        """Return lanes with the same settings in the initial state; arguments that are not None replace a size."""
         new = copy(self)
         new.features = self.features if features is None else features
         new._set_lanes(self.lanes if lanes is None else lanes, labels or self.labels)
@@ -106,20 +106,20 @@ class Lanes:
 
     @property
     def spec(self) -> KernelSpec:
-        """What a kernel for rows of any values is compiled for."""
+        """The spec of the kernel for rows with values of any scale."""
         s, loss = self.settings, self.settings.loss_function
         per_class, units = self.labels != "shared" or loss.joint, s.rate == "scale_free"
         return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint, units)
 
     @property
     def kernel(self) -> Any:
-        """The compiled functions for rows of any values."""
+        """The compiled functions for rows with values of any scale."""
         from forel.learner.kernels.kernel import kernel
 
         return kernel(self.spec)
 
-    def _in_turn(self, count: int, process: Callable[[Any, int], int]) -> int:
-        """Process items by the kernel without units as far as it can, then by that for any values; return how many."""
+    def _with_kernels(self, count: int, process: Callable[[Any, int], int]) -> int:
+        """Process items with the kernel without units until it stops, then with the general one; return how many."""
         from forel.learner.kernels.kernel import kernel
 
         done, spec = 0, self.spec
@@ -129,31 +129,31 @@ class Lanes:
         return done
 
     def learn(self, rows: Rows, labels: NDArray[Any], importance: NDArray[Any], out: NDArray[Any]) -> int:
-        """Predict and then learn each row in turn, and return how many; fewer if a loss is not finite in the next.
+        """Predict and then learn each row in turn; return the number of rows before the first loss that is not finite.
 
         Margins before learning are written to ``out``, unless it is empty. Rows of negative importance are held out.
         """
         longest = rows.longest + 1
 
         def process(kernel: Any, start: int) -> int:
-            given = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
+            inputs = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
             margins = out[start:].ravel()
-            count = int(kernel.learn(*given, *self.arrays, self.shape, longest, self.totals, margins))
+            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, margins))
             learned = importance[start : start + count]
             learned = learned[learned >= 0]
             self.rounds, self.weight = self.rounds + learned.size, summed(self.weight, learned)
             return count
 
-        return self._in_turn(rows.number, process)
+        return self._with_kernels(rows.number, process)
 
     def predict(self, rows: Rows, out: NDArray[Any]) -> None:
         """Write the margin of every row and lane."""
 
         def process(kernel: Any, start: int) -> int:
-            given = rows.indptr[start:], rows.indices, rows.values
-            return int(kernel.predict(*given, *self.arrays, self.totals, out[start:].ravel()))
+            inputs = rows.indptr[start:], rows.indices, rows.values
+            return int(kernel.predict(*inputs, *self.arrays, self.totals, out[start:].ravel()))
 
-        self._in_turn(rows.number, process)
+        self._with_kernels(rows.number, process)
 
     @property
     def state(self) -> NDArray[Any]:
@@ -165,7 +165,7 @@ class Lanes:
         """The scale of every coordinate for scale-free rates; one number for others."""
         return self.records.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
 
-    def units(self, some: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+    def units(self, coordinates: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Return the units in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
 
         >>> lanes = Lanes(2, Settings(rate="scale_free"), 1)
@@ -173,11 +173,11 @@ class Lanes:
         >>> np.log2(lanes.units(slice(None)))
         array([48.,  0.,  0.])
         """
-        return units_of(self.scales[some]) if self.settings.rate == "scale_free" else np.ones(1)
+        return units_of(self.scales[coordinates]) if self.settings.rate == "scale_free" else np.ones(1)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """The arguments that every kernel function takes: arrays, rounds, key of the rounding noise, parameters."""
+        """The arguments of every kernel function: arrays, rounds, key of the rounding noise, parameters."""
         separate = self._scales, self.last_round, self.drift_marks
         return self.records, *separate, self.rounds, self.settings.noise_key, self.parameters
 
@@ -188,7 +188,7 @@ class Lanes:
 
     @property
     def all_sums(self) -> NDArray[np.float64]:
-        """The same with the further sums of certificates."""
+        """The running sums with the further sums of certificates."""
         return self.totals.reshape(-1, self.lanes)
 
     @property
@@ -199,10 +199,10 @@ class Lanes:
     def restore_dual_sums(self, stored: NDArray[np.float64] | None) -> None:
         """Set the further sums of certificates; a state that was saved without all of them has weaker bounds."""
         if stored is not None:
-            known = stored.reshape(-1, self.lanes)
-            self.dual_sums[: len(known)] = known
+            rows = stored.reshape(-1, self.lanes)
+            self.dual_sums[: len(rows)] = rows
         elif self.certified:
-            # Not larger in relation to the scale of any coordinate than to the smallest one.
+            # An upper bound: dividing by the smallest scale of all coordinates.
             scaled = self.settings.rate == "scale_free"
             smallest = float(self.scales[self.seen].min(initial=1.0)) if scaled else 1.0
             self.dual_sums[0] = np.minimum(self.sums[4] / smallest / smallest, np.finfo(np.float64).max)
@@ -230,7 +230,7 @@ class Lanes:
         """Return the coordinates with any nonzero bit in their record or in the separate arrays."""
         slots, (_, *separate) = self.features + 1, self.tables.values()
         tables = [_as_integers(table) for table in (self.records.reshape(slots, -1), *separate)]
-        step = max(1, SCANNED // sum(table.itemsize * table.shape[1] for table in tables))
+        step = max(1, SCAN_BYTES // sum(table.itemsize * table.shape[1] for table in tables))
         touched = []
         for start in range(0, slots, step):
             parts = [table[start : start + step] for table in tables]
@@ -238,28 +238,28 @@ class Lanes:
                 continue
             used = np.zeros(len(parts[0]), bool)
             for part in parts:
-                for column in part.T:  # few columns, so this is many times as fast as any(axis=1)
+                for column in part.T:  # with few columns many times as fast as any(axis=1)
                     used |= column != 0
             touched.append(np.flatnonzero(used) + start)
         return np.concatenate(touched) if touched else np.empty(0, np.int64)
 
     def take(self, other: "Lanes", lanes: slice) -> None:
-        """Copy some lanes of another state with as many features; memory of untouched coordinates stays unused.
+        """Copy some lanes of another state with the same features; memory of untouched coordinates is not committed.
 
-        The sums of certificates are left out if this state has none.
+        The sums of certificates are not copied if this state has none.
         """
-        theirs = {**other.tables, "state": other.state[:, : self.layout.parts]}
-        for name, mine in self.tables.items():
-            table = theirs[name][..., lanes] if name in ("state", "mark") else theirs[name]
+        source = {**other.tables, "state": other.state[:, : self.layout.parts]}
+        for name, target in self.tables.items():
+            table = source[name][..., lanes] if name in ("state", "mark") else source[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]
                 used = np.flatnonzero(part.any(axis=tuple(range(1, part.ndim))))
-                mine[start + used] = part[used]
+                target[start + used] = part[used]
         self.all_sums[:] = other.all_sums[: len(self.all_sums), lanes]
         self.rounds, self.weight = other.rounds, other.weight
 
     def copied(self) -> "Lanes":
-        """Return a copy; memory of untouched coordinates stays unused."""
+        """Return a copy; memory of untouched coordinates is not committed."""
         new = self.like()
         new.take(self, slice(None))
         return new
@@ -272,7 +272,7 @@ class Lanes:
         return out
 
     def blocks(self, first: int, count: int) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the same weights in blocks that fit into a cache, each with its first coordinate."""
+        """Yield the weights of :meth:`weights` in blocks that fit into a cache, each with its first coordinate."""
         for start in range(first, first + count, BLOCK):
             yield start, self.weights_at(np.arange(start, min(start + BLOCK, first + count)))
 
@@ -283,32 +283,32 @@ class Lanes:
         def process(kernel: Any, start: int) -> int:
             return int(kernel.weights(coordinates[start:], *self.arrays, self.totals, out[start:].ravel()))
 
-        self._in_turn(coordinates.size, process)
+        self._with_kernels(coordinates.size, process)
         return out
 
     @property
     def seen(self) -> NDArray[np.int64]:
         """The coordinates whose records are not zero, in order: those of the features that occurred in rows."""
         used = self.features + int(self.settings.bias)
-        if self.scales.size == self.features + 1:  # one number to scan for each coordinate, instead of a record
+        if self.scales.size == self.features + 1:  # scan one number per coordinate instead of a record
             return np.flatnonzero(self.scales[:used])
         width = self.layout.width
         blocks = [self.records[a * width : min(a + BLOCK, used) * width] for a in range(0, used, BLOCK)]
         owners = [k * BLOCK + np.flatnonzero(block) // width for k, block in enumerate(blocks)]
-        # The numbers of a record are adjacent: keep each owner once.
+        # The numbers of a record are adjacent: drop repeated owners.
         return np.concatenate([one[np.diff(one, prepend=-1) > 0] for one in owners])
 
 
 def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
-    """View numbers as the widest integers that divide a row, which are zero only if every bit is."""
+    """View a table as the widest integers that divide a row, which are zero only if all bits are."""
     wide = table.itemsize * table.shape[1] % 8 == 0 and table.flags.c_contiguous
     return table.view(np.uint64 if wide else {4: np.uint32, 8: np.uint64}[table.itemsize])
 
 
 def _zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return zeros aligned to a cache line, in memory that the system commits only where it is written."""
-    spare = LINE // dtype.itemsize
-    raw = np.zeros(count + spare, dtype)
+    padding = LINE // dtype.itemsize
+    raw = np.zeros(count + padding, dtype)
     start = (-raw.ctypes.data % LINE) // dtype.itemsize
     return raw[start : start + count]
 

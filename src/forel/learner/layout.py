@@ -1,6 +1,6 @@
 """The layout of a learner's state: the numbers of a record, its width, and the separate arrays.
 
-Kernels, model files and copies of models use this definition. A record belongs to one coordinate and has PARTS
+Kernels, model files and copies of models use this definition. A record belongs to one coordinate and has ``parts``
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
 Filters have the mean and the information of a weight in place of z and n.
 """
@@ -15,7 +15,7 @@ __all__ = ["BINS", "CONCAVITY", "SUMS", "Layout", "record_width"]
 
 SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
-CONCAVITY = 4  # sums of the numbers that forel.learner.kernels.concavity computes, after the number of their rows
+CONCAVITY = 4  # the number of rows, and sums of the coefficients of forel.learner.kernels.concavity
 
 
 def record_width(numbers: int) -> int:
@@ -86,12 +86,12 @@ class Layout:
 
     @property
     def gradient_part(self) -> int:
-        """Which part of a record is g_{1:t}; z where there is no other."""
+        """The part of a record that is g_{1:t}; z where it has no separate part."""
         return 2 if self.parts > 2 else 0
 
     @property
     def single(self) -> bool:
-        """Whether the kernel of one lane is used, which takes eight coordinates at a time."""
+        """Whether the kernel of one lane is used, which processes eight coordinates at a time."""
         return self.lanes == 1 and not self.filters
 
     @property
@@ -144,7 +144,7 @@ class Layout:
         }
 
     def strength(self, n: NDArray[Any], scale: Any, parameters: NDArray[Any], rounds: int) -> Any:
-        """Return 1/η_T of coordinates, from n in the units of values: the kernels' formula for whole arrays.
+        """Return 1/η_T of coordinates, from n in the units of values: the formula of the kernels for arrays.
 
         >>> Layout("proximal", "adagrad", "once").strength(np.array([9.0]), 1.0, np.array([10.0, 1.0]), 5)
         array([40.])

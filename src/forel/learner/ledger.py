@@ -5,17 +5,17 @@ from numpy.typing import NDArray
 
 from forel.learner.mixers import Mixer
 
-__all__ = ["HEAD", "LARGEST", "Ledger"]
+__all__ = ["HEAD", "LOSS_LIMIT", "Ledger"]
 
-HEAD = 7  # numbers before those of the settings, as in forel.learner.kernels.mixing
-LARGEST = 1e290  # the largest loss of a row, so that sums stay finite, as in forel.learner.kernels.mixing
+HEAD = 7  # numbers before those of the experts, as in forel.learner.kernels.mixing
+LOSS_LIMIT = 1e290  # largest loss of a row, so that sums stay finite, as in forel.learner.kernels.mixing
 LOSS, IMPORTANCE, GAP, LOWEST, HIGHEST, ROWS, WEIGHT = range(HEAD)
 
 Array = NDArray[np.float64]
 
 
 class Ledger:
-    """Named access to the numbers of a mixture.
+    """Named access to the running sums of a mixture.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Ledger:
             state[0, :-1], state[1:] = 1 / self.settings, mixer.variance * np.eye(self.settings + 1)
 
     def copy(self) -> "Ledger":
-        """Return a copy, on which rows can be predicted without counting them."""
+        """Return a copy, on which rows can be predicted without changing this ledger."""
         new = Ledger(self.settings, self.shares, self.mixers)
         new.array[:] = self.array
         return new
@@ -69,7 +69,7 @@ class Ledger:
         return self.array[self.sums.size :].reshape(len(self.mixers), self.settings + 2, self.settings + 1)
 
     def only(self, settings: NDArray[np.intp]) -> "Ledger":
-        """Return the numbers of some settings without shares, on which rows can be predicted."""
+        """Return the ledger of some settings without shares, on which rows can be predicted."""
         new = Ledger(settings.size, shares=False)
         new.array[:HEAD] = self.array[:HEAD]
         new.losses[:] = self.losses[settings]

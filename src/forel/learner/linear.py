@@ -31,9 +31,9 @@ class Linear:
     Parameters
     ----------
     features : the number of features
-    settings : loss, algorithm, rate and penalty; each entry of a sequence is a setting of its own
-    classes : the number of classes, with labels 0, 1, …, classes − 1; each class has a lane, which learns it against
-        the rest, or jointly with the others for the softmax loss; of K settings, lanes 0 to K − 1 are class 0, etc.
+    settings : loss, algorithm, rate and penalty; each entry of a sequence is a separate setting
+    classes : the number of classes, with labels 0, 1, …, classes − 1; each class has a lane, which is trained against
+        the rest, or jointly with the others for the softmax loss; with K settings, lanes 0 to K − 1 are class 0, etc.
     dtype : float32, or float64 for twice the memory and more digits
     certified : whether to keep the sums that :meth:`certificate` needs: one more number for each feature and lane where
         regularizers are proximal, two for mirror descent
@@ -108,19 +108,19 @@ class Linear:
 
     @staticmethod
     def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
-        """Return no arrays: there are none apart from those of the lanes."""
+        """Return an empty dict: a linear model has only the arrays of its lanes."""
         return {}
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
-        """Return no arrays, as :meth:`stored_arrays` does."""
+        """Return an empty dict, as :meth:`stored_arrays` does."""
         return {}
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
-        """Do nothing, as there are no arrays."""
+        """Do nothing: there are no arrays."""
 
     @property
     def linear(self) -> "Linear":
-        """The model itself; of a mixture its linear models."""
+        """The model itself; for a mixture its linear models."""
         return self
 
     @property
@@ -159,7 +159,7 @@ class Linear:
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        """Learn each row in turn, and return every lane's margins from before the row was learned from.
+        """Learn each row in turn, and return the margins of every lane before the row was learned from.
 
         Rows in the mask ``held_out`` are predicted in turn and do not change the model.
 
@@ -207,7 +207,7 @@ class Linear:
         return out
 
     def _weight_table(self, selected: NDArray[np.intp]) -> WeightTable:
-        """Return the weights of some lanes, those of the last call if the model has not changed."""
+        """Return the weight table of some lanes, cached until the model changes."""
         table, version = self._table, self._guard.version
         if table is None or not table.fits(selected, version):
             self._table = table = WeightTable(self._lanes, selected, version)
@@ -228,7 +228,7 @@ class Linear:
 
     @reads
     def only(self, setting: int | None = None) -> "Linear":
-        """Return the model of one of several settings, which continues as it would have here; itself for None.
+        """Return the model of one of several settings, which can continue to learn; the model itself for None.
 
         >>> both = Linear(2, Settings(alpha=(0.1, 1.0)))
         >>> _ = both.learn(np.eye(2), [1, 0])
@@ -240,8 +240,9 @@ class Linear:
         count = self.settings.lanes
         if not 0 <= setting < count:
             raise refuse("setting", setting, f"0 to {count - 1}")
-        own = self.settings.only(setting)
-        alone = Linear(self.features, own, self.classes, self.dtype, self.certified and own.algorithm != "filter")
+        own_settings = self.settings.only(setting)
+        certified = self.certified and own_settings.algorithm != "filter"
+        alone = Linear(self.features, own_settings, self.classes, self.dtype, certified)
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
 
@@ -276,7 +277,7 @@ class Linear:
         """Return None: only mixtures have a guarantee."""
 
     def setting_summaries(self) -> tuple[()]:
-        """Return nothing: only mixtures compare their settings."""
+        """Return an empty tuple: only mixtures compare their settings."""
         return ()
 
     @reads
@@ -285,7 +286,7 @@ class Linear:
 
         The classes of a joint loss are one model, whose weights are those of the first class, then the second, and so
         on. ``among`` are the coordinates of comparators, which are 0 elsewhere; None for all. The coordinates ``seen``
-        give the same loss floors as all of them, in less time.
+        give the same loss floors as all coordinates, in less time.
         """
         if self.settings.filters and lane >= self.settings.first_filter:
             raise refuse("lane", lane, f"0 to {self.settings.first_filter - 1}, as filters have no bound")
@@ -323,8 +324,8 @@ class Linear:
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
 
-        The slopes of every setting give a bound, of which the largest counts. With ``rows`` it covers rows that several
-        learners with these settings learned from, whose sums are merged, and compares with this model's norm.
+        The slopes of every setting give a bound; the largest one is used. With ``rows``, the merged sums of several
+        learners with these settings, it covers the rows of all of them and compares with this model's norm.
         """
         lanes = self.certified_lanes(lane)
         return certify.loss_floor(self._lanes, lanes, self._candidates(lane), since, loss, rows)

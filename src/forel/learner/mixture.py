@@ -1,9 +1,9 @@
-r"""Mixtures: models with different settings, learned side by side and weighted by their losses, without tuning.
+r"""Mixtures: models with different settings, learned in parallel and weighted by their losses, without tuning.
 
 Log-loss: with $p_{t,k}$ the probability of setting k, the mixture predicts $p_t = \sum_k w_{t,k} p_{t,k}$ with
 $w_{t,k} \propto e^{-\ell_{1:t-1,k}}$, and its total loss exceeds that of the best of K settings by at most $\log K$.
-Squared loss, with predictions clipped to the range of labels seen so far, of length b − a: likewise with the rate
-$1/(b-a)^2$, and at most $(b-a)^2 \log K$, plus the measured cost of labels that were outside of the range before them.
+Squared loss, with predictions clipped to the range of labels seen so far, of length b − a: the same with the rate
+$1/(b-a)^2$, by at most $(b-a)^2 \log K$, plus the measured cost of labels outside the range of those before them.
 Other losses: margins are mixed by AdaHedge, whose bound is known at any time. Geometric mixers are further experts.
 """
 
@@ -18,7 +18,7 @@ from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import summed
-from forel.learner.ledger import LARGEST, Ledger
+from forel.learner.ledger import LOSS_LIMIT, Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
@@ -37,13 +37,13 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Mixture:
-    """Linear models of several settings, and geometric mixers of them, that are mixed into one prediction.
+    """Linear models of several settings, and geometric mixers of them, mixed into one prediction.
 
     Parameters
     ----------
     features, classes, dtype, certified : as in :class:`forel.learner.linear.Linear`
     settings : its sequences and filters are the settings that are mixed
-    share : for streams that drift, the part of all weight that moves to the other settings after each row, as in
+    share : for streams that drift, the share of its weight that each setting gives to the others after each row, as in
         :class:`forel.experts.FixedShare`; for log-loss of two classes
 
     >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
@@ -70,8 +70,8 @@ class Mixture:
         share: float | None = None,
     ) -> None:
         if share is not None:
-            most = (settings.lanes - 1) / settings.lanes
-            number("share", share, f"a number above 0 and at most {most:g}", low=1e-12, high=most)
+            largest = (settings.lanes - 1) / settings.lanes
+            number("share", share, f"a number above 0 and at most {largest:g}", low=1e-12, high=largest)
             loss = settings.loss_function
             if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
@@ -92,7 +92,7 @@ class Mixture:
 
     @staticmethod
     def stored_arrays(settings: Settings, share: float | None = None) -> dict[str, tuple[int, ...]]:
-        """Return the names and shapes of arrays in a model file beside those of the linear models."""
+        """Return the names and shapes of the arrays in a model file that are not those of the linear models."""
         return {"ledger": (Ledger.size(settings.lanes, share is not None, settings.mixers),)}
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
@@ -160,7 +160,7 @@ class Mixture:
 
     @property
     def loss(self) -> float:
-        """The sum of the mixture's losses, of each row before it was learned from."""
+        """The sum of the mixture's losses, each row before it was learned from."""
         return self.ledger.loss
 
     @property
@@ -177,7 +177,7 @@ class Mixture:
 
     @property
     def best(self) -> int:
-        """The setting of least loss, a filter among them; mixers are no models by themselves."""
+        """The setting with the smallest loss, filters included; mixers are not models by themselves."""
         return int(np.argmin(self.ledger.losses[: self.settings.lanes]))
 
     @property
@@ -198,7 +198,7 @@ class Mixture:
 
     @reads
     def only(self, setting: int | None = None) -> Linear:
-        """Return the model of one setting, which can continue to learn; that of the best one for None."""
+        """Return the model of one setting, which can continue to learn; for None, that of the best."""
         return self.linear.only(self.best if setting is None else setting)
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -212,7 +212,7 @@ class Mixture:
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        """Learn each row in turn, and return the mixture's margins from before, as :meth:`margins` does."""
+        """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
         found = self.linear.progress(X, y, importance, held_out)
         scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
         if held_out is not None:
@@ -227,7 +227,7 @@ class Mixture:
     ) -> NDArray[Any]:
         """Learn rows of an earlier pass again, and return margins as :meth:`progress` does.
 
-        The weights of settings do not change: on such rows the settings that overfit have the least loss.
+        The weights of settings do not change: on these rows, settings that overfit have the smallest loss.
 
         >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
         >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
@@ -239,15 +239,15 @@ class Mixture:
         return self._pooling.predict(self.linear.progress(X, y, importance, held_out), self.ledger)
 
     def margins(self, X: Any) -> NDArray[Any]:
-        """Return the mixture's margin of every row; for several classes the logarithm of each one's probability."""
+        """Return the mixture's margin of every row; for several classes the log-probability of each class."""
         rows = rows_of(X, self.features, self.dtype)
         return self._guard.read(lambda: self._margins(rows))
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
-        pooling, kept = self._pooling, self._pooling.relevant(self.ledger)
-        if kept is None:
+        pooling, relevant = self._pooling, self._pooling.relevant(self.ledger)
+        if relevant is None:
             return pooling.predict(self.linear.margins(rows), self.ledger)
-        found = pooling.predict(self.linear.margins(rows, kept), self.ledger.only(kept))
+        found = pooling.predict(self.linear.margins(rows, relevant), self.ledger.only(relevant))
         extreme = pooling.extreme(found)
         if extreme.any():
             found[extreme] = pooling.predict(self.linear.margins(rows.take(extreme)), self.ledger)
@@ -276,10 +276,10 @@ class Mixture:
 
         rows, losses, best = self.ledger.rows, self.ledger.losses, int(np.argmin(self.ledger.losses))
         result, limit, void = self._pooling.bound(self.ledger)
-        if max(abs(self.loss), losses.max(), limit) >= LARGEST:
+        if max(abs(self.loss), losses.max(), limit) >= LOSS_LIMIT:
             void = "a loss left the range of double precision; scale the features"
         other = losses[best].item()
-        limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))  # the rounding of sums
+        limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))  # rounding errors of sums
         clipped = ", predictions clipped to the labels seen before," if self._pooling.clips else ""
         kind = "experts" if self.settings.filters else "settings"
         against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {self.names[best]}"
@@ -305,7 +305,7 @@ class Mixture:
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return the regret to fixed models with its bound: that of the best setting, plus the cost of mixing.
 
-        Of several classes, each learned against the rest, ``lane`` is the class; the cost of mixing is then left out.
+        For several classes, each trained against the rest, ``lane`` is the class; the cost of mixing is not included.
         ``among`` is as in :meth:`forel.learner.linear.Linear.certificate`. After a second pass the certificate is that
         of the best setting alone.
         """
@@ -334,17 +334,17 @@ class Mixture:
         rows: CertificateSums | None = None,
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm, as :meth:`Linear.loss_floor` does."""
-        own = self._loss_since(since, rows) if loss is None else loss
-        return self.linear.loss_floor(self._best_lane(lane), since, own, rows)
+        mixture_loss = self._loss_since(since, rows) if loss is None else loss
+        return self.linear.loss_floor(self._best_lane(lane), since, mixture_loss, rows)
 
     def _best_lane(self, lane: int) -> int:
         best = int(np.argmin(self.ledger.losses[: self.settings.first_filter]))
         return best + (0 if self.joint else lane * self.settings.lanes)
 
     def _loss_since(self, since: CertificateSums | None = None, rows: CertificateSums | None = None) -> float | None:
-        """Return the mixture's loss; None where the best setting's counts: after a second pass, and for one class."""
+        """Return the mixture's loss; None where the best setting's is used: after a second pass, and for one class."""
         if rows is None:
             now = CertificateSums(self.rounds, mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
             rows = now if since is None else difference(now, since)
-        again = rows.mixture_rows < rows.rounds
-        return None if again or not (self.classes is None or self.joint) else rows.mixture_loss
+        repeated = rows.mixture_rows < rows.rounds
+        return None if repeated or not (self.classes is None or self.joint) else rows.mixture_loss

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.lanes import summed
-from forel.learner.ledger import LARGEST, Ledger
+from forel.learner.ledger import LOSS_LIMIT, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 
@@ -184,4 +184,4 @@ class Pooling:
             targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
         with np.errstate(over="ignore"):
             values = np.asarray(self.settings.loss_function(margins.astype(np.float64), targets), np.float64)
-        return np.ascontiguousarray(np.minimum(values.sum(axis=1), LARGEST))
+        return np.ascontiguousarray(np.minimum(values.sum(axis=1), LOSS_LIMIT))

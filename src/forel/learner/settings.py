@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.mixers import MIXERS, Mixer
-from forel.learner.units import powers_and_starts
+from forel.learner.units import units_and_thresholds
 from forel.losses import Labels, MarginLoss
 from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
@@ -271,7 +271,7 @@ class Settings:
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
         most = LARGEST[np.dtype(dtype).name]
         if self.rate == "scale_free":  # whose strengths grow with the scale of a feature
-            most /= float(powers_and_starts(np.dtype(dtype))[1][2])
+            most /= float(units_and_thresholds(np.dtype(dtype))[1][2])
         if not parameters[:4].max() <= most:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "

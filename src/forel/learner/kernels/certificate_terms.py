@@ -1,4 +1,4 @@
-"""What a row adds to the sums of certificates."""
+"""The terms that a row adds to the sums of certificates."""
 
 import numpy as np
 
@@ -13,20 +13,20 @@ from forel.learner.kernels.reference import (
     ONE,
     PER_CLASS,
     REAL,
+    REAL_ONE,
+    ROW_BOUND_TERMS,
     ROW_CLIPPED,
     ROW_SLOPE,
-    ROW_SPENT,
     SCALE_FREE,
     SETTINGS,
     SUM_BINS,
+    SUM_BOUND_TERMS,
     SUM_CLIPPED,
     SUM_CONCAVITY,
-    SUM_HALF,
     SUM_LIMIT,
-    SUM_PLAYED,
+    SUM_LINEARIZED,
     SUM_SCALED,
     SUM_SQUARES,
-    UNIT,
     ZERO,
     concavity,
     inline,
@@ -39,13 +39,13 @@ def add_to_certificate(w):
     """Add a row to the sums of certificates, or count it as clipped."""
     row, sums, totals = w.row, w.sums, w.totals
     for k in range(LANES):
-        played, half = sums[LANES + k], 0.0
+        linearized, bound_term = sums[LANES + k], 0.0
         if KEEPS_POINTS:
-            half = 0.5 * np.float64(row[ROW_SPENT + k])
-        fits = abs(played) <= SUM_LIMIT and half <= SUM_LIMIT and sums[k] <= SUM_LIMIT
+            bound_term = 0.5 * np.float64(row[ROW_BOUND_TERMS + k])
+        fits = abs(linearized) <= SUM_LIMIT and bound_term <= SUM_LIMIT and sums[k] <= SUM_LIMIT
         if row[ROW_CLIPPED + k] == 0 and fits:
-            totals[SUM_PLAYED + k] += played
-            totals[SUM_HALF + k] += half
+            totals[SUM_LINEARIZED + k] += linearized
+            totals[SUM_BOUND_TERMS + k] += bound_term
             totals[SUM_SQUARES + k] += sums[k]
             if SCALE_FREE:
                 totals[SUM_SCALED + k] += sums[2 * LANES + k]
@@ -55,34 +55,34 @@ def add_to_certificate(w):
 
 @inline
 def add_to_histogram(w, label, importance):
-    """Add the slope of every lane to its histogram; of a joint loss that of the right class, once for each setting.
+    """Add the slope of every lane to its histogram; for a joint loss that of the label's class, for each setting.
 
-    Rows whose label is between 0 and 1 are left out; ``add_concavity`` has them.
+    Rows whose label is strictly between 0 and 1 are left out: ``add_concavity`` adds them.
     """
     row, totals = w.row, w.totals
-    if importance > 0 and (PER_CLASS or JOINT or label * (UNIT - label) == 0):
-        inverse = UNIT / importance
-        # In place of numbers of the row that are not used any more, and without branches, so that it vectorises. Two
-        # square roots take less time than a logarithm, and such bins are fine at both ends.
+    if importance > 0 and (PER_CLASS or JOINT or label * (REAL_ONE - label) == 0):
+        inverse = REAL_ONE / importance
+        # Reuses entries of the row that are no longer needed, and has no branches, so that it vectorises. Two square
+        # roots take less time than a logarithm and give narrow bins at small slopes.
         for k in range(LANES):
             size = abs(row[ROW_SLOPE + k]) * inverse
-            size = size if size <= UNIT else UNIT
-            row[ROW_SPENT + k] = size
+            size = size if size <= REAL_ONE else REAL_ONE
+            row[ROW_BOUND_TERMS + k] = size
             row[ROW_CLIPPED + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
         for k in range(SETTINGS if JOINT else LANES):
-            hit = k
+            label_lane = k
             if JOINT:
-                hit = np.intp(label) * SETTINGS + k
-            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_CLIPPED + hit]) + k)
+                label_lane = np.intp(label) * SETTINGS + k
+            at = np.uint64(SUM_BINS + 2 * LANES * np.int64(row[ROW_CLIPPED + label_lane]) + k)
             totals[at] += np.float64(importance)
-            totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_SPENT + hit])
+            totals[at + np.uint64(LANES)] += np.float64(importance) * np.float64(row[ROW_BOUND_TERMS + label_lane])
 
 
 @inline
 def add_concavity(w, label, importance):
-    """Add the lower bound on a row's dual value, by the factor of its slope, to the sums of every lane."""
+    """Add the coefficients of the lower bound on a row's dual value, a function of θ, to the sums of every lane."""
     row, totals = w.row, w.totals
-    if not HISTOGRAM or (not PER_CLASS and label * (UNIT - label) != 0):
+    if not HISTOGRAM or (not PER_CLASS and label * (REAL_ONE - label) != 0):
         weight = np.float64(importance)
         for k in range(LANES):
             slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
@@ -95,8 +95,8 @@ def add_concavity(w, label, importance):
 
 @inline
 def sample_gradient_squares(w, t, indices, lo, hi, bias, key):
-    """Estimate Σ G² of the row by one of its coordinates, in turn, times their number, and the bias's."""
-    # Without a branch for empty rows, whose factor is 0: a branch takes a tenth of a row's time.
+    """Estimate Σ G² of the row from one of its coordinates, in turn, times their number, plus that of the bias."""
+    # No branch for empty rows, whose factor is 0: a branch would cost a tenth of a row's time.
     count = hi - lo
     i = np.uint64(t + (key & 65535)) % max(count, ONE)
     q = np.uint64(indices[lo + i]) if count > ZERO else bias_coordinate(w.state)

@@ -4,9 +4,9 @@ Each function has the name of a loss and returns c₀, c₁ and c₂, all in flo
 
 $$-\ell^\star(\theta s) \ge -\theta \ell^\star(s) + (1-\theta)c_0 + \theta(1-\theta)c_1 - \theta\log(\theta)c_2.$$
 
-c₀ is the least value of the loss. Between p = y and p = y + s, −ℓ* is a sum of functions −p log p and linear ones. How
+c₀ is the minimum of the loss. Between p = y and p = y + s, −ℓ* is a sum of functions −p log p and linear ones. How
 far −p log p is above its chord, divided by θ(1 − θ), is half the mean of s²/p under a triangular distribution whose
-mode moves from one end to the other with θ. It is therefore monotone, and least at the end where p is larger.
+mode moves from one end to the other with θ. It is therefore monotone, and smallest at the end where p is larger.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from forel.learner.kernels.reference import inline
 
 @inline
 def above_chord(distance, larger):
-    """Return at most a log(a/b) − a + b for b = larger and a = b − distance, by a series of positive terms."""
+    """Return a lower bound on a log(a/b) − a + b, b = larger and a = b − distance, from a series of positive terms."""
     r = distance / larger
     return distance * r * (0.5 + r * (1 / 6 + r / 12))
 

@@ -1,14 +1,14 @@
-"""What kernels of one lane and of many lanes share: parameters of a lane, the bias, prefetching."""
+"""Functions shared by kernels of one lane and of many lanes: parameters of a lane, the bias, prefetching."""
 
 import numpy as np
 
 from forel.learner.kernels.reference import (
-    AHEAD,
     LANES,
-    LINE,
+    LINE_SIZE,
     ONE,
+    PREFETCH_DISTANCE,
+    RECORDS_STRADDLE_LINES,
     SEPARATE_SCALES,
-    STRADDLES,
     WIDTH,
     ZERO,
     Lane,
@@ -31,29 +31,29 @@ def lane(parameters, k):
 
 @inline
 def penalised_lane(p, penalised):
-    """Return the parameters of a lane with penalties times ``penalised``: 0 for the bias, 1 for features."""
+    """Return the parameters of a lane with penalties multiplied by ``penalised``: 0 for the bias, 1 for features."""
     return Lane(p.inverse_alpha, p.beta, penalised * p.l1, penalised * p.l2, p.radius)
 
 
 @inline
 def bias_coordinate(state):
-    """Return the last coordinate, which is the bias."""
+    """Return the coordinate of the bias, which is the last one."""
     return np.uint64(state.shape[0]) // WIDTH - ONE
 
 
 @inline
 def prefetch_distance(indices, hi):
-    """Return how many non-zeros ahead of a row's coordinates records are prefetched; 0 near the end of the block."""
-    return AHEAD if hi + AHEAD + np.uint64(8) <= np.uint64(indices.shape[0]) else ZERO
+    """Return how many non-zeros ahead records are prefetched; 0 near the end of the block."""
+    return PREFETCH_DISTANCE if hi + PREFETCH_DISTANCE + np.uint64(8) <= np.uint64(indices.shape[0]) else ZERO
 
 
 @inline
 def prefetch_record(w, indices, j):
     """Prefetch the record of the j-th non-zero."""
     q = np.uint64(indices[j])
-    for offset in range(ZERO, WIDTH, LINE):
+    for offset in range(ZERO, WIDTH, LINE_SIZE):
         prefetch(w.state, q * WIDTH + offset)
-    if STRADDLES:
+    if RECORDS_STRADDLE_LINES:
         prefetch(w.state, q * WIDTH + WIDTH - ONE)
     if SEPARATE_SCALES:
         prefetch(w.scales, q)

@@ -1,9 +1,10 @@
-"""Rows from dicts, read in compiled code by functions of CPython's C API: converting them in Python takes longer than
-learning from them.
+"""Conversion of dicts to rows in compiled code, by functions of CPython's C API.
 
-The code holds the interpreter's lock. It reads only names and numbers of built-in and numpy types, whose hash,
-comparison and conversion run no Python code, so that the dict does not change meanwhile and keeps its objects alive.
-Other rows are read in Python.
+In Python, the conversion of a row takes longer than learning from it.
+
+The code holds the GIL. It reads only names and numbers of built-in and numpy types, whose hash, comparison and
+conversion run no Python code, so that the dict cannot change meanwhile and keeps its objects alive. Other rows are
+converted in Python.
 """
 
 import ctypes
@@ -23,8 +24,8 @@ __all__ = ["CELLS", "FRONT", "KEYS", "VALUES", "plain", "read", "usable"]
 
 KEYS = (str, int, bool, float, type(None))  # and tuples of these; bytes may warn when they are compared
 VALUES = (float, int, bool, np.float64, np.float32, np.int64)
-FRONT = 3  # label, importance and shape come before the values
-CELLS = 4 + len(KEYS) + len(VALUES)  # at the end of the places: position, key, value; tuple, and the types above
+FRONT = 3  # numbers before the values: label, importance and shape
+CELLS = 4 + len(KEYS) + len(VALUES)  # at the end of ``places``: position, key, value; addresses of types
 AT_KEYS, AT_VALUES = 4, 4 + len(KEYS)
 WORD = np.uint64(8)
 KINDS: Any = types
@@ -61,11 +62,11 @@ def usable() -> bool:
 
     if disabled() or sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
-    # An object begins with a count of references and its type.
+    # An object starts with its reference count and its type.
     samples = ("a", 1, True, 1.0, None, (), np.float64(1))
     kinds = [ctypes.c_ssize_t.from_address(id(one) + int(WORD)).value for one in samples]
     expected = object.__basicsize__ == 2 * WORD and kinds == [id(type(one)) for one in samples]
-    # Linking a missing symbol would end the process.
+    # Linking a missing symbol would abort the process.
     return expected and all(binding.address_of_symbol(name) for name in C_FUNCTIONS)
 
 
@@ -87,7 +88,7 @@ def type_of(thing):
 
 @compiled
 def type_in(kind, cells, start, stop):
-    """Return whether a type is in some cells."""
+    """Return whether a type is in ``cells[start:stop]``."""
     for k in range(start, stop):  # noqa: SIM110
         if cells[k] == kind:
             return True
@@ -109,33 +110,33 @@ def is_plain(name, cells):
 
 
 @compiled
-def slot_of(name, names, most):
-    """Return the slot of a name as described below, or −1 after an error."""
-    held = dict_get(names, name)
-    if held != 0:
-        slot = int_value(held)
-        return slot if most < 0 or slot < most else 0
+def slot_of(name, names, limit):
+    """Return the slot of a name as ``read`` describes it, or −1 after an error."""
+    stored = dict_get(names, name)
+    if stored != 0:
+        slot = int_value(stored)
+        return slot if limit < 0 or slot < limit else 0
     if error_occurred() != 0:
         return -1
-    if most >= 0:
+    if limit >= 0:
         return 0
     slot = dict_size(names) + 1
     new = new_int(slot)
     if new == 0:
         return -1
-    done = dict_set(names, name, new)
+    status = dict_set(names, name, new)
     decref(new)
-    return slot if done == 0 else -1
+    return slot if status == 0 else -1
 
 
 @compiled
-def read(x, names, numbers, places, importance, most):
-    """Write a dict of names and values as a row; return False if it has to be read in Python.
+def read(x, names, numbers, places, importance, limit):
+    """Write a dict of names and values as a row; return False if it has to be converted in Python.
 
-    Numbers get importance and, after the shape, values; places get the ends of the row, 0 and how many entries there
-    are, and slots. ``names`` is a dict of plain names that knows the slot of each. With ``most`` below 0 others are
-    added; otherwise they, and names whose slots are not below it, get slot 0. Values come first: a row of which one is
-    not a finite number of the type of ``numbers`` leaves no names behind.
+    ``numbers`` gets the importance and, after the shape, the values; ``places`` gets the start and the end of the row,
+    0 and the number of entries, then slots. ``names`` maps plain names to slots. If ``limit`` is negative, new names
+    are added; otherwise new names, and names whose slot is not below ``limit``, get slot 0. Values are converted first,
+    so that a row with a value that is not a finite number of the type of ``numbers`` adds no names.
     """
     cells = places[places.size - CELLS :]
     at, room = np.uint64(cells.ctypes.data), places.size - CELLS - 2
@@ -158,7 +159,7 @@ def read(x, names, numbers, places, importance, most):
         k += 1
     cells[0], j = 0, 0
     while dict_next(x, at, at + WORD, at + WORD + WORD) != 0:
-        slot = slot_of(np.uint64(cells[1]), names, most)
+        slot = slot_of(np.uint64(cells[1]), names, limit)
         if slot < 0:
             clear_error()
             return False

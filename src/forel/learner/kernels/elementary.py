@@ -1,7 +1,7 @@
-r"""The exponential and the logarithm that losses need, as polynomials, so that loops over lanes or rows vectorise.
+r"""Polynomial approximations of the exponential and the logarithm that losses need.
 
-Calls to the mathematical library would prevent that. The polynomials are Chebyshev approximations with an error of at
-most two units in the last place.
+Loops with calls to the mathematical library are not vectorised; loops with these are. The polynomials are Chebyshev
+approximations with an error of at most two units in the last place.
 """
 
 from typing import Any
@@ -10,77 +10,78 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, types
 
-__all__ = ["decay", "log1p"]
+__all__ = ["exp_minus", "log1p"]
 
 intrinsic: Any = extending.intrinsic
 
-ZERO, ONE, MOST = np.float32(0), np.float32(1), np.float32(87)  # e⁻⁸⁷ is the last before numbers get denormal
-# Adding it leaves a number's whole part in the last bits.
-WHOLE, PER_TWO = np.float32(3 * 2.0**22), np.float32(-1 / np.log(2))
-COARSE, FINE = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)  # log 2, the first part exact times 127
-E = tuple(map(np.float32, (0.5, 0.16666576, 0.041666463, 0.008363236, 0.0013933734)))  # of (eʳ − 1 − r)/r²
-L = tuple(map(np.float32, (0.5, -0.33333248, 0.24997024, -0.19959356, 0.16378509)))  # of (e − log(1 + e))/e²
-M = tuple(map(np.float32, (-0.13071328, 0.09202963, -0.04993118, 0.017512243, -0.0028738838)))  # and on
+ZERO, ONE, LIMIT = np.float32(0), np.float32(1), np.float32(87)  # e⁻⁸⁷ is a normal number, e⁻⁸⁸ is not
+# Adding it rounds a number to an integer, which is then in the last bits.
+ROUNDER, MINUS_LOG2_E = np.float32(3 * 2.0**22), np.float32(-1 / np.log(2))
+LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)  # 127 times the first is exact
+# Coefficients of (eʳ − 1 − r)/r², and of (e − log(1 + e))/e², the latter in two parts.
+EXP = tuple(map(np.float32, (0.5, 0.16666576, 0.041666463, 0.008363236, 0.0013933734)))
+LOG = tuple(map(np.float32, (0.5, -0.33333248, 0.24997024, -0.19959356, 0.16378509)))
+LOG_TAIL = tuple(map(np.float32, (-0.13071328, 0.09202963, -0.04993118, 0.017512243, -0.0028738838)))
 
 
-# The same in doubles: e⁻⁷⁰⁸; log 2, the first part exact times 1,024; and of (atanh(s) − s)/s³ in s².
-MOST_2, WHOLE_2, PER_TWO_2 = 708.0, 3 * 2.0**51, -1 / np.log(2)
-COARSE_2 = round(np.log(2) * 2.0**32) / 2.0**32
-FINE_2 = np.log(2) - COARSE_2 + 2.3190468138462996e-17
-E_2 = (
+# The same for float64: 1,024 times the first part of log 2 is exact; coefficients of (atanh(s) − s)/s³ in s².
+LIMIT_64, ROUNDER_64, MINUS_LOG2_E_64 = 708.0, 3 * 2.0**51, -1 / np.log(2)
+LN2_HIGH_64 = round(np.log(2) * 2.0**32) / 2.0**32
+LN2_LOW_64 = np.log(2) - LN2_HIGH_64 + 2.3190468138462996e-17
+EXP_64 = (
     0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039, 0.0013888888917367081,
     0.00019841269863171557, 2.4801521057868204e-05, 2.7557268276905696e-06, 2.7620201591031547e-07,
     2.5100472505694996e-08,
 )  # fmt: skip
-A_2 = (
+ATANH_64 = (
     0.3333333333333333, 0.20000000000007292, 0.1428571428355438, 0.11111111358713932, 0.09090894718066429,
     0.07692785032479312, 0.06657072104827468, 0.06000536404795356, 0.04400369243072337, 0.08082022805971766,
 )  # fmt: skip
 
 
 @intrinsic
-def doubled(typing_context: Any, x: Any, times: Any) -> Any:
-    """Return x 2ᵏ, where k is in the last bits of the other number, by adding to the exponent of x."""
+def multiply_by_power_of_two(typing_context: Any, x: Any, rounded: Any) -> Any:
+    """Return x 2ᵏ, where k is in the last bits of ``rounded``, by adding k to the exponent bits of x."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole, last = (ir.IntType(32), 23) if x == types.float32 else (ir.IntType(64), 52)
-        bits, shift = (builder.bitcast(argument, whole) for argument in arguments)
-        return builder.bitcast(builder.add(bits, builder.shl(shift, whole(last))), arguments[0].type)
+        integer, exponent_bit = (ir.IntType(32), 23) if x == types.float32 else (ir.IntType(64), 52)
+        bits, shift = (builder.bitcast(argument, integer) for argument in arguments)
+        return builder.bitcast(builder.add(bits, builder.shl(shift, integer(exponent_bit))), arguments[0].type)
 
     return x(x, x), codegen
 
 
-def decay(a):
-    """Return e⁻ᵃ for a ≥ 0; compiled, 0 where that would no longer be a normal number.
+def exp_minus(a):
+    """Return e⁻ᵃ for a ≥ 0; the compiled version returns 0 where that is not a normal number.
 
-    >>> float(decay(0.0))
+    >>> float(exp_minus(0.0))
     1.0
     """
     return np.exp(-a)
 
 
-@extending.overload(decay, inline="always")
-def _decay(a):
-    return _decay_single if a == types.float32 else _decay_double
+@extending.overload(exp_minus, inline="always")
+def _exp_minus(a):
+    return _exp_minus_32 if a == types.float32 else _exp_minus_64
 
 
-def _decay_single(a):
-    near = min(a, MOST)
-    turns = near * PER_TWO + WHOLE
-    k = turns - WHOLE
-    r = (-near - k * COARSE) - k * FINE
-    tail = E[0] + r * (E[1] + r * (E[2] + r * (E[3] + r * E[4])))
-    return doubled(ONE + (r + r * r * tail), turns) if a <= MOST else ZERO
+def _exp_minus_32(a):
+    clipped = min(a, LIMIT)
+    rounded = clipped * MINUS_LOG2_E + ROUNDER
+    k = rounded - ROUNDER
+    r = (-clipped - k * LN2_HIGH) - k * LN2_LOW
+    tail = EXP[0] + r * (EXP[1] + r * (EXP[2] + r * (EXP[3] + r * EXP[4])))
+    return multiply_by_power_of_two(ONE + (r + r * r * tail), rounded) if a <= LIMIT else ZERO
 
 
-def _decay_double(a):
-    near = min(a, MOST_2)
-    turns = near * PER_TWO_2 + WHOLE_2
-    k = turns - WHOLE_2
-    r = (-near - k * COARSE_2) - k * FINE_2
-    tail = E_2[5] + r * (E_2[6] + r * (E_2[7] + r * (E_2[8] + r * E_2[9])))
-    tail = E_2[0] + r * (E_2[1] + r * (E_2[2] + r * (E_2[3] + r * (E_2[4] + r * tail))))
-    return doubled(1.0 + (r + r * r * tail), turns) if a <= MOST_2 else 0.0
+def _exp_minus_64(a):
+    clipped = min(a, LIMIT_64)
+    rounded = clipped * MINUS_LOG2_E_64 + ROUNDER_64
+    k = rounded - ROUNDER_64
+    r = (-clipped - k * LN2_HIGH_64) - k * LN2_LOW_64
+    tail = EXP_64[5] + r * (EXP_64[6] + r * (EXP_64[7] + r * (EXP_64[8] + r * EXP_64[9])))
+    tail = EXP_64[0] + r * (EXP_64[1] + r * (EXP_64[2] + r * (EXP_64[3] + r * (EXP_64[4] + r * tail))))
+    return multiply_by_power_of_two(1.0 + (r + r * r * tail), rounded) if a <= LIMIT_64 else 0.0
 
 
 def log1p(e):
@@ -94,17 +95,17 @@ def log1p(e):
 
 @extending.overload(log1p, inline="always")
 def _log1p(e):
-    return _log1p_single if e == types.float32 else _log1p_double
+    return _log1p_32 if e == types.float32 else _log1p_64
 
 
-def _log1p_single(e):
-    tail = M[0] + e * (M[1] + e * (M[2] + e * (M[3] + e * M[4])))
-    return e - e * e * (L[0] + e * (L[1] + e * (L[2] + e * (L[3] + e * (L[4] + e * tail)))))
+def _log1p_32(e):
+    tail = LOG_TAIL[0] + e * (LOG_TAIL[1] + e * (LOG_TAIL[2] + e * (LOG_TAIL[3] + e * LOG_TAIL[4])))
+    return e - e * e * (LOG[0] + e * (LOG[1] + e * (LOG[2] + e * (LOG[3] + e * (LOG[4] + e * tail)))))
 
 
-def _log1p_double(e):
+def _log1p_64(e):
     s = e / (2.0 + e)  # log(1 + e) = 2 atanh(s), and s is at most 1/3
     t = s * s
-    tail = A_2[5] + t * (A_2[6] + t * (A_2[7] + t * (A_2[8] + t * A_2[9])))
-    tail = A_2[0] + t * (A_2[1] + t * (A_2[2] + t * (A_2[3] + t * (A_2[4] + t * tail))))
+    tail = ATANH_64[5] + t * (ATANH_64[6] + t * (ATANH_64[7] + t * (ATANH_64[8] + t * ATANH_64[9])))
+    tail = ATANH_64[0] + t * (ATANH_64[1] + t * (ATANH_64[2] + t * (ATANH_64[3] + t * (ATANH_64[4] + t * tail))))
     return 2.0 * (s + s * t * tail)

@@ -1,8 +1,8 @@
-r"""Diagonal Gaussian filters: every weight has a mean and a variance, and learns as fast as its variance allows.
+r"""Diagonal Gaussian filters: every weight has a mean and a variance, and its learning rate is its variance.
 
-The record of a lane has the mean of the weight and the information n that rows gave about it. With the scale s of the
+The record of a lane has the mean of the weight and the information n that it got from rows. With the scale s of the
 coordinate and the prior variance α of a weight times its scale, the variance of the weight is $V = 1/(s^2/\alpha + n)$.
-The margin m of a row has the variance $S = \sum_i V_i v_i^2$. With slope g and curvature h of its loss, a round is
+The margin m of a row has the variance $S = \sum_i V_i v_i^2$. With slope g and curvature h of its loss, the update is
 
 $$\mu_i \leftarrow \mu_i - \frac{V_i v_i g}{1 + hS}, \qquad n_i \leftarrow n_i + \frac{h v_i^2}{1 + h(S - V_i v_i^2)},$$
 
@@ -13,10 +13,10 @@ within $\sqrt\beta$ standard errors of 0.
 
 import numpy as np
 
-from forel.learner.kernels.reference import MAX, TINY, UNIT, curvature, inline, inline_ir
+from forel.learner.kernels.reference import MAX, REAL_ONE, REAL_ZERO, TINY, curvature, inline, inline_ir
 from forel.learner.kernels.stochastic_rounding import add
 
-LARGE = np.float32(1e30)  # of ratios and curvatures, so that products of them are finite
+RATIO_LIMIT = np.float32(1e30)  # of ratios and curvatures, so that their products are finite
 
 
 @inline_ir
@@ -26,33 +26,34 @@ def precision(n, scale, p):
 
 
 @inline_ir
-def shrunken(mean, precision, penalised, p):
-    """Return the weight of a mean; that of the bias, which is not penalised, is the mean itself."""
-    ratio = min(max(mean * mean * precision, TINY), LARGE)  # μ²/V
+def shrink(mean, precision, penalised, p):
+    """Return the weight for a mean; the weight of the bias, which is not penalised, is the mean itself."""
+    ratio = min(max(mean * mean * precision, TINY), RATIO_LIMIT)  # μ²/V
     shrinkage = penalised * p.beta
-    return mean * (max(ratio - shrinkage, UNIT - UNIT) / (ratio + shrinkage))
+    return mean * (max(ratio - shrinkage, REAL_ZERO) / (ratio + shrinkage))
 
 
 @inline
-def margin_curvature(margin, importance):
+def row_curvature(margin, importance):
     """Return the second derivative of a row's loss at a margin."""
-    return min(importance * curvature(margin), LARGE)
+    return min(importance * curvature(margin), RATIO_LIMIT)
 
 
 @inline_ir
-def filter_step(mean, n, v, variance, predictive, along, curved, noise_mean, noise_n):
+def filter_step(mean, n, v, variance, margin_variance, damped_slope, loss_curvature, noise_mean, noise_n):
     """Return mean and information of a weight after a row.
 
     Parameters
     ----------
     v, variance : value and variance of the coordinate
-    predictive, curved : variance S of the margin, and curvature h of the loss
-    along : slope of the loss divided by 1 + hS
+    margin_variance : variance S of the margin
+    damped_slope : slope of the loss divided by 1 + hS
+    loss_curvature : curvature h of the loss
     """
     zero = v - v
     square = v * v
-    move = -(variance * v) * along
-    gain = square * curved / (UNIT + curved * max(predictive - variance * square, zero))
+    step = -(variance * v) * damped_slope
+    gain = square * loss_curvature / (REAL_ONE + loss_curvature * max(margin_variance - variance * square, zero))
     # A sum that does not change is not rounded.
-    noise_mean, noise_n = noise_mean if move != 0 else zero, noise_n if gain != 0 else zero
-    return add(mean, move, noise_mean), min(add(n, gain, noise_n), MAX)
+    noise_mean, noise_n = noise_mean if step != 0 else zero, noise_n if gain != 0 else zero
+    return add(mean, step, noise_mean), min(add(n, gain, noise_n), MAX)

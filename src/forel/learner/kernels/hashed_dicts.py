@@ -1,7 +1,7 @@
-"""Rows of hashed names from dicts, by functions of CPython's C API; slots are those of the readers of files.
+"""Conversion of dicts to rows of hashed names, by functions of CPython's C API; names hash as they do in files.
 
-A number is the feature of its name, a string the feature of that name in the namespace of its key. Only rows whose keys
-are strings and whose values are of the types below are read here, so that no code of users runs meanwhile.
+A number is the feature of its key, a string the feature of that name in the namespace of its key. Only rows whose keys
+are strings and whose values have the types of ``dicts`` are converted here, so that no Python code runs meanwhile.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from forel.learner.kernels.intrinsics import address
 
 __all__ = ["CATEGORY", "NUMBER", "read", "usable"]
 
-NUMBER, CATEGORY = 0, 1  # what a column is known to hold
+NUMBER, CATEGORY = 0, 1  # kinds of columns
 TABLE = 1024
 
 compiled: Callable[..., Any] = cached_njit(__file__, address.__file__, dicts.__file__, *scanners.__path__, nogil=False)
@@ -46,11 +46,11 @@ usable = dicts.usable
 
 @compiled
 def read(x, kinds, numbers, places, importance, mask):
-    """Write a dict of names and values as a row of slots; return False if it has to be read in Python.
+    """Write a dict of names and values as a row of slots; return False if it has to be converted in Python.
 
-    The arguments are those of :func:`forel.learner.kernels.dicts.read`, but for ``kinds``, a dict of columns whose
-    values are known to be numbers or categories, or 0, and ``mask``, the number of slots less 1. Values that share a
-    slot are added in the order of the row. A value of the other kind than its column is left to Python.
+    Arguments are those of :func:`forel.learner.kernels.dicts.read`, except for ``kinds``, a dict of the known kinds of
+    columns, or 0, and ``mask``, the number of slots minus 1. Values that share a slot are added in the order of the
+    row. A row with a value of another kind than its column is converted in Python.
     """
     cells = places[places.size - CELLS :]
     at, room = np.uint64(cells.ctypes.data), places.size - CELLS - 2

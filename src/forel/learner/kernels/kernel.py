@@ -1,4 +1,4 @@
-"""The functions of a kernel: machine code of an earlier process, or compiled by numba at the first call."""
+"""The functions of a kernel, loaded from the code cache or compiled by numba at the first call."""
 
 import hashlib
 import inspect
@@ -60,7 +60,7 @@ class Kernel:
 
 @lru_cache(maxsize=64)
 def kernel(spec: KernelSpec) -> Any:
-    """Return the functions of a spec; a user's loss is compiled by numba in every process.
+    """Return the functions of a spec; those of a user-defined loss are compiled by numba.
 
     >>> kernel(KernelSpec.reference()).learn.name
     'learn'
@@ -79,7 +79,7 @@ def routine(module: str, name: str) -> CachedFunction:
 
 @lru_cache(maxsize=64)
 def uncompiled_kernel(spec: KernelSpec) -> ModuleType:
-    """Return the same functions as plain Python, from the same source: slow, and the reference of tests.
+    """Return the functions of a spec as plain Python, from the same source: slow, the reference of the tests.
 
     Sums are rounded to nearest, not stochastically.
     """
@@ -92,7 +92,7 @@ def uncompiled_kernel(spec: KernelSpec) -> ModuleType:
 def compiled_kernel(spec: KernelSpec) -> ModuleType:
     """Return the functions of a spec compiled by numba, with the code cache.
 
-    A user's loss that cannot be imported by name is compiled in every process.
+    A user-defined loss that cannot be imported by name is compiled in every process.
     """
     if disabled():
         plain = uncompiled_kernel(spec)
@@ -111,7 +111,7 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
 
 
 def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | None) -> ModuleType:
-    """Execute the modules of a kernel, and return its functions."""
+    """Execute the modules of a kernel and return its functions."""
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.single else "many_lanes"
     concavity = curvature = None
     if isinstance(loss, str) and not spec.joint:
@@ -127,14 +127,14 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
 
 
 def _module(functions: dict[str, Any]) -> ModuleType:
-    """Return functions as a module: tools that measure the memory of a model do not descend into modules."""
+    """Return functions as a module, which tools that measure the memory of a model do not traverse."""
     module = ModuleType("forel_kernel")
     module.__dict__.update(functions)
     return module
 
 
 def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
-    """Return numba's decorators under the names of the reference module; functions are kept if there is a key."""
+    """Return numba's decorators under the names of the reference module; functions are cached if there is a key."""
     import numba
     from numba.core.cpu import CPUTargetOptions
 
@@ -158,8 +158,8 @@ def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
 
     return {
         "entry": entry(nogil=True, **options),
-        # A row takes less time than releasing and acquiring the interpreter's lock.
-        "entry_with_gil": entry(nogil=False, **counted),  # which makes arrays of addresses
+        # Releasing and acquiring the GIL takes longer than a row.
+        "entry_with_gil": entry(nogil=False, **counted),  # creates arrays from addresses, whose references are counted
         "inline": numba.njit(**options, **inside),
         "reassociated": numba.njit(**{**options, "fastmath": set(FASTMATH) | {"reassoc"}}, **inside),
         "inline_ir": numba.njit(inline="always", nogil=True, **options),
@@ -185,7 +185,7 @@ def _sources() -> str:
 
 
 def _source(loss: Any) -> str:
-    """Return the source of a loss's module, or a token that no other process has."""
+    """Return the source of a loss's module, or a random token if there is none."""
     module = inspect.getmodule(loss)
     try:
         return "" if module is None else inspect.getsource(module)
@@ -194,6 +194,6 @@ def _source(loss: Any) -> str:
 
 
 def _importable(loss: Any) -> bool:
-    """Whether a later process finds the same function under its name."""
+    """Return whether a later process can import the same function by its name."""
     module: ModuleType | None = sys.modules.get(loss.__module__)
     return loss.__module__ != "__main__" and getattr(module, loss.__name__, None) is loss

@@ -1,6 +1,6 @@
 """The loops over rows: gather the row's coordinates, weights, margin, loss and slope, steps, scatter.
 
-Arrays are flat and the number of lanes is a constant, so that the compiler knows which parts of an array overlap.
+Arrays are flat and the number of lanes is a constant, so that the compiler can tell which parts of an array overlap.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from forel.learner.kernels.certificate_terms import (
 from forel.learner.kernels.coordinates import bias_coordinate, lane
 from forel.learner.kernels.many_lanes import (
     X,
-    cell,
     gather_row,
+    scratch_offset,
     scratch_size,
     step_coordinate,
     step_row,
@@ -33,18 +33,18 @@ from forel.learner.kernels.reference import (
     LANES,
     LIMIT,
     REAL,
+    REAL_ONE,
+    ROW_BOUND_TERMS,
     ROW_CLIPPED,
-    ROW_NEXT,
-    ROW_NOW,
+    ROW_NEXT_STRENGTH,
     ROW_SIZE,
     ROW_SLOPE,
-    ROW_SPENT,
     ROW_STEP,
+    ROW_STRENGTH,
     STOCHASTIC_ROUNDING,
     SUM_CLOCK,
     SUM_LIMIT,
     SUM_LOSS,
-    UNIT,
     USER_LOSS,
     ZERO,
     Work,
@@ -62,18 +62,18 @@ from forel.learner.kernels.updates import penalty_total, penalty_weight
 
 @inline_ir
 def allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest):
-    """Return the arrays of the learner with those of the kernel, which ``release_work`` frees."""
-    own = allocate(parameters, np.uint64(parameters.shape[0]))
+    """Allocate the work arrays of the kernel and return them with the arrays of the learner."""
+    own_parameters = allocate(parameters, np.uint64(parameters.shape[0]))
     row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(3 * LANES))
     scratch = allocate(parameters, scratch_size(longest))
     for k in range(5 * LANES):
-        own[k] = parameters[k]
-    return Work(state, scales, last_round, drift_marks, totals, own, row, scratch, sums)
+        own_parameters[k] = parameters[k]
+    return Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
 
 
 @inline_ir
 def release_work(w):
-    """Free what ``allocate_work`` allocated."""
+    """Free the arrays that ``allocate_work`` allocated."""
     release(w.parameters)
     release(w.row)
     release(w.scratch)
@@ -82,19 +82,19 @@ def release_work(w):
 
 @inline
 def begin_row(w, t):
-    """Clear the numbers of the row, and set the strengths of rates that depend on the round alone."""
+    """Reset the values of the row, and set the strengths of rates that depend only on the round."""
     row = w.row
     for k in range(LANES):
         row[k] = REAL(0)
-        row[ROW_SPENT + k] = REAL(0)
+        row[ROW_BOUND_TERMS + k] = REAL(0)
         row[ROW_CLIPPED + k] = REAL(0)
         w.sums[k] = 0.0
         w.sums[LANES + k] = 0.0
         w.sums[2 * LANES + k] = 0.0
         if BY_ROUND:
             p = lane(w.parameters, k)
-            row[ROW_NOW + k] = REAL(round_strength(t, p))
-            row[ROW_NEXT + k] = REAL(round_strength(t + 1, p))
+            row[ROW_STRENGTH + k] = REAL(round_strength(t, p))
+            row[ROW_NEXT_STRENGTH + k] = REAL(round_strength(t + 1, p))
 
 
 @inline
@@ -103,9 +103,9 @@ def clip_margins(w):
     row, inside = w.row, True
     for k in range(LANES):
         inside &= abs(row[k]) <= LIMIT
-    if not inside:  # a branch that is predicted right takes less time than clipping
+    if not inside:  # a well-predicted branch takes less time than clipping
         for k in range(LANES):
-            row[ROW_CLIPPED + k] = REAL(0) if abs(row[k]) <= LIMIT else UNIT
+            row[ROW_CLIPPED + k] = REAL(0) if abs(row[k]) <= LIMIT else REAL_ONE
             row[k] = clipped(row[k])
 
 
@@ -117,7 +117,7 @@ def clipped(number):
 
 @inline
 def add_losses(w):
-    """Add losses to the totals and clip slopes; do nothing and return False if a user's loss is not finite."""
+    """Add losses to the totals and clip slopes; do nothing and return False if a user-defined loss is not finite."""
     row, sums = w.row, w.sums
     if USER_LOSS:
         for k in range(LANES):
@@ -130,7 +130,7 @@ def add_losses(w):
     if not inside:
         for k in range(LANES):
             fits = abs(row[ROW_SLOPE + k]) <= LIMIT and sums[LANES + k] <= SUM_LIMIT
-            row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else UNIT
+            row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else REAL_ONE
             row[ROW_STEP + k], row[ROW_SLOPE + k] = clipped(row[ROW_STEP + k]), clipped(row[ROW_SLOPE + k])
             sums[LANES + k] = sums[LANES + k] if sums[LANES + k] <= SUM_LIMIT else SUM_LIMIT
     for k in range(LANES):
@@ -140,9 +140,9 @@ def add_losses(w):
 
 @inline
 def advance_clock(w):
-    """Add this round to the penalty clocks, after weights were read and before they change."""
+    """Add this round to the penalty clocks, after the weights were computed and before they are updated."""
     for k in range(LANES):
-        w.totals[SUM_CLOCK + k] += clock_tick(np.float64(w.row[ROW_NEXT + k]), lane(w.parameters, k))
+        w.totals[SUM_CLOCK + k] += clock_tick(np.float64(w.row[ROW_NEXT_STRENGTH + k]), lane(w.parameters, k))
 
 
 @inline
@@ -160,16 +160,17 @@ def learn(
 ):  # fmt: skip
     """Predict each row in turn, then learn from it; return the number of rows.
 
-    Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out:
-    predicted, and no round. Learning stops at a row in which a user's loss is not finite or which needs units.
+    Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out: it is
+    predicted and is not a round. Learning stops at a row whose user-defined loss is not finite or that needs a unit
+    other than 1.
     """
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
     done = labels.shape[0]
     for r in range(labels.shape[0]):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        before, now = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
+        penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
         begin_row(w, t)
-        if not gather_row(w, t, indices, values, lo, hi, BIAS, before):
+        if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
             done = r
             break
         clip_margins(w)
@@ -178,14 +179,14 @@ def learn(
                 out[r * LANES + k] = w.row[k]
         if importance[r] < REAL(0):
             continue
-        row_losses(w, indices, values, lo, hi, labels[r], importance[r], shape, now)
+        row_losses(w, indices, values, lo, hi, labels[r], importance[r], shape, penalty)
         if not add_losses(w):
             done = r
             break
         if DRIFTS:
             advance_clock(w)
         noise_z, noise_n = rounding_noise(t, key)
-        step_row(w, t, indices, values, lo, hi, BIAS, now, noise_z, noise_n)
+        step_row(w, t, indices, values, lo, hi, BIAS, penalty, noise_z, noise_n)
         if CERTIFIED:
             sample_gradient_squares(w, t, indices, lo, hi, BIAS, key)
             for k in range(LANES):
@@ -204,16 +205,16 @@ def learn(
 def feed(
     indptr, indices, gradients, state, scales, last_round, drift_marks, t, key, parameters, longest, totals
 ):  # fmt: skip
-    """Learn from given gradients, LANES numbers for each index, one round a row; return the number of rounds so far."""
+    """Learn from given gradients, LANES numbers for each index, one round a row; return the total number of rounds."""
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
     values, one = allocate(parameters, np.uint64(indices.shape[0])), REAL(1)
     for j in range(indices.shape[0]):
         values[j] = one
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        before, now = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
+        penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
         begin_row(w, t)
-        gather_row(w, t, indices, values, lo, hi, ZERO, before)
+        gather_row(w, t, indices, values, lo, hi, ZERO, penalty_sum)
         if DRIFTS:
             advance_clock(w)
         noise_z, noise_n = rounding_noise(t, key)
@@ -222,8 +223,10 @@ def feed(
                 g = gradients[(lo + i) * np.uint64(LANES) + np.uint64(k)]
                 w.row[ROW_STEP + k] = w.row[ROW_SLOPE + k] = g
                 if CERTIFIED:
-                    w.sums[LANES + k] += np.float64(w.row[ROW_STEP + k]) * np.float64(w.scratch[cell(i, k) + X])
-            step_coordinate(w, t, np.uint64(indices[lo + i]), i, one, now, noise_z, noise_n)
+                    w.sums[LANES + k] += np.float64(w.row[ROW_STEP + k]) * np.float64(
+                        w.scratch[scratch_offset(i, k) + X]
+                    )
+            step_coordinate(w, t, np.uint64(indices[lo + i]), i, one, penalty, noise_z, noise_n)
             if CERTIFIED:
                 for k in range(LANES):
                     w.row[ROW_CLIPPED + k] += REAL(abs(w.row[ROW_SLOPE + k]) > GRADIENT_LIMIT)
@@ -238,15 +241,15 @@ def feed(
 
 @entry
 def predict(indptr, indices, values, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the margins of every row and lane; return the number of rows before one that needs units."""
+    """Write the margins of every row and lane; return the number of rows before the first that needs another unit."""
     longest, done = 0, indptr.shape[0] - 1
     for r in range(indptr.shape[0] - 1):
         longest = max(longest, indptr[r + 1] - indptr[r])
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest + 1)
-    before = REAL(penalty_total(t))
+    penalty_sum = REAL(penalty_total(t))
     for r in range(indptr.shape[0] - 1):
         begin_row(w, t)
-        if not gather_row(w, t, indices, values, np.uint64(indptr[r]), np.uint64(indptr[r + 1]), BIAS, before):
+        if not gather_row(w, t, indices, values, np.uint64(indptr[r]), np.uint64(indptr[r + 1]), BIAS, penalty_sum):
             done = r
             break
         clip_margins(w)
@@ -258,15 +261,15 @@ def predict(indptr, indices, values, state, scales, last_round, drift_marks, t, 
 
 @entry
 def weights(coordinates, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the weights of coordinates in every lane; return the number of those before a block that needs units."""
+    """Write the weights of coordinates in every lane; return their number before a block that needs another unit."""
     zeros = allocate(parameters, np.uint64(64))
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 65)
-    bias, before, done = bias_coordinate(state), REAL(penalty_total(t)), coordinates.shape[0]
+    bias, penalty_sum, done = bias_coordinate(state), REAL(penalty_total(t)), coordinates.shape[0]
     begin_row(w, t)
     for start in range(0, coordinates.shape[0], 64):
         part = coordinates[start : start + 64]
         size = np.uint64(part.shape[0])
-        if not gather_row(w, t, part, zeros, ZERO, size, BIAS, before):
+        if not gather_row(w, t, part, zeros, ZERO, size, BIAS, penalty_sum):
             done = start
             break
         for i in range(size):

@@ -1,13 +1,13 @@
-"""Margin losses as scalar functions of margin, label and shape, each the twin of one in ``forel.losses``.
+"""Margin losses as scalar functions of margin, label and shape, the compiled versions of those in ``forel.losses``.
 
-A loss returns its value and its slope together, because both need the same exponential. They compute in the type they
-are given, so that a float32 kernel stays in float32, and are finite for finite margins: values that may be large are
-doubles. The shape is the one parameter that some losses have.
+A loss returns its value and its slope together, because both need the same exponential. Losses compute in the type of
+their arguments, so that a float32 kernel stays in float32, and are finite for finite margins: values that may be large
+are float64. The shape is the parameter of losses that have one.
 """
 
 import numpy as np
 
-from forel.learner.kernels.elementary import decay, log1p
+from forel.learner.kernels.elementary import exp_minus, log1p
 from forel.learner.kernels.reference import inline
 
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a Python float would promote float32 to float64
@@ -15,8 +15,8 @@ ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)  # a Python floa
 
 @inline
 def logistic(m, y, shape):
-    """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from the exponential that does not overflow."""
-    e = decay(abs(m))
+    """Return log(1 + eᵐ) − ym and p − y, both without cancellation, from e^{−|m|}, which does not overflow."""
+    e = exp_minus(abs(m))
     near, far = ONE / (ONE + e), e / (ONE + e)
     p, q = (near, far) if m > 0 else (far, near)
     value = log1p(e) + (ONE - y) * max(m, ZERO) + y * max(-m, ZERO)
@@ -26,7 +26,7 @@ def logistic(m, y, shape):
 @inline
 def logistic_curvature(m):
     """Return p(1 − p)."""
-    e = decay(abs(m))
+    e = exp_minus(abs(m))
     return e / ((ONE + e) * (ONE + e))
 
 
@@ -53,15 +53,15 @@ def squared_error(m, y, shape):
 @inline
 def hinge(m, y, shape):
     """Return max(0, 1 − ym), and −y where ym < 1."""
-    short = ONE - y * m
-    return max(short, ZERO), (-y if short > 0 else y - y)
+    shortfall = ONE - y * m
+    return max(shortfall, ZERO), (-y if shortfall > 0 else y - y)
 
 
 @inline
 def squared_hinge(m, y, shape):
     """Return ½ max(0, 1 − ym)² and −y max(0, 1 − ym)."""
-    short = max(ONE - y * m, ZERO)
-    return HALF * np.float64(short) * short, -y * short
+    shortfall = max(ONE - y * m, ZERO)
+    return HALF * np.float64(shortfall) * shortfall, -y * shortfall
 
 
 @inline
@@ -73,7 +73,7 @@ def absolute(m, y, shape):
 
 @inline
 def epsilon_insensitive(m, y, shape):
-    """Return max(0, |m − y| − ε), and the sign of m − y outside the tolerance."""
+    """Return max(0, |m − y| − ε), and the sign of m − y outside of the tolerance ε."""
     d = m - y
     over = abs(d) - shape
     return max(over, ZERO), (np.copysign(ONE, d) + (d - d) if over > 0 else d - d)
@@ -81,10 +81,10 @@ def epsilon_insensitive(m, y, shape):
 
 @inline
 def huber(m, y, shape):
-    """Return ½d² up to |d| = δ and δ(|d| − δ/2) beyond, for d = m − y, and d cut off at ±δ."""
+    """Return ½d² up to |d| = δ and δ(|d| − δ/2) beyond, for d = m − y, and d clipped to ±δ."""
     d = m - y
-    cut = min(max(d, -shape), shape)
-    return np.float64(cut) * (d - HALF * cut), cut
+    clipped = min(max(d, -shape), shape)
+    return np.float64(clipped) * (d - HALF * clipped), clipped
 
 
 @inline

@@ -1,8 +1,8 @@
-"""The coordinates of a row in many lanes: one coordinate after the other, its lanes as vectors.
+"""The coordinates of a row in many lanes: one coordinate after the other, with its lanes as a vector.
 
-Scratch has the weight X and ROOT = √n of each coordinate of the row and lane, and for implicit updates the strength
-AFTER a step. Lanes from FIRST_FILTER on are Gaussian filters, which have the variance in place of √n. Where there are
-lanes of both kinds, both updates are computed for all of them and one is selected, so that one loop is vectorised.
+Scratch has the weight X and ROOT = √n for each coordinate of the row and each lane, and for implicit updates the
+strength AFTER a step. Lanes from FIRST_FILTER on are Gaussian filters, which have the variance in place of √n. Where
+both kinds of lanes are used, both updates are computed for all lanes and one is selected, so that the loop vectorises.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from forel.learner.kernels.coordinates import (
     prefetch_distance,
     prefetch_record,
 )
-from forel.learner.kernels.filters import filter_step, precision, shrunken
+from forel.learner.kernels.filters import filter_step, precision, shrink
 from forel.learner.kernels.rates import root, strength
 from forel.learner.kernels.reference import (
     CERTIFIED,
@@ -31,20 +31,21 @@ from forel.learner.kernels.reference import (
     ONE,
     PRIMAL,
     REAL,
+    REAL_ONE,
+    REAL_ZERO,
     REPLAYS,
+    ROW_BOUND_TERMS,
     ROW_CLIPPED,
     ROW_CURVATURE,
     ROW_DAMPED,
-    ROW_NEXT,
-    ROW_NOW,
+    ROW_NEXT_STRENGTH,
     ROW_SLOPE,
-    ROW_SPENT,
     ROW_STEP,
+    ROW_STRENGTH,
     ROW_VARIANCE,
     SCALE_FREE,
-    STOPS_BEYOND,
+    STOPS_AT_OTHER_UNITS,
     SUM_CLOCK,
-    UNIT,
     UNITS,
     UNROLLED,
     WIDTH,
@@ -53,29 +54,29 @@ from forel.learner.kernels.reference import (
 )
 from forel.learner.kernels.skipped_rounds import decayed, drifted, replayed
 from forel.learner.kernels.stochastic_rounding import add
-from forel.learner.kernels.units import beyond, clip_to_range, in_units, unit
+from forel.learner.kernels.units import clip_to_range, in_units, needs_other_unit, unit
 from forel.learner.kernels.updates import step, weight
 
-CELL = np.uint64((3 if IMPLICIT else 2) * LANES)
+SCRATCH_STRIDE = np.uint64((3 if IMPLICIT else 2) * LANES)
 X, ROOT, AFTER = np.uint64(0), np.uint64(LANES), np.uint64(2 * LANES)
-GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # where g_{1:t} is in a record
+GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # offset of g_{1:t} in a record
 
 
 @inline
 def scratch_size(longest):
-    """Return how many numbers scratch has for rows of up to ``longest`` coordinates, the bias included."""
-    return (np.uint64(longest) + ONE) * CELL
+    """Return the size of scratch for rows of up to ``longest`` coordinates, the bias included."""
+    return (np.uint64(longest) + ONE) * SCRATCH_STRIDE
 
 
 @inline
-def cell(i, k):
-    """Return where the numbers of the i-th coordinate of the row and of lane k begin in scratch."""
-    return i * CELL + np.uint64(k)
+def scratch_offset(i, k):
+    """Return the offset of the i-th coordinate of the row and lane k in scratch."""
+    return i * SCRATCH_STRIDE + np.uint64(k)
 
 
 @inline_ir
 def lane_count(parameters):
-    """Return LANES, as a variable where loops of that length should not be unrolled before they are vectorised."""
+    """Return LANES; as a variable where loops must not be unrolled before they are vectorised."""
     if UNROLLED:
         return LANES
     return parameters.shape[0] // 5
@@ -83,22 +84,22 @@ def lane_count(parameters):
 
 @inline
 def scale_and_units(before, v):
-    """Return a scale that saw the value v, in its unit, that unit and its inverse, and the factor from the old unit."""
+    """Return the scale after the value v, in its unit, that unit and its inverse, and the factor from the old unit."""
     s = max(before, abs(v))
     if UNITS:
         u, inverse = unit(s)
         # New records are 0 in any unit.
-        return s * inverse, u, inverse, min(unit(before)[0] * inverse, UNIT)
-    return s, UNIT, UNIT, UNIT
+        return s * inverse, u, inverse, min(unit(before)[0] * inverse, REAL_ONE)
+    return s, REAL_ONE, REAL_ONE, REAL_ONE
 
 
 @inline
 def coordinate(w, indices, values, lo, hi, i, k):
-    """Return value, penalised flag, scale and n of the i-th coordinate of the row and lane k, in its unit, and that."""
+    """Return value, penalised flag, scale and n of the i-th coordinate in lane k, in its unit, the unit and 1/unit."""
     inside = i < hi - lo
     q = np.uint64(indices[lo + i]) if inside else bias_coordinate(w.state)
-    v, penalised = (values[lo + i], UNIT) if inside else (UNIT, UNIT - UNIT)
-    s, u, inverse, n = UNIT - UNIT, UNIT, UNIT, w.state[q * WIDTH + np.uint64(LANES + k)]
+    v, penalised = (values[lo + i], REAL_ONE) if inside else (REAL_ONE, REAL_ZERO)
+    s, u, inverse, n = REAL_ZERO, REAL_ONE, REAL_ONE, w.state[q * WIDTH + np.uint64(LANES + k)]
     if SCALE_FREE:
         s, u, inverse, change = scale_and_units(w.scales[q], v)
         v, n = v * inverse, n * change * change
@@ -108,7 +109,7 @@ def coordinate(w, indices, values, lo, hi, i, k):
 @inline
 def weight_at(w, q, i, k):
     """Return the weight of coordinate q, the i-th of the row, in lane k."""
-    x = w.scratch[cell(i, k) + X]
+    x = w.scratch[scratch_offset(i, k) + X]
     if UNITS:
         x = clip_to_range(x * unit(w.scales[q])[1])
     return x
@@ -117,9 +118,9 @@ def weight_at(w, q, i, k):
 @inline_ir
 def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
-    at, place, old = q * WIDTH, i * CELL, s
+    at, place, old_scale = q * WIDTH, i * SCRATCH_STRIDE, s
     if DECAYS and SCALE_FREE:
-        old = w.scales[q] * inverse  # the scale of the rounds that were skipped
+        old_scale = w.scales[q] * inverse  # the scale of the rounds that were skipped
     for k in range(lane_count(w.parameters)):
         p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
         z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
@@ -132,17 +133,17 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
         root_n = root(n)
         if REPLAYS:
             z = REAL(replayed(z, w.last_round[q], t, p))
-        x = weight(z, strength(root_n, s, w.row[ROW_NOW + k], p), penalty, p)
+        x = weight(z, strength(root_n, s, w.row[ROW_STRENGTH + k], p), penalty, p)
         if DECAYS:
-            now = strength(root_n, old, w.row[ROW_NOW + k], p)
-            x = REAL(decayed(x, now, REAL(t - w.last_round[q]), p))
+            current_strength = strength(root_n, old_scale, w.row[ROW_STRENGTH + k], p)
+            x = REAL(decayed(x, current_strength, REAL(t - w.last_round[q]), p))
         if FILTERS > 0:
-            mean, known = w.state[at + np.uint64(k)], precision(n, s, p)
+            mean, inverse_variance = w.state[at + np.uint64(k)], precision(n, s, p)
             if UNITS:
                 mean = clip_to_range(mean * u)
-            shrunk, own = shrunken(mean, known, penalised, p), UNIT / known
-            w.row[ROW_VARIANCE + k] += own * v * v
-            x, root_n = (shrunk, own) if k >= FIRST_FILTER else (x, root_n)
+            filtered, variance = shrink(mean, inverse_variance, penalised, p), REAL_ONE / inverse_variance
+            w.row[ROW_VARIANCE + k] += variance * v * v
+            x, root_n = (filtered, variance) if k >= FIRST_FILTER else (x, root_n)
         if DRIFTS:
             x = REAL(drifted(x, w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)], p))
         w.scratch[place + X + np.uint64(k)] = x
@@ -152,23 +153,23 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
 
 @inline_ir
 def gather_row(w, t, indices, values, lo, hi, bias, penalty):
-    """Compute the weights of the row's coordinates, add the margins to the row, and return whether all units are 1.
+    """Compute the weights of a row's coordinates and its margins; return whether all units are 1.
 
-    Kernels with all units return True.
+    Kernels that support all units return True.
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
-    constant, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
+    bias_index, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
     for j in range(lo, hi + bias):
-        q, v, penalised = constant, UNIT, UNIT - UNIT
+        q, v, penalised = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
             prefetch_record(w, indices, j + ahead)
-            q, v, penalised = np.uint64(indices[j]), values[j], UNIT
-        s, u, inverse, change = UNIT, UNIT, UNIT, UNIT
+            q, v, penalised = np.uint64(indices[j]), values[j], REAL_ONE
+        s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
             before = w.scales[q]
-            if STOPS_BEYOND:
-                fits &= not beyond(before, v)
+            if STOPS_AT_OTHER_UNITS:
+                fits &= not needs_other_unit(before, v)
             s, u, inverse, change = scale_and_units(before, v)
             v *= inverse
         read_coordinate(w, t, q, j - lo, s, u, inverse, change, v, penalty, penalised)
@@ -178,10 +179,11 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 @inline_ir
 def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
-    at, place, row, state = q * WIDTH, i * CELL, w.row, w.state
+    at, place, row, state = q * WIDTH, i * SCRATCH_STRIDE, w.row, w.state
     for k in range(lane_count(w.parameters)):
         p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
-        along, slope, now, next_strength = row[ROW_STEP + k], row[ROW_SLOPE + k], row[ROW_NOW + k], row[ROW_NEXT + k]
+        step_slope, slope = row[ROW_STEP + k], row[ROW_SLOPE + k]
+        current_strength, next_strength = row[ROW_STRENGTH + k], row[ROW_NEXT_STRENGTH + k]
         x, root_n = w.scratch[place + X + np.uint64(k)], w.scratch[place + ROOT + np.uint64(k)]
         z, n = state[at + np.uint64(k)], state[at + np.uint64(LANES + k)]
         if UNITS:
@@ -198,8 +200,8 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z
             )
             if UNITS:
                 mean = clip_to_range(mean * inverse)
-        z, n, h, used_z, used_n, gain, spent = step(
-            z, n, x, root_n, along * v, slope * v, s, now, next_strength, penalty, p, noise_z, noise_n
+        z, n, h, used_z, used_n, gain, bound_term = step(
+            z, n, x, root_n, step_slope * v, slope * v, s, current_strength, next_strength, penalty, p, noise_z, noise_n
         )
         if UNITS and PRIMAL:
             z = clip_to_range(z * inverse)
@@ -212,11 +214,11 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z
                 g *= change
             state[at + np.uint64(2 * LANES + k)] = add(g, h, -used_z)
         if KEEPS_POINTS:
-            moved = state[at + np.uint64(3 * LANES + k)]
+            points = state[at + np.uint64(3 * LANES + k)]
             if UNITS:
-                moved *= change
-            state[at + np.uint64(3 * LANES + k)] = add(moved, gain * x, -used_n)
-            row[ROW_SPENT + k] += spent
+                points *= change
+            state[at + np.uint64(3 * LANES + k)] = add(points, gain * x, -used_n)
+            row[ROW_BOUND_TERMS + k] += bound_term
         if DRIFTS:
             w.drift_marks[q * np.uint64(LANES) + np.uint64(k)] = w.totals[SUM_CLOCK + k]
     if KEEPS_ROUND:
@@ -231,23 +233,23 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 
 @inline
 def damp_slopes(w):
-    """Divide the slopes along which filters step by 1 + hS."""
+    """Divide the slopes of filters by 1 + hS."""
     for k in range(LANES):
-        damping = UNIT + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
+        damping = REAL_ONE + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
         w.row[ROW_DAMPED + k] = w.row[ROW_SLOPE + k] / damping
 
 
 @inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
-    constant, largest = bias_coordinate(w.state), REAL(bias)
+    bias_index, largest = bias_coordinate(w.state), REAL(bias)
     if FILTERS > 0:
         damp_slopes(w)
     for j in range(lo, hi + bias):
-        q, v, penalised = constant, UNIT, UNIT - UNIT
+        q, v, penalised = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
-            q, v, penalised = np.uint64(indices[j]), values[j], UNIT
-        s, u, inverse, change = UNIT, UNIT, UNIT, UNIT
+            q, v, penalised = np.uint64(indices[j]), values[j], REAL_ONE
+        s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
             before = w.scales[q]
             w.scales[q] = max(before, abs(v))
@@ -257,7 +259,7 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
         step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n)
     if CERTIFIED:
         for k in range(LANES):
-            w.row[ROW_CLIPPED + k] += UNIT if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else UNIT - UNIT
+            w.row[ROW_CLIPPED + k] += REAL_ONE if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else REAL_ZERO
 
 
 @inline
@@ -269,9 +271,9 @@ def add_gradient_square(w, q, i, times):
     if SCALE_FREE:
         ratio = u / np.float64(w.scales[q]) if w.scales[q] > 0 else 1.0  # one division for all lanes
     for k in range(LANES):
-        own = np.float64(w.state[at + np.uint64(k)])
-        g = u * own
+        stored = np.float64(w.state[at + np.uint64(k)])
+        g = u * stored
         w.sums[k] += times * g * g
         if SCALE_FREE:
-            g = ratio * own
+            g = ratio * stored
             w.sums[2 * LANES + k] += times * g * g

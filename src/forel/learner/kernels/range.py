@@ -1,4 +1,4 @@
-"""Validation of arrays before a kernel uses them."""
+"""Range check of arrays before a kernel uses them."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ compiled = cached_njit(__file__)
 
 @compiled
 def within(numbers, low, high):
-    """Return whether all numbers are in [low, high]; NaN is not."""
-    good = True
+    """Return whether all numbers are in [low, high]; False if any is NaN."""
+    inside = True
     for k in range(np.uint64(numbers.size)):
-        good &= (low <= numbers[k]) & (numbers[k] <= high)
-    return good
+        inside &= (low <= numbers[k]) & (numbers[k] <= high)
+    return inside

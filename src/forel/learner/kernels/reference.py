@@ -18,47 +18,48 @@ import numpy as np
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import BINS as HISTOGRAM_BINS
-from forel.learner.units import powers_and_starts
+from forel.learner.units import units_and_thresholds
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
 
-# Parameters of one lane: 1/α, β, λ1, λ2, R.
+# Parameters of one lane: 1/α, β, λ1, λ2, and the radius R.
 Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 
-# Arrays of the learner, and of the kernel for the present row.
+# Arrays of the learner, and work arrays of the kernel for the current row.
 #   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for
 #               algorithms whose state is the point; in units of the coordinate's scale for scale-free rates
-#   scales      largest |value| of each coordinate, where records have no room for it
+#   scales      largest |value| of each coordinate, where records have no space for it
 #   last_round  round in which each coordinate was last updated, where penalties apply in every round
 #   drift_marks value of the lane's penalty clock at that round, for rates 1/√t
 #   totals      running sums of each lane, by SUM_ offsets
 #   parameters  of each lane, in the order of ``Lane``
-#   row         numbers of the present row for each lane, by ROW_ offsets
-#   scratch     numbers of the row's coordinates
-#   sums        three float64 for each lane: a sample of Σ G², G = g_{1:t} after the step; the row's loss, later its
-#               g·x; the same sample in units of the coordinates' scales
+#   row         values of the current row for each lane, by ROW_ offsets
+#   scratch     values of the row's coordinates
+#   sums        three float64 for each lane: an estimate of Σ G², G = g_{1:t} after the step, from a sample; the row's
+#               loss, later its g·x; the same estimate in units of the coordinates' scales
 Work = namedtuple("Work", "state scales last_round drift_marks totals parameters row scratch sums")
 
 
 def undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function: the decorator of uncompiled kernels."""
+    """Return the function unchanged: the decorator of uncompiled kernels."""
     return function
 
 
 def constants(spec: KernelSpec) -> dict[str, Any]:
     """Return the compile-time constants of a spec by name."""
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
-    line = 64 // layout.dtype.itemsize
+    line_size = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
-    powers, starts = powers_and_starts(layout.dtype)
+    powers, thresholds = units_and_thresholds(layout.dtype)
     return {
         "REAL": real,
         "ZERO": np.uint64(0),
         "ONE": np.uint64(1),
-        "UNIT": real(1),
+        "REAL_ZERO": real(0),
+        "REAL_ONE": real(1),
         "TINY": np.float32(1e-30),  # a Python float would promote float32 to float64
         "MAX": np.finfo(real).max,
-        "GRADIENT_LIMIT": real(1e150 if layout.double else 1e19),  # its square is within the range of the type
+        "GRADIENT_LIMIT": real(1e150 if layout.double else 1e19),  # its square does not overflow
         "LIMIT": real(1e300 if layout.double else 1e30),  # of margins and slopes
         "SUM_LIMIT": 1e290,
         # The learner
@@ -76,12 +77,12 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "CONSTANT": rate == "constant",
         "BY_ROUND": rate in ("constant", "root"),
         "KEEPS_STRENGTH": layout.keeps_strength,
-        # Units of records: kernels of scale-free rates either know all units, or stop at rows that need others than 1
+        # Kernels of scale-free rates either support all units of records, or stop at rows that need one other than 1
         "UNITS": rate == "scale_free" and spec.units,
-        "STOPS_BEYOND": rate == "scale_free" and not spec.units,
+        "STOPS_AT_OTHER_UNITS": rate == "scale_free" and not spec.units,
         "POWERS": tuple(powers),
         "INVERSE_POWERS": tuple(1 / powers),
-        "STARTS": tuple(starts),
+        "THRESHOLDS": tuple(thresholds),
         # Algorithms
         "PRIMAL": layout.primal,
         "IMPLICIT": rule == "implicit",
@@ -107,38 +108,38 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "WIDTH": np.uint64(layout.width),
         "SCALE_IN_RECORD": layout.scale_in_record,
         "SEPARATE_SCALES": layout.separate_scales,
-        "AHEAD": np.uint64(100 if lanes <= 8 else 32),  # non-zeros between a prefetch and its use
-        "LINE": np.uint64(line),
-        # A record whose width does not divide cache lines may reach into one more.
-        "STRADDLES": bool(max(layout.width, line) % min(layout.width, line)),
+        "PREFETCH_DISTANCE": np.uint64(100 if lanes <= 8 else 32),  # non-zeros between a prefetch and its use
+        "LINE_SIZE": np.uint64(line_size),
+        # A record whose width does not divide a cache line may extend into one more.
+        "RECORDS_STRADDLE_LINES": bool(max(layout.width, line_size) % min(layout.width, line_size)),
         # Rows of ``Work.row`` and ``Work.totals``
         "ROW_MARGIN": 0,
         "ROW_STEP": lanes,  # slope of the step, which differs from that of the loss for implicit updates
         "ROW_SLOPE": 2 * lanes,
-        "ROW_NOW": 3 * lanes,  # 1/η_{t−1} and 1/η_t of rates that depend on the round alone
-        "ROW_NEXT": 4 * lanes,
-        "ROW_SPENT": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
+        "ROW_STRENGTH": 3 * lanes,  # 1/η_{t−1} and 1/η_t of rates that depend only on the round
+        "ROW_NEXT_STRENGTH": 4 * lanes,
+        "ROW_BOUND_TERMS": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
         "ROW_CLIPPED": 6 * lanes,  # whether a number was clipped
-        # Of filters, in places that FTRL-Proximal with scale-free rates does not use:
+        # Of filters, at offsets that FTRL-Proximal with scale-free rates does not use:
         "ROW_DAMPED": 3 * lanes,  # slope of the step
         "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss
         "ROW_VARIANCE": 5 * lanes,  # variance of the margin
         "ROW_SIZE": 7 * lanes,
         "SUM_LOSS": 0,
-        "SUM_PLAYED": lanes,  # Σ g·x
-        "SUM_HALF": 2 * lanes,  # ½ Σ g²/S + σx²
+        "SUM_LINEARIZED": lanes,  # Σ g·x
+        "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²
         "SUM_CLOCK": 3 * lanes,  # penalty clock of rates 1/√t
         "SUM_SQUARES": 4 * lanes,  # ΣΣ G², sampled
         "SUM_CLIPPED": 5 * lanes,  # rows in which a number was clipped
-        "SUM_SCALED": 6 * lanes,  # ΣΣ G², sampled, in units of scales
+        "SUM_SCALED": 6 * lanes,  # ΣΣ (G/scale)², sampled
         "SUM_BINS": 7 * lanes,  # histogram of |slope|: for each bin Σv and Σv|slope|
-        # Rows, and sums of what ``concavity`` returns for them
+        # The number of rows, and sums of what ``concavity`` returns for them
         "SUM_CONCAVITY": (7 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,
     }
 
 
 def bindings(spec: KernelSpec) -> dict[str, Any]:
-    """Return all names that kernel modules import from here, for an uncompiled kernel of a spec."""
+    """Return all names that kernel modules import from this module, for an uncompiled kernel of a spec."""
     decorators = dict.fromkeys(("entry", "entry_with_gil", "inline", "inline_ir", "reassociated"), undecorated)
     intrinsics = {name: getattr(plain, name) for name in plain.__all__}
     return {"Lane": Lane, "Work": Work, **constants(spec), **decorators, **intrinsics}
@@ -150,7 +151,7 @@ def _reference() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("loss", "concavity", "curvature"):  # of modules which import decorators from here
+    if name in ("loss", "concavity", "curvature"):  # from modules that import decorators from this one
         home = importlib.import_module(f"forel.learner.kernels.{'concavity' if name == 'concavity' else 'losses'}")
         return home.logistic_curvature if name == "curvature" else home.logistic
     if name.startswith("_") or name not in _reference():

@@ -1,14 +1,13 @@
-"""The losses of a row, and the slopes along which lanes step.
+"""The losses of a row, and the slopes of the lanes' steps.
 
-Slopes of the step and of the loss are the same, except for implicit updates, which step along the slope at the point
-that they step to.
+The slope of the step is that of the loss, except for implicit updates, which use the slope at the point after the step.
 """
 
 import numpy as np
 
 from forel.learner.kernels.coordinates import lane
-from forel.learner.kernels.filters import margin_curvature
-from forel.learner.kernels.many_lanes import AFTER, X, cell, coordinate
+from forel.learner.kernels.filters import row_curvature
+from forel.learner.kernels.many_lanes import AFTER, X, coordinate, scratch_offset
 from forel.learner.kernels.rates import accumulate, root, strength
 from forel.learner.kernels.reference import (
     BIAS,
@@ -19,13 +18,14 @@ from forel.learner.kernels.reference import (
     MAX,
     PER_CLASS,
     REAL,
+    REAL_ONE,
+    REAL_ZERO,
     ROW_CURVATURE,
-    ROW_NEXT,
+    ROW_NEXT_STRENGTH,
     ROW_SLOPE,
     ROW_STEP,
     SETTINGS,
     SIGNED,
-    UNIT,
     USER_LOSS,
     inline,
     inline_ir,
@@ -37,16 +37,16 @@ from forel.learner.kernels.updates import argmin
 
 @inline
 def target(label, k):
-    """Return the label of lane k: that of the row, or whether the row is of the lane's class."""
+    """Return the label of lane k: the label of the row, or whether the row belongs to the lane's class."""
     if PER_CLASS:
-        other = -UNIT if SIGNED else UNIT - UNIT
-        return UNIT if label == k // SETTINGS else other
+        other = -REAL_ONE if SIGNED else REAL_ZERO
+        return REAL_ONE if label == k // SETTINGS else other
     return label
 
 
 @inline
 def value_and_slope(margin, label, shape):
-    """Return the loss and its slope; a user's function has no shape parameter."""
+    """Return the loss and its slope; a user-defined loss has no shape parameter."""
     if USER_LOSS:
         return loss(margin, label)
     return loss(margin, label, shape)
@@ -61,7 +61,7 @@ def margin_losses(w, label, importance, shape):
         sums[LANES + k] = np.float64(importance) * np.float64(value)
         row[ROW_STEP + k] = row[ROW_SLOPE + k] = importance * slope
         if FILTERS > 0:
-            row[ROW_CURVATURE + k] = margin_curvature(row[k], importance)
+            row[ROW_CURVATURE + k] = row_curvature(row[k], importance)
 
 
 @inline
@@ -69,19 +69,19 @@ def softmax_losses(w, label, importance):
     """Write the loss of each setting, log Σ_j e^{m_j − m_y}, and the slopes of its classes."""
     row, sums = w.row, w.sums
     for s in range(SETTINGS):
-        hit, top = np.intp(label) * SETTINGS + s, s
+        label_lane, top = np.intp(label) * SETTINGS + s, s
         for k in range(s, LANES, SETTINGS):
             top = k if row[k] > row[top] else top
         rest = 0.0
         for k in range(s, LANES, SETTINGS):
             row[ROW_STEP + k] = np.exp(row[k] - row[top])
             rest += 0.0 if k == top else np.float64(row[ROW_STEP + k])
-        sums[LANES + s] = np.float64(importance) * (np.float64(row[top] - row[hit]) + np.log1p(rest))
+        sums[LANES + s] = np.float64(importance) * (np.float64(row[top] - row[label_lane]) + np.log1p(rest))
         others = 0.0
         for k in range(s, LANES, SETTINGS):
             row[ROW_STEP + k] *= importance / REAL(1 + rest)
-            others += 0.0 if k == hit else np.float64(row[ROW_STEP + k])
-        row[ROW_STEP + hit] = -others
+            others += 0.0 if k == label_lane else np.float64(row[ROW_STEP + k])
+        row[ROW_STEP + label_lane] = -others
         for k in range(s, LANES, SETTINGS):
             row[ROW_SLOPE + k] = row[ROW_STEP + k]
 
@@ -90,8 +90,8 @@ def softmax_losses(w, label, importance):
 def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalty):
     """Replace the slopes of the step by s = ℓ'(m(s)), with m(s) the margin after a step along s.
 
-    The solution is between 0 and the slope at the present point. Secant steps and bisections alternate: fast where the
-    slope is smooth, and certain where it jumps.
+    The solution is between 0 and the slope at the current point. Secant steps and bisection alternate: fast where the
+    slope is smooth, and convergent where it jumps.
     """
     row, scratch = w.row, w.scratch
     for k in range(LANES):
@@ -99,37 +99,33 @@ def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalt
         for i in range(hi - lo + BIAS):
             v, penalised, s, n, _, _ = coordinate(w, indices, values, lo, hi, i, k)
             g = row[ROW_SLOPE + k] * v
-            n = min(accumulate(n, g * g, row[ROW_NEXT + k], UNIT - UNIT), MAX)
-            scratch[cell(i, k) + AFTER] = strength(root(n), s, row[ROW_NEXT + k], p)
-        here, there = 0.0, np.float64(row[ROW_SLOPE + k])
-        below, above = -there, 0.0
-        for turn in range(200):
-            s = there if turn == 0 else (here + there) / 2
-            if turn > 0 and s in (here, there):
+            n = min(accumulate(n, g * g, row[ROW_NEXT_STRENGTH + k], REAL_ZERO), MAX)
+            scratch[scratch_offset(i, k) + AFTER] = strength(root(n), s, row[ROW_NEXT_STRENGTH + k], p)
+        inner, outer = 0.0, np.float64(row[ROW_SLOPE + k])  # ends of the bracket
+        inner_excess, outer_excess = -outer, 0.0
+        for iteration in range(200):
+            s = outer if iteration == 0 else (inner + outer) / 2
+            if iteration > 0 and s in (inner, outer):
                 break
-            if turn % 2 == 0 and turn > 0:
-                secant = here - below * (there - here) / (above - below)
-                s = secant if min(here, there) < secant < max(here, there) else s
-            m = UNIT - UNIT
+            if iteration % 2 == 0 and iteration > 0:
+                secant = inner - inner_excess * (outer - inner) / (outer_excess - inner_excess)
+                s = secant if min(inner, outer) < secant < max(inner, outer) else s
+            m = REAL_ZERO
             for i in range(hi - lo + BIAS):
                 v, penalised, _, _, u, inverse = coordinate(w, indices, values, lo, hi, i, k)
-                x, after, pull, own = (
-                    scratch[cell(i, k) + X],
-                    scratch[cell(i, k) + AFTER],
-                    penalty * penalised,
-                    in_units(p, u, inverse),
-                )
-                m += v * argmin(REAL(s) * v - after * x, after, pull * own.l1, pull * own.l2, own.radius)
+                c, alpha, scaled = scratch_offset(i, k), penalty * penalised, in_units(p, u, inverse)
+                x, after = scratch[c + X], scratch[c + AFTER]
+                m += v * argmin(REAL(s) * v - after * x, after, alpha * scaled.l1, alpha * scaled.l2, scaled.radius)
             _, slope = value_and_slope(m, target(label, k), shape)
             excess = s - np.float64(importance) * np.float64(slope)
             if excess == 0:
-                here = there = s
+                inner = outer = s
                 break
             if (excess > 0) == (row[ROW_SLOPE + k] > 0):
-                there, above = s, excess
+                outer, outer_excess = s, excess
             else:
-                here, below = s, excess
-        row[ROW_STEP + k] = there
+                inner, inner_excess = s, excess
+        row[ROW_STEP + k] = outer
 
 
 @inline_ir

@@ -1,4 +1,4 @@
-"""Penalties of every round for coordinates that rows did not have: their effect is applied at the next use.
+"""Lazy updates: the penalties of rounds without a coordinate are applied when the coordinate occurs again.
 
 Without a gradient, |x| ← max(0, (S|x| − λ1)/(S + λ2)) in each round, with S the strength of the round.
 """
@@ -15,11 +15,11 @@ def drifted(x, change, p):
     """Return x after rounds without a gradient, ``change`` being the sum of ``clock_tick`` over them."""
     if p.l2 > 0:
         # The distance to the fixed point −λ1/λ2 shrinks by S/(S + λ2) in each round.
-        far = p.l1 / p.l2
-        left = abs(x) * math.exp(change) + far * math.expm1(change)
+        ratio = p.l1 / p.l2
+        size = abs(x) * math.exp(change) + ratio * math.expm1(change)
     else:
-        left = abs(x) - change
-    return math.copysign(max(left, x * 0), x)
+        size = abs(x) - change
+    return math.copysign(max(size, x * 0), x)
 
 
 @inline_ir
@@ -40,11 +40,11 @@ def clock_tick(strength, p):
 
 @inline
 def replayed(z, since, until, p):
-    """Return a dual state after rounds without a gradient, in each of which strength and penalty grew."""
+    """Return z after rounds without a gradient, in each of which strength and penalty increase."""
     for s in range(since, until):
-        now = round_strength(s, p)
-        x = weight(z, now, penalty_total(s), p)
+        current = round_strength(s, p)
+        x = weight(z, current, penalty_total(s), p)
         if x == 0:
             break
-        z -= (round_strength(s + 1, p) - now) * x
+        z -= (round_strength(s + 1, p) - current) * x
     return z

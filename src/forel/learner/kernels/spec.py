@@ -1,4 +1,4 @@
-"""What a kernel is compiled for; nothing here imports numba."""
+"""The specification that a kernel is compiled for; this module does not import numba."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ FASTMATH = frozenset({"nsz", "arcp", "contract", "afn"})
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """The compile-time choices of a kernel.
+    """The compile-time options of a kernel.
 
     Parameters
     ----------
-    loss : name of a function in :mod:`forel.learner.kernels.losses`, or a user's function of margin and label, which
-        returns value and slope
-    layout : of the state
+    loss : name of a function in :mod:`forel.learner.kernels.losses`, or a user-defined function of margin and label
+        that returns value and slope
+    layout : layout of the state
     bias : whether rows have a constant feature, which is not penalised
-    labels : "shared" by all lanes; or one lane a class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
-    settings : lanes of the same class, one for each setting; those of one class are adjacent
-    joint : whether all classes have one loss, that of softmax
-    units : for scale-free rates, whether the kernel learns from rows with scales whose unit is not 1
+    labels : "shared" by all lanes; or one lane per class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
+    settings : number of lanes of one class, one for each setting; the lanes of a class are adjacent
+    joint : whether all classes share one loss, that of softmax
+    units : for scale-free rates, whether the kernel supports rows with scales whose unit is not 1
 
     >>> KernelSpec.reference().layout.dtype
     dtype('float64')
@@ -41,5 +41,5 @@ class KernelSpec:
 
     @classmethod
     def reference(cls) -> "KernelSpec":
-        """Return the spec with which kernel modules run when they are imported: certified FTRL-Proximal in float64."""
+        """Return the spec of the kernel modules as they are imported: certified FTRL-Proximal in float64."""
         return cls("logistic", Layout("proximal", "adagrad", "once", double=True, certified=True), bias=True)

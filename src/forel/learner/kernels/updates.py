@@ -35,19 +35,19 @@ def weight(z, strength, penalty, p):
 
 @inline_ir
 def mirror_step(x, g, after, penalty, p, noise):
-    """Return argmin g·x' + αΨ(x') + (1/2η)(x' − x)², with 1/η = ``after`` and α_t = ``penalty``."""
+    """Return argmin g·x' + αΨ(x') + (x' − x)²/(2η), with 1/η = ``after`` and α_t = ``penalty``."""
     l1, l2 = penalty * p.l1, penalty * p.l2
     target = argmin(g - after * x, after, l1, l2, p.radius)
     inside = target != 0 and abs(target) < p.radius
-    # The same point from its optimality condition, as a step that rounding does not cancel.
+    # The same point from its optimality condition, as a step from x, which does not suffer from cancellation.
     step = (g + (l1 if target > 0 else -l1) + l2 * target) / max(after, TINY)
-    # Overflowing steps end at the boundary.
+    # Steps that overflow end at the boundary.
     return min(max(add(x, -step, noise), -p.radius), p.radius) if inside else target
 
 
 @inline_ir
 def next_state(z, x, g, gain, after, penalty, p, noise):
-    """Return the state after a gradient: z + g, z + g − σx around the point, or the next point itself."""
+    """Return the state after a gradient: z + g, z + g − σx for proximal regularizers, or the next point itself."""
     if PRIMAL:
         return mirror_step(x, g, after, penalty, p, noise)
     if PROXIMAL:
@@ -56,8 +56,8 @@ def next_state(z, x, g, gain, after, penalty, p, noise):
 
 
 @inline_ir
-def step(z, n, x, root_n, g, h, scale, now, next_strength, penalty, p, noise_z, noise_n):
-    """Return z and n after a step along g, and what certificates sum: h, its noise, σ, h²/S + σx².
+def step(z, n, x, root_n, g, h, scale, current_strength, next_strength, penalty, p, noise_z, noise_n):
+    """Return z and n after a step along g, and terms of certificates: h, the noise of z and n, σ, h²/S + σx².
 
     h is the gradient of the loss; it differs from g for implicit updates.
     """
@@ -69,11 +69,11 @@ def step(z, n, x, root_n, g, h, scale, now, next_strength, penalty, p, noise_z, 
     # The gain is computed from n as stored: the next round's gain corrects this round's rounding.
     stored = min(accumulate(n, h * h, next_strength, noise_n), MAX)
     after_root = root(stored)
-    gain = strength_gain(root_n, after_root, scale, now, next_strength, p)
+    gain = strength_gain(root_n, after_root, scale, current_strength, next_strength, p)
     after = strength(after_root, scale, next_strength, p)
-    spent = h * h / max(after, TINY) + gain * x * x if KEEPS_POINTS else zero
+    bound_term = h * h / max(after, TINY) + gain * x * x if KEEPS_POINTS else zero
     z = next_state(z, x, g, gain, after, penalty, p, noise_z)
-    return z, stored, h, noise_z, noise_n, gain, spent
+    return z, stored, h, noise_z, noise_n, gain, bound_term
 
 
 @inline_ir

@@ -1,8 +1,8 @@
-"""Operations that only compiled code has: prefetch, vector loads and stores of records, exponent bits, raw memory.
+"""Operations of compiled code only: prefetch, vector loads and stores of records, exponent bits, raw memory.
 
-Each has a twin of the same name in ``plain``. Uncompiled kernels use the twins. Those that rest on private parts of
-numba (``prefetch``, ``memory``, ``records``) have twins that numba can compile: kernels use these if an intrinsic
-cannot be built with the installed numba, or if the environment variable ``FOREL_INTRINSICS`` is 0.
+Each has an equivalent of the same name in ``plain``, which uncompiled kernels use. The equivalents of those that use
+private parts of numba (``prefetch``, ``memory``, ``records``) can be compiled by numba: kernels fall back to them if an
+intrinsic cannot be built with the installed numba, or if the environment variable ``FOREL_INTRINSICS`` is 0.
 """
 
 import importlib
@@ -23,7 +23,7 @@ PRIVATE = {
 
 
 def available() -> dict[str, Any]:
-    """Return the intrinsics by name, or their compiled twins where they cannot be built."""
+    """Return the intrinsics by name, or their compiled plain equivalents where they cannot be built."""
     return _available(os.environ.get("FOREL_INTRINSICS") != "0")
 
 

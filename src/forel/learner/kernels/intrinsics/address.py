@@ -1,4 +1,4 @@
-"""Arrays by their addresses: passing many arrays to a compiled function takes longer than a short row."""
+"""Arrays from addresses: passing many arrays to a compiled function takes longer than processing a short row."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["carray", "pointer"]
 
 @intrinsic
 def pointer(typing_context: Any, address: Any) -> Any:
-    """Return an integer as a pointer."""
+    """Convert an integer to a pointer."""
     if not isinstance(address, types.Integer):
         return None
 

@@ -1,7 +1,7 @@
-"""Scratch memory that the compiler knows to be distinct from all other memory.
+"""Scratch memory that the compiler can assume not to alias other memory.
 
-It cannot know that of numba's arrays. Loops that read one array and write another would be compiled in two versions,
-with a check at run time which of them is safe.
+It cannot assume that of numba's arrays: loops that read one array and write another would be compiled in two versions,
+with an alias check at run time.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def allocate(typing_context: Any, like: Any, count: Any) -> Any:
         itemsize = word(context.get_abi_sizeof(element))
         size = builder.mul(arguments[1], itemsize)
         raw = NRTContext(context, True).allocate(builder, builder.add(size, word(LINE)))
-        # Allocations are aligned to 16 bytes: there is room for the original address before the next line.
+        # Allocations are aligned to 16 bytes, so that the original address fits before the next line.
         offset = builder.and_(builder.ptrtoint(raw, word), word(LINE - 1))
         aligned = builder.gep(raw, [builder.sub(word(LINE), offset)])
         builder.store(raw, _address_slot(builder, aligned))
@@ -57,6 +57,6 @@ def release(typing_context: Any, array: Any) -> Any:
 
 
 def _address_slot(builder: Any, aligned: Any) -> Any:
-    """Return where the address of the allocation is kept."""
+    """Return the location of the original address of an allocation."""
     slot = builder.gep(aligned, [cgutils.intp_t(-8)])
     return builder.bitcast(slot, cgutils.voidptr_t.as_pointer())

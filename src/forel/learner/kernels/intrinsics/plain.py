@@ -1,4 +1,4 @@
-"""Twins of the intrinsics in plain Python: the reference of their tests, and what compiled kernels fall back to."""
+"""The intrinsics in plain Python: the reference of their tests and the fallback of compiled kernels."""
 
 import ctypes
 import math
@@ -20,14 +20,14 @@ __all__ = [
 
 
 def compiled(name: str) -> Any:
-    """Return a twin compiled by numba."""
+    """Return the function of this name, compiled by numba."""
     from numba import njit
 
     return njit(error_model="numpy", nogil=True, inline="always")(globals()[name])
 
 
 def pointer(address):
-    """Return an address as it is."""
+    """Return the address unchanged."""
     return address
 
 
@@ -61,9 +61,9 @@ def binade(x):
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):
-    """Gather ``count`` records into scratch, one row of length ``stride`` per part, and the bias's after them.
+    """Gather ``count`` records into scratch, one row of length ``stride`` per part, then the record of the bias.
 
-    Places after the bias get z = 0; their other parts are unspecified.
+    Positions after the bias get z = 0; their other parts are unspecified.
     """
     width = 4 if parts == 3 else parts
     last = np.int64(count) + 1
@@ -75,8 +75,8 @@ def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):
         scratch[np.int64(at) + i] = 0
 
 
-def scatter_records(scratch, at, stride, state, parts, indices, j, count, bias, extra, spare):
-    """Scatter ``count`` records from scratch to the state, and the bias's if ``extra`` is 1."""
+def scatter_records(scratch, at, stride, state, parts, indices, j, count, bias, extra, unused):
+    """Scatter ``count`` records from scratch to the state, and the record of the bias if ``extra`` is 1."""
     width = 4 if parts == 3 else parts
     for i in range(np.int64(count) + np.int64(extra)):
         q = np.int64(indices[np.int64(j) + i]) if i < count else np.int64(bias)

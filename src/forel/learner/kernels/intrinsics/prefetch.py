@@ -12,7 +12,7 @@ __all__ = ["prefetch"]
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
-    """Prefetch the cache line of ``array[place]`` for writing; addresses out of bounds are no error."""
+    """Prefetch the cache line of ``array[place]`` for writing; addresses out of bounds are allowed."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

@@ -1,8 +1,8 @@
 """Gather and scatter of eight records at a time, transposed in registers.
 
 A record is loaded by one instruction and eight of them are transposed by shuffles, so that scratch has one row per
-part. Storing numbers one by one and loading them as a vector would stall: stores are forwarded to loads of the same
-size only.
+part. Storing numbers one by one and loading them as a vector would stall: store forwarding needs loads of the same
+size.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ intrinsic: Any = extending.intrinsic(prefer_literal=True)
 @intrinsic
 def gather_records(typing_context: Any, scratch: Any, at: Any, stride: Any, state: Any, parts: Any, indices: Any,
                    j: Any, count: Any, bias: Any) -> Any:  # fmt: skip
-    """Gather up to eight records into scratch, one row per part; see the twin."""
+    """Gather up to eight records into scratch, one row per part; see ``plain``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         scratch, at, _, state, _, indices, j, count, bias = _pointers(context, builder, signature, arguments)
@@ -46,19 +46,19 @@ def gather_records(typing_context: Any, scratch: Any, at: Any, stride: Any, stat
 
 @intrinsic
 def scatter_records(typing_context: Any, scratch: Any, at: Any, stride: Any, state: Any, parts: Any, indices: Any,
-                    j: Any, count: Any, bias: Any, extra: Any, spare: Any) -> Any:  # fmt: skip
-    """Scatter up to eight records of scratch; records that are not wanted go to ``scratch[spare:]``; see the twin."""
+                    j: Any, count: Any, bias: Any, extra: Any, unused: Any) -> Any:  # fmt: skip
+    """Scatter up to eight records of scratch, see ``plain``; padding is written to ``scratch[unused:]``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        scratch, at, _, state, _, indices, j, count, bias, extra, spare = _pointers(
+        scratch, at, _, state, _, indices, j, count, bias, extra, unused = _pointers(
             context, builder, signature, arguments
         )
         width, size = record_width(parts.literal_value), context.get_abi_sizeof(state.type.pointee)
         coordinates = _coordinates(builder, indices, signature.args[5].dtype, j, count, bias)
         offsets = builder.mul(coordinates, _splat(builder, I64(width * size)))
         addresses = builder.add(offsets, _splat(builder, builder.ptrtoint(state, I64)))
-        unused = _splat(builder, builder.ptrtoint(builder.gep(scratch, [spare]), I64))
-        addresses = builder.select(_positions(builder, "<", builder.add(count, extra)), addresses, unused)
+        discarded = _splat(builder, builder.ptrtoint(builder.gep(scratch, [unused]), I64))
+        addresses = builder.select(_positions(builder, "<", builder.add(count, extra)), addresses, discarded)
         rows = [
             _load(builder, builder.gep(scratch, [builder.add(at, I64(part * stride.literal_value))]), BLOCK)
             for part in range(parts.literal_value)
@@ -74,7 +74,7 @@ def scatter_records(typing_context: Any, scratch: Any, at: Any, stride: Any, sta
 
 @intrinsic
 def load_values(typing_context: Any, scratch: Any, at: Any, values: Any, j: Any, count: Any, bias_value: Any) -> Any:
-    """Copy up to eight values to scratch by a masked load; see the twin."""
+    """Copy up to eight values to scratch by a masked load; see ``plain``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         scratch, at, values, j, count, bias_value = _pointers(context, builder, signature, arguments)
@@ -124,7 +124,7 @@ def _pointers(context: Any, builder: Any, signature: Any, arguments: Any) -> lis
 
 
 def _coordinates(builder: Any, indices: Any, kind: Any, j: Any, count: Any, bias: Any) -> Any:
-    """Return ``count`` indices from the j-th on and the bias after them as a vector of 64 bits, zeros at its end."""
+    """Return ``count`` indices from the j-th on, then the bias, then zeros, as a vector of 64-bit integers."""
     loaded = _masked_load(builder, builder.gep(indices, [j]), _positions(builder, "<", count))
     wide = ir.VectorType(I64, BLOCK)
     if loaded.type != wide:
@@ -133,13 +133,13 @@ def _coordinates(builder: Any, indices: Any, kind: Any, j: Any, count: Any, bias
 
 
 def _positions(builder: Any, comparison: str, count: Any) -> Any:
-    """Return the mask of positions 0 to 7 that compare so with ``count``."""
+    """Return the mask of positions 0 to 7 for which the comparison with ``count`` holds."""
     positions = ir.Constant(ir.VectorType(I32, BLOCK), [ir.Constant(I32, i) for i in range(BLOCK)])
     return builder.icmp_unsigned(comparison, positions, _splat(builder, builder.trunc(count, I32)))
 
 
 def _masked_load(builder: Any, pointer: Any, mask: Any) -> Any:
-    """Return a vector with zeros where the mask is false; nothing is read there."""
+    """Load a vector, with zeros where the mask is false; nothing is read there."""
     kind = ir.VectorType(pointer.type.pointee, BLOCK)
     place = builder.bitcast(pointer, kind.as_pointer())
     letter = "i" if isinstance(kind.element, ir.IntType) else "f"
@@ -168,13 +168,13 @@ def _splat(builder: Any, number: Any) -> Any:
 
 
 def _shuffle(builder: Any, vector: Any, positions: Sequence[int], other: Any = None) -> Any:
-    """Return the numbers at some positions of a vector, or of two of them one after the other."""
+    """Return the elements at some positions of a vector, or of the concatenation of two."""
     mask = ir.Constant(ir.VectorType(I32, len(positions)), [ir.Constant(I32, k) for k in positions])
     return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined) if other is None else other, mask)
 
 
 def _concatenated(builder: Any, vectors: list[Any]) -> Any:
-    """Return vectors of equal size, a power of two of them, one after the other."""
+    """Return the concatenation of vectors of equal size, whose number is a power of two."""
     while len(vectors) > 1:
         both = range(2 * vectors[0].type.count)
         pairs = zip(vectors[::2], vectors[1::2], strict=True)

@@ -57,8 +57,8 @@ def test_rows_by_hand_are_checked():
     bad.values[1] = np.nan
     for given, match in (
         (bad, "X: got nan in row 0, column 1, expected finite numbers"),
-        (Rows(np.array([1, 2]), np.zeros(2, np.int32), np.ones(2)), "an indptr that does not rise from 0"),
-        (Rows(np.array([0, 2, 1]), np.zeros(2, np.int32), np.ones(2)), "an indptr that does not rise from 0"),
+        (Rows(np.array([1, 2]), np.zeros(2, np.int32), np.ones(2)), "an indptr that does not increase from 0"),
+        (Rows(np.array([0, 2, 1]), np.zeros(2, np.int32), np.ones(2)), "an indptr that does not increase from 0"),
         (Rows(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1) * 1j), "X: got complex numbers"),
     ):
         with pytest.raises(ValueError, match=match):

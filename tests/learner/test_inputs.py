@@ -66,9 +66,9 @@ def broken(**parts):
         ([[0, 1.0, 0], [0, 0, math.inf]], [1, 0], None, "X: got inf in row 1, column 2"),
         (broken(indices=[0, 7, 2]), [1, 0, 1], None, "X: got the column index 7, expected 0 to 2"),
         (broken(indices=[0, -1, 2]), [1, 0, 1], None, "X: got the column index -1"),
-        (broken(indptr=[0, 2, 1, 3]), [1, 0, 1], None, "indptr that does not rise"),
-        (broken(indptr=[0, 1, 2, 9]), [1, 0, 1], None, "of other lengths than indptr says"),
-        (broken(data=[1.0, 2.0]), [1, 0, 1], None, "of other lengths"),
+        (broken(indptr=[0, 2, 1, 3]), [1, 0, 1], None, "indptr that does not increase"),
+        (broken(indptr=[0, 1, 2, 9]), [1, 0, 1], None, "whose lengths do not match indptr"),
+        (broken(data=[1.0, 2.0]), [1, 0, 1], None, "whose lengths do not match"),
         ([[1.0, 2.0]], [1], None, "X: got 2 features, expected 3"),
         ([1.0, 2.0, 3.0], [1], None, r"X: got shape \(3,\), expected two dimensions"),
         (np.eye(3), [1, 0], None, "y: got shape .*expected one label for each of 3 rows"),
@@ -173,7 +173,7 @@ def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algo
     [
         (Rows(np.array([0, 1]), np.array([7]), np.ones(1, np.float32)), "X: got the column index 7, expected 0 to 2"),
         (Rows(np.array([0, 1]), np.array([-1]), np.ones(1, np.float32)), "X: got the column index -1"),
-        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "fewer indices or values than indptr says"),
+        (Rows(np.array([0, 9]), np.array([1]), np.ones(1, np.float32)), "fewer indices or values than indptr counts"),
     ],
 )
 def test_rows_for_another_number_of_features_are_refused(rows, message):

@@ -47,7 +47,7 @@ class Certificate:
     bias : whether the last coordinate is a bias
     floor_void : the reason why there is no lower bound on losses; empty if there is one
     models : number of models that share a joint loss; coordinates are those of the first, then of the second, ...
-    points : points of the dual problem for each norm: the learner's own, and those of other settings on the same rows
+    points : points of the dual problem for each norm: of the learner, and of other settings on the same rows
     scales : the largest absolute value of each coordinate, 1 for the bias; None where scales are not kept
 
     >>> from forel.learner.linear import Linear, Settings
@@ -109,7 +109,7 @@ class Certificate:
         if self.radius is not None and LINF(x) > self.radius * (1 + 1e-6):
             raise ValueError(
                 f"model: got a weight of {LINF(x):.6g}, outside the radius {self.radius:.6g}, where {self.result} is "
-                "void; ask of a model within it"
+                "void; use a model within the radius"
             )
         regularizer = 0.5 * float((self.strength * x) @ x) - float(self.linear @ x) + self.constant
         penalty = float(self.l1 @ np.abs(x)) + 0.5 * float((self.l2 * x) @ x)
@@ -145,8 +145,8 @@ class Certificate:
     ) -> float:
         """Return a lower bound on the average loss of every fixed model in a ball, on the rows learned from.
 
-        Balls are those of :meth:`worst`. With ``bias`` they are balls of the weights alone, and the bias is at most
-        that in absolute value. The bound on rounding errors is subtracted.
+        Balls are those of :meth:`worst`. With ``bias`` they are balls of the weights alone, and ``bias`` bounds the
+        absolute value of the bias. The bound on rounding errors is subtracted.
         """
         name, size = _ball(l2=l2, l1=l1, box=box, scaled=scaled)
         return max(point.floor(size) for point in self._points(name, bias)) / (self.weight or 1.0)
@@ -154,7 +154,7 @@ class Certificate:
     def needed_norm(self, loss: float, norm: Norm = "l2", bias: float | None = None) -> float:
         """Return a lower bound on the norm of every fixed model whose average loss is smaller than ``loss``.
 
-        With ``bias`` it is the norm of the weights alone, for models whose bias is at most that in absolute value.
+        With ``bias`` it is the norm of the weights alone, for models whose bias is at most ``bias`` in absolute value.
 
         >>> import numpy as np
         >>> from forel.learner.linear import Linear, Settings
@@ -183,7 +183,7 @@ class Certificate:
         return self.floor_for(model).summary()
 
     def floor_for(self, model: ArrayLike) -> LossFloor:
-        """Return lower bounds on the average loss of fixed models by their norm, which is compared with a model's."""
+        """Return lower bounds on the average loss of fixed models by norm, to compare with the norm of ``model``."""
         x, scaled = self._model(model), self.scales is not None
         each = (x * self._scales if scaled else x).reshape(self.models, -1)
         weights, biases = (each[:, :-1], each[:, -1]) if self.bias else (each, each[:, :0])

@@ -1,6 +1,6 @@
-"""What is proved of lanes: certificates, and their sentences, from the sums and records of a state.
+"""Certificates and loss floors of lanes, from the sums and records of a state.
 
-``lanes`` says which of a state's models are meant: one, or those of a joint loss together.
+The slice ``lanes`` selects the lanes of one model: one lane, or all classes of a joint loss.
 """
 
 import math
@@ -22,28 +22,28 @@ __all__ = ["certificate", "clipping", "loss_floor", "snapshot"]
 def certificate(
     state: Lanes, lanes: slice, among: NDArray[np.int64] | None = None, candidates: Sequence[slice] = ()
 ) -> Certificate:
-    """Return what is proved of some lanes together, whose losses are one loss, in all coordinates or among some.
+    """Return the certificate of one model, against comparators in all coordinates or in some.
 
     Parameters
     ----------
     state : the lanes
-    lanes : those of one model
+    lanes : the lanes of one model
     among : the coordinates of comparators; None for all
     candidates : lanes that learn from the same labels, whose slopes give loss floors as well
     """
     settings, primal = state.settings, state.layout.primal
     some = np.arange(state.features + int(settings.bias)) if among is None else among
     totals, models = state.sums[:, lanes].sum(axis=1), len(range(state.lanes)[lanes])
-    columns, spent = np.empty((5, models, some.size)), 0.0
-    for start, found, paid in _parts(state, lanes, some):
+    columns, added = np.empty((5, models, some.size)), 0.0
+    for start, found, term in _parts(state, lanes, some):
         for column, block in zip(columns, found, strict=True):
             column[:, start : start + BLOCK] = block
-        spent += paid
+        added += term
     gradients, strength, linear, l1, l2 = columns.reshape(5, -1)
     if among is not None:
-        # Models are 0 in the other coordinates, but the learner was not.
+        # Comparators are 0 in the other coordinates, but the learner is not.
         others = np.setdiff1d(state.seen, among, assume_unique=True)
-        spent += sum(paid for _, _, paid in _parts(state, lanes, others))
+        added += sum(term for _, _, term in _parts(state, lanes, others))
     evidence, scaled = _evidence(state), settings.rate == "scale_free"
     norms, _ = _norms(state, some)
     valid = [one for one in (lanes, *(each for each in candidates if each != lanes)) if not clipping(state, one)]
@@ -52,13 +52,13 @@ def certificate(
         rounds=state.rounds,
         weight=state.weight,
         loss=float(totals[0]),
-        # Of gradients that were clipped nothing is known: any regret may have been suffered.
+        # Clipped gradients are not in the sums: the regret may be any number.
         lower=float(totals[0]) - float(totals[1]) if not clipping(state, lanes) else -np.inf,
         gradients=gradients,
         strength=strength,
         linear=linear,
-        # Stability telescopes: what FTRL paid is Σ g·x minus the last objective at its minimiser.
-        constant=float(totals[2 if primal else 1]) + spent,
+        # The stability terms telescope: their sum is Σ g·x minus the last objective at its minimiser.
+        constant=float(totals[2 if primal else 1]) + added,
         l1=l1,
         l2=l2,
         radius=None if settings.radius is None else float(state.parameters.reshape(5, -1)[4, lanes].min()),
@@ -76,7 +76,7 @@ def certificate(
 
 
 def snapshot(state: Lanes) -> CertificateSums:
-    """Return where the sums of certificates stand."""
+    """Return the current sums of certificates."""
     if not state.certified:
         return CertificateSums(state.rounds, state.weight)
     slots = state.seen
@@ -98,10 +98,10 @@ def loss_floor(
     Parameters
     ----------
     state : the lanes
-    lanes : those of the learned model, whose norm is compared
-    candidates : lanes that learn from the same labels; each one's slopes are a point of the dual problem
+    lanes : the lanes of the learned model, whose norm is compared
+    candidates : lanes that learn from the same labels; the slopes of each are a point of the dual problem
     since : the snapshot
-    total_loss : the loss on these rows, where it is not that of the lanes
+    total_loss : the loss on these rows; None for that of the lanes
     rows : the sums of the rows, such as those of several learners; None for the rows of these lanes
     """
     evidence = _evidence(state, since) if rows is None else Evidence(rows, state.layout, state.settings.loss_function)
@@ -129,7 +129,7 @@ def loss_floor(
 
 
 def _evidence(state: Lanes, since: CertificateSums | None = None) -> Evidence:
-    """Return what is known of all rows, or of those since a snapshot, without a table of gradients."""
+    """Return the sums of all rows, or of those since a snapshot, without a table of gradients."""
     now = CertificateSums(state.rounds, state.weight, state.all_sums)
     rows = now if since is None else difference(now, since)
     return Evidence(rows, state.layout, state.settings.loss_function)
@@ -149,8 +149,8 @@ def _norms(
     state : the lanes
     used : the coordinates, in order
     other : sums of gradients that are subtracted, if not ``given``
-    lanes : those of the learned model; None for no ‖x‖
-    given : whether the others are used in place of the lanes' own
+    lanes : the lanes of the learned model; None for no ‖x‖
+    given : whether ``other`` replaces the gradients of the lanes
     """
     part, scaled = state.layout.gradient_part, state.settings.rate == "scale_free"
     norms, squares, constants = GradientNorms.zero(state.lanes), 0.0, 0.0
@@ -176,18 +176,19 @@ def _norms(
 
 
 def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
-    """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that stay in a cache.
+    """Yield g_{1:T}, strength, Σσx and penalties of some coordinates, in blocks that fit into a cache.
 
-    With each comes the place of its first coordinate, and what its coordinates add to the constant.
+    Each block comes with the position of its first coordinate, and with the term that it adds to the constant.
     """
     for start in range(0, some.size, BLOCK):
         yield start, *_part(state, lanes, some[start : start + BLOCK])
 
 
 def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[Any, ...], float]:
-    """Return the same of a few coordinates.
+    """Return the same for a few coordinates.
 
-    What they add is −h_{0:T} at the present point for FTRL, and what was added lately around it for Mirror Descent.
+    The term of the constant is −h_{0:T} at the current point for FTRL, and for Mirror Descent the regularizers around
+    the current point since the last update.
     """
     settings, layout = state.settings, state.layout
     p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
@@ -201,21 +202,21 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     gradients = z if layout.parts == 2 else parts[2]
     linear = parts[3] if layout.parts == 4 else gradients - z
     strength = np.broadcast_to(layout.strength(n, _scales(state, some), p, state.rounds), z.shape)
-    late = np.zeros(1)
+    recent = np.zeros(1)
     if layout.keeps_strength:
-        # Coordinates that were not seen lately have been told of strength around their weights only until then.
-        late = np.where(n > 0, strength - n, 0.0)
-        linear = linear + late * x
+        # A record has the strength of its last update; the strength added since then is around the current weight.
+        recent = np.where(n > 0, strength - n, 0.0)
+        linear = linear + recent * x
     penalized = (some < state.features).astype(np.float64)
     total = state.rounds if settings.penalty_weight == "every" else min(state.rounds, 1)
     l1, l2 = total * p[2] * penalized, total * p[3] * penalized
     objective = (gradients - linear) * x + l1 * np.abs(x) + 0.5 * (strength + l2) * x * x
-    spent = float(np.sum(0.5 * late * x * x if layout.primal else -objective))
-    return (gradients, strength, linear, l1, l2), spent
+    term = float(np.sum(0.5 * recent * x * x if layout.primal else -objective))
+    return (gradients, strength, linear, l1, l2), term
 
 
 def clipping(state: Lanes, lanes: slice) -> str:
-    """Return what a certificate of some lanes does not know of, or nothing where all gradients were as they are."""
+    """Return why a certificate of some lanes is void because of clipping; empty if no gradient was clipped."""
     return _clipping(state, int(state.clipped[lanes].max()))
 
 
@@ -229,24 +230,24 @@ def _clipping(state: Lanes, rows: int) -> str:
 
 
 def _void(state: Lanes, lanes: slice) -> str:
-    """Return why no theorem bounds the regret, or nothing where one does."""
+    """Return why no theorem bounds the regret; empty if one does."""
     if reason := clipping(state, lanes):
         return reason
     if state.settings.rule == "implicit":
         return "the survey proves no bound for implicit updates; use algorithm='mirror'"
     if state.layout.primal and state.settings.rate == "scale_free":
         return (
-            "Mirror Descent adds the strength of a growing scale around the present weights, which is not counted; "
+            "Mirror Descent adds the strength of a growing scale around the current weights, which is not counted; "
             "use algorithm='proximal'"
         )
     if state.layout.catch_up in ("drift", "replay"):
         return (
-            "with rate='root' and a penalty every round, strength is added around weights that nobody looked at; "
+            "with rate='root' and a penalty in every round, strength is added around weights that are not computed; "
             "use penalty_weight='once' or rate='adagrad'"
         )
     return ""
 
 
 def _scales(state: Lanes, some: NDArray[np.int64]) -> Any:
-    """Return the scales of coordinates; 1 for rates without."""
+    """Return the scales of coordinates; 1 for rates without scales."""
     return state.scales[some].astype(np.float64) if state.layout.rate == "scale_free" else 1.0

@@ -1,4 +1,4 @@
-"""Creating the learner for some settings: one model, or a mixture."""
+"""Creation of the learner for some settings: one model, or a mixture."""
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,7 +23,7 @@ def make_learner(
 ) -> Learner:
     """Return a mixture for several settings, and one model otherwise; parameters as in :class:`Mixture`.
 
-    Filters are left out for several classes: see :func:`forel.learner.grid.without_filters`.
+    For several classes, settings with filters are replaced: see :func:`forel.learner.grid.without_filters`.
 
     >>> make_learner(4, Settings()).kind, make_learner(4, Settings(alpha=(0.1, 1.0))).kind
     ('trainer', 'mixture')
@@ -32,5 +32,5 @@ def make_learner(
     if settings.lanes > 1:
         return Mixture(features, settings, classes, dtype, certified, share)
     if share is not None:
-        raise refuse("share", share, "None for one model, which shares with no other")
+        raise refuse("share", share, "None for one model")
     return Linear(features, settings, classes, dtype, certified)

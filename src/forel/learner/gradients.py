@@ -1,4 +1,4 @@
-"""A learner that takes sparse gradients of any model, and returns its weights."""
+"""A learner for models that supply their own sparse gradients, such as embedding tables."""
 
 import math
 from dataclasses import replace
@@ -49,12 +49,14 @@ class GradientLearner:
         certified: bool = False,
     ) -> None:
         if settings.rate == "scale_free":
-            raise refuse("rate", "scale_free", "a rate that is not a function of features; gradients come without them")
+            raise refuse(
+                "rate", "scale_free", "a rate that does not depend on features, because gradients come without them"
+            )
         if settings.algorithm == "implicit":
             raise refuse("algorithm", "implicit", "one that needs only the gradient of a loss")
         if settings.lanes not in (1, whole("lanes", lanes, low=1)):
             raise refuse("settings", settings.lanes, f"one value, or one for each of {lanes} lanes")
-        # One compiled kernel for all losses, as updates from gradients use none.
+        # One compiled kernel for all losses, which updates from gradients do not use.
         self._lanes = Lanes(features, replace(settings, loss=Squared(), bias=False), lanes, dtype, certified)
         self.settings, self.features, self.lanes, self.dtype = settings, self._lanes.features, lanes, self._lanes.dtype
         self._loss = 0.0  # NaN if a round had no loss
@@ -76,7 +78,7 @@ class GradientLearner:
         self._loss = 0.0
 
     def feed(self, indices: ArrayLike, gradient: ArrayLike, loss: float | None = None) -> None:
-        """Learn from one gradient, zero outside of the indices: a row for each index, a column for each lane.
+        """Learn from one gradient, zero outside the indices: a row for each index, a column for each lane.
 
         ``loss`` is the loss of the round. Loss floors of a certificate need it in every round; regret and its bound do
         not.

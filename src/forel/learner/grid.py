@@ -16,14 +16,14 @@ from forel.validation import whole
 __all__ = ["ALPHAS", "FILTERS", "LANES", "default_grid", "without_filters"]
 
 LANES = 16  # of a grid without filters
-ALPHAS = (0.05, 0.3, 1.5, 20.0)  # beside filters, with a penalty each
+ALPHAS = (0.05, 0.3, 1.5, 20.0)  # of a grid with filters
 ALPHA_PENALTIES = (0.1, 1.0, 0.1, 0.1)
 FILTERS = (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.3), Filter(0.03))
 BETA = 0.01
 PENALTIES = (0.1, 1.0)  # for losses of unitless margins only: a penalty has the unit of a slope
 UNITLESS_ALPHAS = (0.05, 20.0)  # smallest and largest
 SCALED_ALPHAS = (0.01, 1000.0)  # for margins in the unit of the labels
-WITH_ENDS = 8  # the number of rates from which on the grid includes both ends
+MIN_WITH_ENDS = 8  # a grid of at least this many rates includes both ends
 
 
 def default_grid(
@@ -37,17 +37,17 @@ def default_grid(
 ) -> Settings:
     """Return settings with defaults for those that are None.
 
-    Without ``alpha``, the settings of two classes are four FTRL-Proximal settings and four Gaussian filters, which are
-    mixed with geometric mixers of all of them. Where anything else is given that filters do not have, and for other
-    losses, they are a grid of ``lanes`` FTRL-Proximal settings.
+    Without ``alpha``, the settings for log-loss of two classes are four FTRL-Proximal settings and four Gaussian
+    filters, which are mixed together with geometric mixers of them. With any option that filters do not have, and for
+    other losses, they are a grid of ``lanes`` FTRL-Proximal settings.
 
     Parameters
     ----------
-    alpha : of one model
+    alpha : the rate parameter of one model; None for several
     beta, l1, rate : by default 1, 0 and "adagrad" for one model; in a grid a given value applies to all settings
     lanes : the number of settings in a grid; None for 16 in a grid without filters
-    filters : mixed with the settings, as in :class:`forel.learner.settings.Settings`; None for the default
-    others : as in :class:`forel.learner.settings.Settings`
+    filters : filters to mix with the settings, as in :class:`forel.learner.settings.Settings`; None for the default
+    others : further arguments of :class:`forel.learner.settings.Settings`
 
     >>> default_grid(alpha=0.5).names, default_grid(lanes=2).names, default_grid().lanes
     (('',), ('l1=0.1', 'l1=1'), 8)
@@ -56,17 +56,17 @@ def default_grid(
         defaults: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}
         given = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
         return Settings(alpha=alpha, filters=filters or (), **{**defaults, **given, **others})
-    unsaid = all(one is None for one in (beta, l1, rate, lanes, filters))
-    if unsaid and _allows_filters(Settings(rate="scale_free", **others)):
+    defaults_only = all(one is None for one in (beta, l1, rate, lanes, filters))
+    if defaults_only and _allows_filters(Settings(rate="scale_free", **others)):
         return Settings(alpha=ALPHAS, l1=ALPHA_PENALTIES, beta=BETA, rate="scale_free", filters=FILTERS, **others)
     count = LANES if lanes is None else whole("lanes", lanes, low=1)
     unitless = resolve(others.get("loss", Settings.loss)).link.unitless
-    usual = (0.0,) if not unitless else PENALTIES if count > 1 else PENALTIES[-1:]
-    penalties = usual if l1 is None else (l1,)
+    default_penalties = (0.0,) if not unitless else PENALTIES if count > 1 else PENALTIES[-1:]
+    penalties = default_penalties if l1 is None else (l1,)
     low, high = UNITLESS_ALPHAS if unitless else SCALED_ALPHAS
     rates = -(-count // len(penalties))
-    # A small grid is better spent on the middle.
-    places = np.linspace(0, 1, rates) if rates >= WITH_ENDS else (np.arange(rates) + 0.5) / rates
+    # A small grid covers the middle of the range.
+    places = np.linspace(0, 1, rates) if rates >= MIN_WITH_ENDS else (np.arange(rates) + 0.5) / rates
     alphas = low * (high / low) ** places
     pairs = [(float(a), p) for a in alphas for p in penalties][:count]
     return Settings(
@@ -80,7 +80,7 @@ def default_grid(
 
 
 def without_filters(settings: Settings) -> Settings:
-    """Return settings for several classes, and for states that are merged: a grid in place of one with filters.
+    """Return settings without filters, for several classes and for merged training: a grid replaces one with filters.
 
     >>> without_filters(default_grid()).lanes
     16
@@ -91,7 +91,7 @@ def without_filters(settings: Settings) -> Settings:
 
 
 def _allows_filters(settings: Settings) -> bool:
-    """Whether settings other than rate and L1 penalty are the default ones, and the loss is that of two classes."""
+    """Return whether settings other than the rate are the defaults, and the loss is log-loss of two classes."""
     loss = settings.loss_function
-    usual = Settings(settings.loss, rate="scale_free", bias=settings.bias, seed=settings.seed)
-    return settings == usual and loss.mixing is Mixing.BAYES and not loss.joint
+    defaults = Settings(settings.loss, rate="scale_free", bias=settings.bias, seed=settings.seed)
+    return settings == defaults and loss.mixing is Mixing.BAYES and not loss.joint

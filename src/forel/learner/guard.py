@@ -63,7 +63,7 @@ class Guard:
             )
 
     def read(self, function: Callable[[], T]) -> T:
-        """Return the result of a function on a consistent state; it may be called twice, and must change nothing."""
+        """Return the result of a function on a consistent state; it may be called twice and must change nothing."""
         before = self.version
         if not before & 1:
             try:
@@ -79,7 +79,7 @@ class Guard:
 
 
 def unchanged(thing: Any) -> AbstractContextManager[None]:
-    """Exclude changes of an object, if it has a guard."""
+    """Exclude changes of an object that has a guard."""
     guard: Guard | None = getattr(thing, "_guard", None)
     return nullcontext() if guard is None else guard.reading()
 

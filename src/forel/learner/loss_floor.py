@@ -9,12 +9,12 @@ from forel.validation import Unsupported, non_negative
 
 __all__ = ["Frontier", "LossFloor"]
 
-LARGE = 1e9  # from here on, numbers are printed with an exponent
-SMALL = 1e-9  # and below this, too
-HUGE = 1e280  # from here on, sums of losses may have overflowed
-NEGLIGIBLE = 1e-6  # part of the learner's loss below which a floor is not worth printing
-KEPT = (0.01, 0.1, 0.3, 3.0, 10.0)  # norms, in units of the learned one, at which points are compared
-GOAL = 0.9  # part of the learner's loss for which the needed norm is printed
+LARGE = 1e9  # numbers from here on are printed with an exponent
+SMALL = 1e-9  # and so are numbers below this
+HUGE = 1e280  # sums of losses from here on may have overflowed
+NEGLIGIBLE = 1e-6  # fraction of the learner's loss below which a floor is not printed
+COMPARED = (0.01, 0.1, 0.3, 3.0, 10.0)  # norms, in units of the learned one, at which points are compared
+GOAL = 0.9  # fraction of the learner's loss for which the needed norm is printed
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Frontier:
 
     Parameters
     ----------
-    norm, loss : those of the learned model and of the learner
+    norm, loss : the norm of the learned model, and the average loss of the learner
     scaled : whether norms are scaled
     points : norms, and lower bounds on the average loss of every fixed model of at most this norm
     """
@@ -47,10 +47,10 @@ class LossFloor:
     least : a lower bound on the loss of any row
     bias : the number of biases, one for each class of a joint loss; they are part of the norm, unless they are free
     scaled : whether each weight is multiplied by the largest absolute value of its feature in the norm
-    void : why there is no lower bound, if so
+    void : why there is no lower bound; empty if there is one
     weights_norm, bias_norm : the norm of the learned model without the bias, and the absolute value of its bias, or the
         Euclidean norm of several
-    free_bias : how large the bias of models may be beside the norm; None if it is part of the norm
+    free_bias : limit of the bias of models, which is then not part of the norm; None if it is part of the norm
 
     >>> print(LossFloor(8, 8.0, 4.0, 1.99999, (DualPoint(3.75, 0.0625),)).summary())
     no fixed model of norm at most 2 could have had an average loss below 0.4531 on these 8 rows; this one had 0.5000.
@@ -71,10 +71,10 @@ class LossFloor:
     free_bias: float | None = None
 
     def with_free_bias(self, within: float | None = None) -> "LossFloor":
-        """Return the same for norms without the bias, which may be anything up to ``within`` in absolute value.
+        """Return the floor for norms without the bias, whose absolute value is at most ``within``.
 
-        None is as large as the learned model's. The limit is rounded up to four digits, and is that of the Euclidean
-        norm of several biases.
+        None stands for the bias of the learned model. The limit is rounded up to four digits; for several biases it
+        bounds their Euclidean norm.
 
         >>> point = DualPoint(3.75, 0.0625, weights_gradient=0.05, bias_gradient=0.0375)
         >>> floor = LossFloor(8, 8.0, 4.0, 2.0, (point,), bias=1, weights_norm=1.75, bias_norm=1.2)
@@ -90,14 +90,14 @@ class LossFloor:
         return replace(self, norm=self.weights_norm, points=points, free_bias=limit)
 
     def with_points(self, points: tuple[DualPoint, ...]) -> "LossFloor":
-        """Return the same with further points of the dual problem of the same rows."""
+        """Return the floor with further points of the dual problem of the same rows."""
         return replace(self, points=self.points + points, void="" if points else self.void)
 
     def tightest(self) -> "LossFloor":
-        """Return the same with only those points that give the largest floor at some norm around the learned one."""
+        """Return the floor with only the points that give the largest floor at some norm around the learned one."""
         if self.void or len(self.points) < 2 or not 0 < self.norm < HUGE:
             return self
-        norms = [float(_upward(self.norm)), *(self.norm * factor for factor in KEPT)]
+        norms = [float(_upward(self.norm)), *(self.norm * factor for factor in COMPARED)]
         best = {max(self.points, key=lambda point: point.floor(norm)) for norm in norms}
         best.add(max(self.points, key=lambda point: point.needed_norm(float(self._goal) * self.weight)))
         return replace(self, points=tuple(point for point in self.points if point in best))
@@ -122,7 +122,7 @@ class LossFloor:
         return max(point.needed_norm(total) for point in self.points)
 
     def frontier(self) -> Frontier | None:
-        """Return floors from a hundredth to ten times the learned norm; None if fewer than two say something.
+        """Return floors from a hundredth to ten times the learned norm; None if fewer than two are not trivial.
 
         >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.75, 0.0625),)).frontier().points[0]
         (0.02, 0.46859375)
@@ -138,20 +138,20 @@ class LossFloor:
         """Return the floor of models of at most the learned norm, and the norm needed for a tenth less loss."""
         shown = _upward(self.norm)
         name = "scaled norm" if self.scaled else "norm"
-        models = f"fixed models of {name} at most {shown}{self._how_the_bias_counts()}"
-        own, rows = self.average, f"these {self.rows:,} rows"
+        models = f"fixed models of {name} at most {shown}{self._bias_clause()}"
+        average, rows = self.average, f"these {self.rows:,} rows"
         if void := self.void or self._overflow(float(shown)):
             return f"nothing is proved of the losses of {models} on {rows}, because {void}"
-        mine = f"{own:.4f}" if abs(own) < LARGE else f"{own:.3E}"
+        learner = f"{average:.4f}" if abs(average) < LARGE else f"{average:.3E}"
         floor = self.at(float(shown))
-        if floor > self.least + NEGLIGIBLE * abs(own):
+        if floor > self.least + NEGLIGIBLE * abs(average):
             models = models.replace("models", "model")
             first = f"no {models} could have had an average loss below {_downward(floor)} on {rows}"
         else:
             first = f"no average loss is ruled out for {models} on {rows}"
-        return f"{first}; this one had {mine}{self._inverse(name, shown)}"
+        return f"{first}; this one had {learner}{self._inverse(name, shown)}"
 
-    def _how_the_bias_counts(self) -> str:
+    def _bias_clause(self) -> str:
         if self.free_bias is not None:
             limit = f"{self.free_bias:.10g}"  # which has four digits already
             return f", with a bias within ±{limit}," if self.bias == 1 else f", with biases of norm at most {limit},"
@@ -162,7 +162,7 @@ class LossFloor:
         return "" if finite else "sums left the range of double precision"
 
     def _inverse(self, name: str, shown: str) -> str:
-        """Return the norm that a smaller loss would need, or that none has it, as a further sentence, if so."""
+        """Return a sentence on the norm that a smaller loss would need, or that no model has it; empty without one."""
         goal = self._goal
         if not float(goal) > self.least:
             return ""
@@ -172,13 +172,13 @@ class LossFloor:
         if not SMALL < needed / (self.norm or 1.0) < math.inf:
             return ""
         least = _trimmed(_directed(needed, 3 - _exponent(needed), decimal.ROUND_FLOOR))
-        beside = "" if self.free_bias is None else f", with such {'a bias' if self.bias == 1 else 'biases'}"
-        first = f". An average loss below {goal} would need a {name} of at least {least}{beside}"
+        condition = "" if self.free_bias is None else f", with such {'a bias' if self.bias == 1 else 'biases'}"
+        first = f". An average loss below {goal} would need a {name} of at least {least}{condition}"
         return f"{first}; the learned model has {shown}"
 
 
 def _upward(value: float) -> str:
-    """Return a number with four digits that is not smaller.
+    """Round a number up to four digits.
 
     >>> _upward(18.3512), _upward(2.0), _upward(123456.7), _upward(0.0), _upward(1.23456e30)
     ('18.36', '2', '123500', '0', '1.235E+30')
@@ -187,7 +187,7 @@ def _upward(value: float) -> str:
 
 
 def _downward(value: float) -> str:
-    """Return a number with four decimals, and at least four digits, that is not larger.
+    """Round a number down to four decimals, and at least four digits.
 
     >>> _downward(0.35489), _downward(-0.00001), _downward(7631.94999), _downward(0.000123456), _downward(0.0)
     ('0.3548', '-0.00001001', '7631.9499', '0.0001234', '0.0000')
@@ -196,7 +196,7 @@ def _downward(value: float) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Return a number without zeros at the end of its decimals."""
+    """Return a number without trailing zeros after the decimal point."""
     return text if "." not in text or "E" in text else text.rstrip("0").rstrip(".")
 
 
@@ -205,7 +205,7 @@ def _exponent(value: float) -> int:
 
 
 def _directed(value: float, places: int, rounding: str) -> str:
-    """Return a number rounded in one direction to ``places`` decimals; a large one to four digits with an exponent."""
+    """Round a number in one direction to ``places`` decimals; a large or small one to four digits with an exponent."""
     with decimal.localcontext(prec=1100):  # enough for every double
         if value and not SMALL <= abs(value) < LARGE:
             short = decimal.Context(prec=4, rounding=rounding).create_decimal(decimal.Decimal(value))

@@ -6,12 +6,12 @@ __all__ = ["MIXERS", "Mixer"]
 
 
 class Mixer(NamedTuple):
-    """A second, small learner: its margin is an affine function of the margins of all lanes.
+    """A second-level learner: its margin is an affine function of the margins of all lanes.
 
     Parameters
     ----------
     variance : prior variance of the weight of each lane, around 1 divided by the number of lanes
-    memory : the part of what is known about these weights that stays known after a row; below 1 for streams that drift
+    memory : forgetting factor of the covariance of these weights after each row; below 1 for streams that drift
 
     >>> [mixer.name for mixer in MIXERS]
     ['mixer', 'mixer, memory=0.9997']

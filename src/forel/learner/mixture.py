@@ -96,7 +96,7 @@ class Mixture:
         return {"ledger": (Ledger.size(settings.lanes, share is not None, settings.mixers),)}
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
-        """Return these arrays."""
+        """Return the arrays of :meth:`stored_arrays`."""
         return {"ledger": self.ledger.array}
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:

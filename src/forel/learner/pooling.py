@@ -1,4 +1,4 @@
-"""Pooling: one prediction from those of several settings, and the bound on what mixing costs."""
+"""Pooling: one prediction from those of several settings, and the bound on the cost of mixing."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,8 @@ __all__ = ["Pooling"]
 
 Array = NDArray[np.float64]
 
-# Logarithm of the weight, relative to the best setting's, below which a setting does not change a probability above
-# its square root: it adds less than e^-100 of it.
+# Log-weight, relative to that of the best setting, below which a setting is ignored: it changes a probability above
+# e^-100 by less than the fraction e^-100.
 NEGLIGIBLE = -200.0
 
 
@@ -29,7 +29,7 @@ class Pooling:
     settings : the settings that are mixed
     classes : the number of classes; None for one margin
     joint : whether all classes share one loss
-    share : of fixed share; None without
+    share : the share of fixed share; None without it
 
     >>> Pooling(Settings("absolute"), None, False, None).clips
     True
@@ -42,20 +42,20 @@ class Pooling:
 
     @property
     def mixing(self) -> Mixing:
-        """How the loss lets settings be mixed."""
+        """The kind of mixing that the loss allows."""
         return self.settings.loss_function.mixing
 
     @property
     def clips(self) -> bool:
-        """Whether predictions are clipped to the range of labels seen before: overshooting is no better."""
+        """Whether predictions are clipped to the range of earlier labels, which does not increase the loss of those."""
         return any(self.settings.loss_function.link.clipping)
 
     def mix(
         self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger
     ) -> NDArray[Any]:
-        """Return the mixture's margins, a column a class, and add the losses of rows to the ledger.
+        """Return the mixture's margins, one column per class, and add the losses of rows to the ledger.
 
-        Rows of negative importance are predicted and not counted.
+        Rows of negative importance are predicted only.
         """
         from forel.learner.kernels.kernel import routine
 
@@ -69,7 +69,7 @@ class Pooling:
             routine("mixing", "bayes")(margins, labels, importance, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and margins.shape[1] == self.classes and not (importance >= 0).any():
-            return self._log_probabilities(margins)[:, :, 0]  # of one setting, which is not mixed
+            return self._log_probabilities(margins)[:, :, 0]  # one setting: nothing to mix
         if self.mixing is Mixing.BAYES:
             routine("mixing", "bayes_classes")(self._log_probabilities(margins), labels, importance, sums, out)
             return out
@@ -88,20 +88,20 @@ class Pooling:
     def _with_mixers(
         self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger
     ) -> Array:
-        """Return the margins of settings and, after them, of mixers, which learn the rows."""
+        """Return the margins of settings, then those of mixers, which learn from the rows."""
         from forel.learner.kernels.kernel import routine
 
-        every = np.empty((len(margins), ledger.experts))
-        every[:, : ledger.settings] = margins
+        experts = np.empty((len(margins), ledger.experts))
+        experts[:, : ledger.settings] = margins
         parameters, states = np.array(ledger.mixers), ledger.mixer_states
         mixed = np.empty((len(margins), len(ledger.mixers)))
         routine("geometric", "mix")(margins, labels, importance, parameters, states, mixed)
-        every[:, ledger.settings :] = mixed
-        return every
+        experts[:, ledger.settings :] = mixed
+        return experts
 
     def predict(self, margins: NDArray[Any], ledger: Ledger) -> NDArray[Any]:
-        """Return the mixture's margins without counting the rows."""
-        # On a copy of the ledger, because a model in read-only memory predicts as well.
+        """Return the mixture's margins without changing the ledger."""
+        # A copy of the ledger, because the arrays of a model may be read-only.
         return self.mix(margins, np.zeros(len(margins)), np.full(len(margins), -1.0), ledger.copy())
 
     def weights(self, ledger: Ledger) -> Array:
@@ -109,11 +109,11 @@ class Pooling:
         if self.share is not None:
             return ledger.weights.copy()
         weights = np.exp((ledger.losses.min() - ledger.losses) * self.rate(ledger))
-        shares: Array = weights / weights.sum()
-        return shares
+        normalized: Array = weights / weights.sum()
+        return normalized
 
     def relevant(self, ledger: Ledger) -> NDArray[np.intp] | None:
-        """Return the settings whose weights are not negligible; None for all, and where all always count."""
+        """Return the settings whose weights are not negligible; None if all are relevant or none may be ignored."""
         if self.mixing is not Mixing.BAYES or self.share is not None or ledger.mixers:
             return None
         logs = (ledger.losses.min() - ledger.losses) * self.rate(ledger)
@@ -121,13 +121,13 @@ class Pooling:
         return None if kept.size == logs.size else kept
 
     def extreme(self, margins: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return the rows with a probability so small that settings which are not relevant may matter."""
+        """Return the rows with a probability so small that ignored settings may matter."""
         logs = -np.abs(margins) if self.classes is None else margins
         rows: NDArray[np.bool_] = logs.min(axis=1) < NEGLIGIBLE / 2
         return rows
 
     def bound(self, ledger: Ledger) -> tuple[str, float, str]:
-        """Return the result that bounds the regret to the best setting, the bound, and why it is void, if so."""
+        """Return the result that bounds the regret to the best setting, the bound, and why it is void, if it is."""
         from forel.experts import FixedShare
 
         count = ledger.experts
@@ -142,7 +142,7 @@ class Pooling:
         return f"exponential weights, {self.mixing.value}", limit + ledger.gap, ""
 
     def rate(self, ledger: Ledger) -> float:
-        """Return the learning rate η of the weights, in proportion to e^{−ηL}."""
+        """Return the learning rate η of the weights, which are proportional to e^{−ηL}."""
         if self.mixing is Mixing.CONVEX:
             return float(np.log(self.settings.lanes)) / ledger.gap if ledger.gap > 0 else 0.0
         largest = max(1.0, ledger.largest_importance)
@@ -152,7 +152,7 @@ class Pooling:
         return 1 / (largest * span * span) if span > 0 else 0.0
 
     def _range(self, labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger) -> tuple[Array, Array]:
-        """Return the smallest and the largest margin that the labels before each row suggest, 0 among them."""
+        """Return the smallest and the largest label before each row as margins, 0 included."""
         link = self.settings.loss_function.link
         learned = np.where(importance >= 0, link.inverse(labels), 0.0)
         high = np.maximum.accumulate(np.concatenate(([ledger.highest], learned)))
@@ -180,8 +180,8 @@ class Pooling:
         """Return losses by row and setting, summed over classes, from margins by row, class and setting."""
         targets = labels[:, None, None]
         if self.classes is not None:
-            hit = targets == np.arange(self.classes)[None, :, None]
-            targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
+            is_class = targets == np.arange(self.classes)[None, :, None]
+            targets = np.where(is_class, 1.0, -1.0 if self.settings.signed else 0.0)
         with np.errstate(over="ignore"):
             values = np.asarray(self.settings.loss_function(margins.astype(np.float64), targets), np.float64)
         return np.ascontiguousarray(np.minimum(values.sum(axis=1), LOSS_LIMIT))

@@ -1,4 +1,4 @@
-"""The protocol of learners: what training, model files and estimators use of a model or a mixture."""
+"""The protocol of learners: the interface of models and mixtures to training, model files and estimators."""
 
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -31,7 +31,7 @@ class SettingSummary(NamedTuple):
 
 
 def settings_html(learner: "Learner") -> str:
-    """Return the settings of a mixture for a notebook: name, average loss and weight of each."""
+    """Return the settings of a mixture as HTML: name, average loss and weight of each."""
     rows = [(s.name, f"{s.loss:.4g}, weight {s.weight:.3f}") for s in learner.setting_summaries()]
     return card(f"Mixture of {len(rows)} settings after {learner.rounds:,} rows", rows)
 
@@ -53,7 +53,7 @@ class Learner(Protocol):
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
-        """Learn each row in turn, and return its earlier margins; rows in the mask ``held_out`` are only predicted."""
+        """Learn each row in turn, and return margins from before; rows in the mask ``held_out`` are predicted only."""
         ...
 
     def relearn(
@@ -83,7 +83,7 @@ class Learner(Protocol):
         ...
 
     def summary(self, lane: int = 0, since: CertificateSums | None = None, loss: float | None = None) -> str:
-        """Return the certificate against all models of at most the learned one's norm, in a sentence."""
+        """Return the certificate against all models of at most the norm of the learned one, in a sentence."""
         ...
 
     def loss_floor(
@@ -114,7 +114,7 @@ class Learner(Protocol):
         ...
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
-        """Return these arrays."""
+        """Return the arrays of :meth:`stored_arrays`."""
         ...
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
@@ -158,7 +158,7 @@ class Learner(Protocol):
 
     @property
     def share(self) -> float | None:
-        """The share of a mixture by fixed share; None without."""
+        """The share of a mixture with fixed share; None without it."""
         ...
 
     @property
@@ -183,7 +183,7 @@ class Learner(Protocol):
 
     @property
     def loss(self) -> Any:
-        """The sum of losses, each row before it was learned from; of one model a number for each lane."""
+        """The sum of losses, each row before it was learned from; for one model, one number per lane."""
         ...
 
     @property

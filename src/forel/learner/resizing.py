@@ -1,4 +1,4 @@
-"""Resizing of lanes: more features, more classes, and states split into parts of equal width and joined again."""
+"""Resizing of lanes: more features, more classes, and states split into parts of equal width and joined."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from forel.learner.lanes import Labels, Lanes
 __all__ = ["add_part", "clear_lane", "join_parts", "resize", "split_binary", "split_parts"]
 
 PER_LANE = ("state", "mark")  # tables with a column for each lane
-CLOCK = 3  # the sum that depends on the number of rounds alone
+CLOCK = 3  # the sum that depends only on the number of rounds
 
 
 def resize(old: Lanes, features: int, lanes: int, labels: Labels) -> Lanes:
@@ -22,7 +22,7 @@ def resize(old: Lanes, features: int, lanes: int, labels: Labels) -> Lanes:
 
 
 def add_part(old: Lanes) -> Lanes:
-    """Return as many new lanes, with the scales of features, the rounds and the weight of the old ones."""
+    """Return the same number of new lanes, with the feature scales, rounds and weight of the old ones."""
     new = old.like()
     for name, table in new.tables.items():
         if name not in PER_LANE:
@@ -32,7 +32,7 @@ def add_part(old: Lanes) -> Lanes:
 
 
 def join_parts(parts: Sequence[Lanes]) -> Lanes:
-    """Return all lanes in one state; the only part itself if there is one."""
+    """Return all lanes in one state; a single part is returned itself."""
     first, width = parts[0], parts[0].lanes
     if len(parts) == 1:
         return first
@@ -74,6 +74,6 @@ def split_binary(lanes: Lanes) -> None:
 
 
 def clear_lane(lanes: Lanes, lane: int) -> None:
-    """Reset a lane to the initial state; the penalty clock, which depends on rounds alone, continues."""
+    """Reset a lane to the initial state; the penalty clock, which depends only on rounds, continues."""
     lanes.state[:, :, lane] = 0
     lanes.all_sums[[row for row in range(len(lanes.all_sums)) if row != CLOCK], lane] = 0

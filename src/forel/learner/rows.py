@@ -28,7 +28,7 @@ class Rows(NamedTuple):
         return int(np.diff(self.indptr).max(initial=0))
 
     def take(self, which: NDArray[Any]) -> "Rows":
-        """Return some rows, by their numbers or a mask.
+        """Return some rows, selected by their numbers or a mask.
 
         >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).take(np.array([1, 0])).indices
         array([0, 1], dtype=int32)
@@ -37,16 +37,16 @@ class Rows(NamedTuple):
 
         width = int(self.indices.max(initial=0)) + 1
         some = sparse.csr_array((self.values, self.indices, self.indptr), shape=(self.number, width))[which]
-        # Of the same types: kernels are compiled for types of arguments.
+        # Keep the types: kernels are compiled for types of arguments.
         return type(self)(some.indptr.astype(np.int64, copy=False), some.indices.astype(self.indices.dtype), some.data)
 
 
 class Merged(Rows):
-    """Rows without repeated indices, as readers produce them; this is not checked again."""
+    """Rows without repeated indices, as readers produce them; they are not checked again."""
 
 
 def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
-    """Return rows to learn from, without repeated indices: kernels gather a whole row before they scatter it.
+    """Return rows to learn from, or raise if a row repeats an index: kernels gather a whole row before they scatter it.
 
     >>> twice = Rows(np.array([0, 2]), np.array([1, 1]), np.ones(2))
     >>> merged(twice, 3, np.float64)
@@ -58,17 +58,17 @@ def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
         return rows
     used = int(rows.indptr[-1])
     indices = rows.indices[:used]
-    rising = indices[1:] > indices[:-1]
+    increasing = indices[1:] > indices[:-1]
     ends = rows.indptr[1:-1]
-    rising[ends[(ends > 0) & (ends < used)] - 1] = True
-    if not rising.all():
+    increasing[ends[(ends > 0) & (ends < used)] - 1] = True
+    if not increasing.all():
         owners = np.repeat(np.arange(rows.number), np.diff(rows.indptr))
         order = np.lexsort((indices, owners))
         same = (np.diff(indices[order]) == 0) & (np.diff(owners[order]) == 0)
         if same.any():
-            place = order[int(np.argmax(same))]
+            k = order[int(np.argmax(same))]
             raise ValueError(
-                f"X: got the column index {indices[place]} twice in row {owners[place]}, expected each once in a row; "
+                f"X: got the column index {indices[k]} twice in row {owners[k]}, expected each once in a row; "
                 "add its values up"
             )
     return rows
@@ -77,22 +77,22 @@ def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return an array or sparse matrix as validated rows, without a copy where it has the right type.
 
-    Of :class:`Merged` rows only the range of indices is checked.
+    For :class:`Merged` rows only the range of indices is checked.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
     """
     if isinstance(X, Rows):
         if X.indptr[-1] > min(X.indices.size, X.values.size):
-            raise ValueError("X: got fewer indices or values than indptr says, expected rows of one source")
-        _within(X.indices, features)
-        return X if isinstance(X, Merged) else _by_hand(X, dtype)
+            raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
+        _check_range(X.indices, features)
+        return X if isinstance(X, Merged) else _validated(X, dtype)
     from scipy import sparse  # slow to import
 
     given = real("X", X)
     if sparse.issparse(given):
         matrix = given if given.format == "csr" else given.tocsr()
-        _structure(matrix)
+        _check_structure(matrix)
         if not matrix.has_canonical_format:
             # Keep the order of features unless some are repeated: it determines the rounding of margins.
             summed = matrix.copy()
@@ -101,26 +101,26 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     else:
         dense = np.asarray(given)
         if dense.ndim != 2:
-            raise ValueError(f"X: got shape {dense.shape}, expected two dimensions, a row an example")
+            raise ValueError(f"X: got shape {dense.shape}, expected two dimensions, one row per example")
         matrix = sparse.csr_array(dense)
     if matrix.shape[1] != features:
-        raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as at the start")
+        raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as when the model was created")
     used = int(matrix.indptr[-1])
     values = _finite(matrix.data[:used], matrix.indptr, matrix.indices, dtype)
     return Merged(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
 
 
-def _by_hand(rows: Rows, dtype: DTypeLike) -> Rows:
+def _validated(rows: Rows, dtype: DTypeLike) -> Rows:
     """Return rows that a caller assembled, with validated offsets and values."""
     if rows.indptr[0] != 0 or np.any(np.diff(rows.indptr) < 0):
-        raise ValueError("X: got an indptr that does not rise from 0, expected rows one after the other")
+        raise ValueError("X: got an indptr that does not increase from 0, expected valid CSR offsets")
     used = int(rows.indptr[-1])
     values = _finite(real("X", rows.values[:used]), rows.indptr, rows.indices, dtype)
     return Rows(rows.indptr, rows.indices[:used], values)
 
 
 def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) -> NDArray[Any]:
-    """Return values in the dtype of the model, or refuse the first that is not finite in it."""
+    """Return values in the dtype of the model, or raise for the first that is not finite in it."""
     with np.errstate(over="ignore"):
         values: NDArray[Any] = given.astype(dtype, copy=False)
     if not all_finite(values):
@@ -130,17 +130,17 @@ def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) ->
     return values
 
 
-def _structure(matrix: Any) -> None:
-    """Refuse an inconsistent sparse matrix; scipy does not validate parts that are assigned."""
+def _check_structure(matrix: Any) -> None:
+    """Raise for an inconsistent sparse matrix; scipy does not validate arrays that are assigned to it."""
     indptr, indices = matrix.indptr, matrix.indices
     if indptr.size != matrix.shape[0] + 1 or indptr[0] != 0 or np.any(np.diff(indptr) < 0):
-        raise ValueError("X: got an indptr that does not rise from 0, expected a valid CSR matrix")
+        raise ValueError("X: got an indptr that does not increase from 0, expected a valid CSR matrix")
     if indptr[-1] > indices.size or indices.size != matrix.data.size:
-        raise ValueError("X: got indices and data of other lengths than indptr says, expected a valid CSR matrix")
-    _within(indices[: indptr[-1]], matrix.shape[1])
+        raise ValueError("X: got indices and data whose lengths do not match indptr, expected a valid CSR matrix")
+    _check_range(indices[: indptr[-1]], matrix.shape[1])
 
 
-def _within(indices: NDArray[Any], features: int) -> None:
+def _check_range(indices: NDArray[Any], features: int) -> None:
     # As unsigned integers, negative indices are too large.
     if indices.size and indices.view(f"u{indices.itemsize}").max() >= features:
         bad = int(low if (low := indices.min()) < 0 else indices.max())

@@ -22,8 +22,8 @@ __all__ = ["Filter", "Settings"]
 Algorithm = Literal["proximal", "centered", "mirror", "implicit", "filter"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
 
-LARGEST = {"float32": 1e18, "float64": 1e150}  # values of parameters, so that strengths stay in range
-SMALLEST = float(np.finfo(np.float64).tiny)  # of numbers that are positive
+MAX_PARAMETER = {"float32": 1e18, "float64": 1e150}  # so that strengths stay in range
+MIN_POSITIVE = float(np.finfo(np.float64).tiny)
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius")  # may be sequences
 
 
@@ -60,8 +60,8 @@ class Settings:
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
-    filters : Gaussian filters that are learned beside FTRL-Proximal with scale-free rates, a lane each after the others
-    seed : of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
+    filters : Gaussian filters that learn in addition to FTRL-Proximal with scale-free rates, in one lane each, the last
+    seed : seed of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
     alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
 
@@ -99,28 +99,30 @@ class Settings:
                 continue
             strict = name in ("alpha", "radius")
             expected = "positive numbers" if strict else "numbers of at least 0"
-            checked = constants(name, value, expected, low=SMALLEST if strict else 0.0)
+            checked = constants(name, value, expected, low=MIN_POSITIVE if strict else 0.0)
             object.__setattr__(self, name, tuple(checked.tolist()) if isinstance(checked, np.ndarray) else checked)
         if whole("seed", self.seed) >= 1 << 53:
             raise refuse("seed", self.seed, "a whole number below 2⁵³")
         object.__setattr__(self, "seed", int(self.seed))
         lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
         if len(lengths) > 1:
-            raise refuse("alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, a lane each")
+            raise refuse(
+                "alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, with one entry per lane"
+            )
 
     def _check_filters(self) -> None:
-        """Refuse what filters do not have, and set the rate of a filter: features count in units of their scales."""
+        """Raise for options that filters do not have, and set the rate of a filter, which uses scales of features."""
         loss = self.loss_function
         if loss.joint or loss.mixing is Mixing.CONVEX:
-            raise refuse("loss", loss.name, "logistic or squared, of which filters know the curvature")
+            raise refuse("loss", loss.name, "logistic or squared, whose curvature filters use")
         if self.filters:
-            constants("filters", [one.variance for one in self.filters], "positive variances", low=SMALLEST)
+            constants("filters", [one.variance for one in self.filters], "positive variances", low=MIN_POSITIVE)
             constants("filters", [one.shrinkage for one in self.filters], "shrinkages of at least 0", low=0.0)
             if (self.algorithm, self.rate) != ("proximal", "scale_free"):
-                raise refuse("filters", self.filters, "none, but with algorithm='proximal' and rate='scale_free'")
+                raise refuse("filters", self.filters, "none, unless algorithm='proximal' and rate='scale_free'")
             return
         if self.rate not in ("adagrad", "scale_free"):
-            raise refuse("rate", self.rate, "none where algorithm='filter', whose steps are as long as its variances")
+            raise refuse("rate", self.rate, "the default where algorithm='filter', whose rates are its variances")
         object.__setattr__(self, "rate", "scale_free")
         for name, none in (("l1", 0), ("l2", 0), ("radius", None), ("penalty_weight", "once")):
             if getattr(self, name) != none:
@@ -250,13 +252,13 @@ class Settings:
         (0, -5451962507482445012)
         """
         key = self.seed
-        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):  # a bijection; every bit depends on all bits
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):  # a bijection in which every bit depends on all bits
             key = (key ^ (key >> 33)) * factor % (1 << 64)
         key ^= key >> 33
         return key - (1 << 64) if key >> 63 else key
 
     def shape(self, dtype: DTypeLike) -> Any:
-        """Return the parameter of the loss in the type of the model, 0 without one."""
+        """Return the shape parameter of the loss in the type of the model; 0 if it has none."""
         kind: Any = np.dtype(dtype).type
         return kind(self.loss_function.parameter(dtype))
 
@@ -264,18 +266,18 @@ class Settings:
         """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R."""
         largest = np.finfo(dtype).max
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
-        own = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
-        beside = [(1 / f.variance, f.shrinkage, 0, 0, largest) for f in self.filters]
-        rows = np.column_stack([[np.resize(row, self.first_filter) for row in own], *map(np.transpose, beside)])
+        columns = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
+        filters = [(1 / f.variance, f.shrinkage, 0, 0, largest) for f in self.filters]
+        rows = np.column_stack([[np.resize(row, self.first_filter) for row in columns], *map(np.transpose, filters)])
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
-        most = LARGEST[np.dtype(dtype).name]
+        limit = MAX_PARAMETER[np.dtype(dtype).name]
         if self.rate == "scale_free":  # whose strengths grow with the scale of a feature
-            most /= float(units_and_thresholds(np.dtype(dtype))[1][2])
-        if not parameters[:4].max() <= most:
+            limit /= float(units_and_thresholds(np.dtype(dtype))[1][2])
+        if not parameters[:4].max() <= limit:
             raise ValueError(
                 f"alpha, beta, l1, l2: got {self.alpha, self.beta, self.l1, self.l2}, expected 1/alpha and the others "
-                f"to be at most {most:g}, so that strengths are within the range of {np.dtype(dtype)}"
+                f"to be at most {limit:g}, so that strengths are within the range of {np.dtype(dtype)}"
             )
         return parameters
 

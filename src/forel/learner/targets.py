@@ -12,14 +12,14 @@ __all__ = ["importances_of", "labels_of"]
 
 
 def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return one label for each row in the dtype of the model, or refuse those outside of a domain.
+    """Return one label for each row in the dtype of the model, or raise for those outside the domain.
 
     Parameters
     ----------
     y : the labels
     count : the number of rows
-    domain : of the labels
-    dtype : of the model; an array that has it already is not copied
+    domain : domain of the labels
+    dtype : dtype of the model; an array that has it is not copied
 
     >>> labels_of([0, 1], 2, Interval(0, 1), np.dtype(np.float32))
     array([0., 1.], dtype=float32)
@@ -35,7 +35,7 @@ def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) ->
 
 
 def importances_of(importance: ArrayLike | None, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the importance of each row in the dtype of the model, 1 by default, or refuse negative ones.
+    """Return the importance of each row in the dtype of the model, 1 by default, or raise for negative ones.
 
     >>> importances_of(None, 2, np.dtype(np.float32))
     array([1., 1.], dtype=float32)
@@ -66,7 +66,7 @@ def _usable(given: NDArray[Any], low: float, high: float, dtype: np.dtype[Any]) 
 
 
 def _narrowed(name: str, exact: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers in the dtype of the model, or refuse those out of its range."""
+    """Return numbers in the dtype of the model, or raise for those out of its range."""
     with np.errstate(over="ignore"):
         narrow: NDArray[Any] = exact.astype(dtype)
     if not all_finite(narrow):

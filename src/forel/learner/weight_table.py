@@ -1,4 +1,4 @@
-"""Margins from a table of weights, each of which is computed once until the model changes."""
+"""Margins from a table of weights, which are computed once until the model changes."""
 
 from typing import Any
 
@@ -15,16 +15,16 @@ BLOCK = 1 << 11  # coordinates whose weights are computed at a time, in all lane
 
 
 class WeightTable:
-    r"""The weights of some lanes, for those features that rows to predict have had so far.
+    r"""The weights of some lanes, computed for a feature when it first occurs in a row to predict.
 
-    The kernel computes the weights of all lanes for every feature of every row. A table computes them once for each
-    feature, and multiplies those of the selected lanes only. Memory of other features is not committed.
+    The kernel computes the weights of all lanes for every feature of every row. A table computes them once per feature,
+    and multiplies only those of the selected lanes. Memory of other features is not committed.
 
     Parameters
     ----------
     lanes : the state, which must not change while the table is used
     selected : the lanes to predict with
-    version : of the state
+    version : version of the state
 
     >>> from forel.learner.linear import Linear, Settings, rows_of
     >>> model = Linear(2, Settings(alpha=(0.1, 1.0)))
@@ -38,11 +38,11 @@ class WeightTable:
         self.selected, self.version = selected, version
         self._lanes = lanes
         self._weights = np.zeros((lanes.features, selected.size), lanes.dtype)
-        self._known = np.zeros(lanes.features, bool)
+        self._computed = np.zeros(lanes.features, bool)
         self._bias = lanes.weights_at(np.array([lanes.features]))[:, selected]
 
     def fits(self, selected: NDArray[np.intp], version: int) -> bool:
-        """Return whether the table is of this version, and of the same lanes."""
+        """Return whether the table has this version and these lanes."""
         return self.version == version and np.array_equal(self.selected, selected)
 
     def margins(self, rows: Rows) -> NDArray[Any]:
@@ -50,12 +50,12 @@ class WeightTable:
         from scipy import sparse  # slow to import
 
         lanes, indices = self._lanes, rows.indices[: rows.indptr[-1]]
-        new = _distinct(indices[~self._known[indices]], lanes.features)
+        new = _distinct(indices[~self._computed[indices]], lanes.features)
         for start in range(0, new.size, BLOCK):
             part = new[start : start + BLOCK]
             self._weights[part] = lanes.weights_at(part)[:, self.selected]
-        self._known[new] = True  # last: other threads may use the table
-        values, constant = self._beyond_scale(rows, indices)
+        self._computed[new] = True  # after the weights: other threads may use the table
+        values, constant = self._above_scale(rows, indices)
         matrix = sparse.csr_array((values, indices, rows.indptr), shape=(rows.number, lanes.features))
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[Any] = matrix @ self._weights + constant
@@ -64,28 +64,28 @@ class WeightTable:
         np.nan_to_num(margins, copy=False, nan=0.0)
         return margins
 
-    def _beyond_scale(self, rows: Rows, indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the values to multiply by weights of the table, and what to add to each row.
+    def _above_scale(self, rows: Rows, indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the values to multiply by weights of the table, and the constants to add to the margins of rows.
 
-        A scale-free rate sees a value before it predicts: the weight of a value beyond the feature's scale depends on
-        the value. The kernel computes the parts of margins that are due to such values.
+        With a scale-free rate, a value above the scale of its feature changes the scale before the prediction, so that
+        the weight depends on the value. The kernel computes the terms of margins of such values.
         """
         lanes, values = self._lanes, rows.values[: indices.size]
         if lanes.settings.rate != "scale_free":
             return values, self._bias
         scales = lanes.scales[indices]
-        beyond = np.flatnonzero((np.abs(values) > scales) & (scales > 0))  # without a scale, all weights are 0
-        if not beyond.size:
+        above = np.flatnonzero((np.abs(values) > scales) & (scales > 0))  # without a scale, all weights are 0
+        if not above.size:
             return values, self._bias
-        owners = np.searchsorted(rows.indptr, beyond, side="right") - 1
+        owners = np.searchsorted(rows.indptr, above, side="right") - 1
         affected, starts = np.unique(owners, return_index=True)
-        part = Rows(np.append(starts, beyond.size).astype(np.int64), indices[beyond], values[beyond])
+        part = Rows(np.append(starts, above.size).astype(np.int64), indices[above], values[above])
         out = np.empty((affected.size, lanes.lanes), lanes.dtype)
         lanes.predict(part, out)
         constant = np.repeat(self._bias, rows.number, axis=0)
         constant[affected] = out[:, self.selected]
         values = values.copy()
-        values[beyond] = 0
+        values[above] = 0
         return values, constant
 
 

@@ -96,7 +96,8 @@ def real(name: str, value: Any) -> Any:
     held = value if hasattr(value, "dtype") else np.asarray(value)
     if getattr(held.dtype, "kind", "") == "c":
         raise ValueError(f"{name}: got complex numbers, expected real ones; give real and imaginary part a column each")
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    # The type is compared first, because numpy imports np.ma only when it is used.
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
         place = where[0] if len(where) == 1 else where
         raise ValueError(

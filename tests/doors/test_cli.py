@@ -108,3 +108,12 @@ def test_a_cache_has_a_limit_of_lines(rows, tmp_path):
     assert done.exit_code == 2
     assert "a.vw" in done.stderr
     assert run("cache", rows, "--line-limit", 100, "--output", tmp_path / "c").exit_code == 0
+
+
+def test_names_that_look_like_codes_of_emoji_are_printed_unchanged(tmp_path, interpreted):
+    table, model = tmp_path / "a.csv", tmp_path / "m.forel"
+    table.write_text("mood,y\n" + ":heart:,1\nsad,0\n" * 20)
+    done = run("train", table, "--label", "y", "--names", "--model", model, "--alpha", 1, *FEW, "--quiet")
+    assert done.exit_code == 0, done.output
+    for command in (["inspect", model], ["explain", table, "--model", model]):
+        assert ":heart:" in run(*command).stdout

@@ -36,6 +36,14 @@ def test_help_of_a_command_imports_no_large_package_and_no_other_command(command
     assert not others & modules
 
 
+def test_training_and_predicting_import_no_package_that_they_do_not_use(tmp_path):
+    rows, model = tmp_path / "rows.vw", tmp_path / "m.forel"
+    rows.write_text("1 |f a b\n-1 |f b c\n" * 20)
+    for command in (("train", rows, "--alpha", 0.1, "--model"), ("predict", rows, "--model")):
+        imported(*command, model)  # compiles, if another test has not
+        assert not {"numba", "numpy.ma", "pyarrow", "rich._emoji_codes", "scipy", "sklearn"} & imported(*command, model)
+
+
 def test_the_table_has_the_first_line_of_each_help_text_and_fits_a_terminal():
     lines = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["--help"]).stdout.splitlines()
     for name, text in COMMANDS.items():

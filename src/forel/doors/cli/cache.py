@@ -31,8 +31,7 @@ def cache(
     """
     source = source_of(files, None)
     with errors_as_messages():
-        from rich.console import Console
-
+        from forel.doors.cli.console import open_console
         from forel.doors.cli.show import print_problems
         from forel.training.row_cache import write_cache
 
@@ -52,7 +51,7 @@ def cache(
             print("  " + ", ".join(f"{name}={value}" for name, value in options.items()))
             for path in facts["sources"] or ["a stream"]:
                 print(f"  of {path}")
-            print_problems(one.problems, Console(stderr=True))
+            print_problems(one.problems, open_console(stderr=True))
 
 
 def _opened(path: str) -> Any:

@@ -48,16 +48,15 @@ def convert(
         if serving or float16:
             _small(source, output, "float16" if float16 else "float32", measure, reading.options())
             return
-        from rich.console import Console
-
         from forel.data.convert import convert
+        from forel.doors.cli.console import open_console
         from forel.doors.cli.show import print_problems
 
         done = convert(source, output, to, **reading.options())
         typer.echo(f"{done.rows:,} examples written to {output}", err=True)
         for what, times in done.lost.items():
             typer.echo(f"not kept: {what} ({times:,} times)", err=True)
-        print_problems(done.problems, Console(stderr=True))
+        print_problems(done.problems, open_console(stderr=True))
 
 
 def _small(source: list[str], output: str, dtype: str, measure: str | None, reading: dict[str, Any]) -> None:

@@ -26,9 +26,9 @@ def evaluate(
     Example: forel evaluate test.vw --model m.forel
     """
     with errors_as_messages():
-        from rich.console import Console
         from rich.table import Table
 
+        from forel.doors.cli.console import open_console
         from forel.doors.cli.show import confusion_table, jsonable, print_problems, report_table
         from forel.store import load
         from forel.training.scoring import evaluate
@@ -38,7 +38,7 @@ def evaluate(
         if as_json:
             print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
             return
-        console = Console()
+        console = open_console()
         console.print(report_table({"evaluated": found.report}, stored.settings.title))
         if found.report.table:
             table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
@@ -47,4 +47,4 @@ def evaluate(
             console.print(table)
         if found.report.confusion:
             console.print(confusion_table(found.report))
-        print_problems(found.problems, Console(stderr=True))
+        print_problems(found.problems, open_console(stderr=True))

@@ -45,9 +45,10 @@ def _described(explanation: Any, top: int) -> dict[str, Any]:
 
 
 def _print(explanation: Any, number: int, top: int) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from forel.doors.cli.console import open_console
 
     label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
     title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
@@ -61,4 +62,4 @@ def _print(explanation: Any, number: int, top: int) -> None:
     rest = explanation.contributions[top:]
     if rest:
         table.add_row(f"{len(rest)} others", "", "", f"{sum(part.contribution for part in rest):+.5f}")
-    Console().print(table)
+    open_console().print(table)

@@ -26,10 +26,10 @@ def inspect(
     Example: forel inspect m.forel --top 50
     """
     with errors_as_messages():
-        from rich.console import Console
         from rich.markup import escape
         from rich.table import Table
 
+        from forel.doors.cli.console import open_console
         from forel.doors.cli.show import mixture_table
         from forel.store import load
 
@@ -38,7 +38,7 @@ def inspect(
         if as_json:
             print(json.dumps(found))
             return
-        console = Console()
+        console = open_console()
         table = Table("", escape(model))
         mixed = found.pop("mixture")
         for name, value in found.items():

@@ -14,16 +14,16 @@ def methods(
 
     Example: forel methods entropy
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from forel.doors.cli.console import open_console
     from forel.theory.argmin import SOLVER
     from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
 
     chosen = {name: g for name, g in GEOMETRIES.items() if geometry.lower() in name.lower()}
     if not chosen:
         raise ValueError(f"geometry: got {geometry!r}, expected part of one of {', '.join(GEOMETRIES)}")
-    styles, n, console = {SOLVER: "yellow", REFUSED: "dim"}, 4, Console()
+    styles, n, console = {SOLVER: "yellow", REFUSED: "dim"}, 4, open_console()
     for name, regularizer in chosen.items():
         table = Table("over X", "solved by", "with Ψ", title=f"argmin z·x + α Ψ(x) + φ_σ(x), φ: {name}")
         for label, feasible in sets(n).items():

@@ -57,11 +57,12 @@ def _described(found: Any, command: str) -> dict[str, Any]:
 
 
 def _print(found: Any, command: str) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
+    from forel.doors.cli.console import open_console
+
+    console = open_console()
     facts = [found.format]
     if found.format in ("csv", "tsv"):
         facts.append(f"separator {NAMES.get(found.separator, found.separator)}")

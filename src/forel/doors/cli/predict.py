@@ -40,10 +40,9 @@ def predict(
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
     with errors_as_messages():
-        from rich.console import Console
-
         from forel.data import Problems
         from forel.data.sources.arriving import arriving
+        from forel.doors.cli.console import open_console
         from forel.doors.cli.show import print_problems
         from forel.store import load
         from forel.training.scoring import predict_blocks, prediction_link
@@ -64,7 +63,7 @@ def predict(
             rows = arriving(sys.stdin.buffer) if source == ["-"] else source
             for block, margins in predict_blocks(stored, rows, threads, problems, tags=True, **reading.options()):
                 write(block, apply_link(margins), columns)
-        print_problems(problems, Console(stderr=True))
+        print_problems(problems, open_console(stderr=True))
 
 
 def link_named(name: str, settings: Any) -> Any:

@@ -6,9 +6,8 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from rich.console import Console
-
 from forel.data.sources.streams import expand_paths
+from forel.doors.cli.console import open_console
 from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
 from forel.training.state import Progress
 from forel.training.trained import Trained
@@ -30,7 +29,7 @@ class Reporter:
     """
 
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
-        self._console = Console(stderr=True)
+        self._console = open_console(stderr=True)
         self._quiet, self._passes = quiet, passes
         self._bytes = size_of(source)
         self._begun = self._updated = time.perf_counter()
@@ -115,7 +114,7 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
         "seconds": round(trained.seconds, 3),
     }
     mixed = mixture_of(model)
-    console = Console(stderr=elsewhere)
+    console = open_console(stderr=elsewhere)
     if as_json:
         content = {
             **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
@@ -144,6 +143,6 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
         console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
     if said is not None:
         console.print(f"Certificate: {said}.", markup=False, highlight=False, soft_wrap=True)
-    print_problems(trained.problems, Console(stderr=True))
+    print_problems(trained.problems, open_console(stderr=True))
     if path is not None:
         console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)

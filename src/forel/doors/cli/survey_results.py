@@ -4,10 +4,10 @@ import json
 import pathlib
 import time
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from forel.doors.cli.console import open_console
 from forel.theory.survey import EXTENSIONS, RESULTS, Outcome, Result
 
 
@@ -24,7 +24,7 @@ def chosen(only: str) -> tuple[Result, ...]:
 def run(only: str, as_json: bool, plots: pathlib.Path | None) -> bool:
     """Recompute, print a table or JSON, draw figures, and return whether all checks pass."""
     results, rows = chosen(only), []
-    console, errors = Console(), Console(stderr=True)
+    console, errors = open_console(), open_console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task("recomputing", total=len(results))

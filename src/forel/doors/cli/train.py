@@ -118,7 +118,6 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     from forel.doors.cli.label_order import LabelOrder
     from forel.doors.cli.outputs import Kept, Predictions, interrupts_name, save_model, write_all
-    from forel.doors.cli.page import Page
     from forel.doors.cli.predict import check_files, link_named
     from forel.doors.cli.progress import Reporter, finish
     from forel.doors.cli.resume import checkpoint_of
@@ -131,7 +130,11 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
-    page = None if options.report is None else Page(options.report, source, options.certificate)
+    page = None
+    if options.report is not None:
+        from forel.doors.cli.page import Page
+
+        page = Page(options.report, source, options.certificate)
     reading = {
         **_with_oaa(options).options(),
         "tags": options.predictions is not None,

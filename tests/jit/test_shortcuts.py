@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forel.jit import shortcuts as module
-from forel.jit.shortcuts import PLACES, known, shortcuts, with_shortcuts
+from forel.jit.shortcuts import REPLACED, REQUIRED, shortcuts, signatures, with_shortcuts
 
 
 def functions():
@@ -28,7 +28,7 @@ def functions():
 
 
 def originals():
-    return [getattr(owner, name) for owner, name, _ in PLACES]
+    return [getattr(owner, name) for owner, name, _ in REPLACED]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
@@ -54,7 +54,7 @@ def test_numba_links_later_what_was_compiled_with_shortcuts():
 
 def test_types_of_operators_are_resolved_once_and_those_of_overloads_each_time():
     with_shortcuts(functions())(np.ones(3), 0.0, 1.0)
-    names = {str(function.key[0]) for function, _, _ in known}
+    names = {str(function.key[0]) for function, _, _ in signatures}
     assert any("add" in name for name in names)
     assert not any("min" in name or "max" in name for name in names)
 
@@ -68,10 +68,17 @@ def test_errors_are_raised_and_numba_is_restored():
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
-def test_another_numba_compiles_as_usual(place, monkeypatch):
-    owner, name, _ = place
+@pytest.mark.parametrize("method", REPLACED, ids=lambda method: method[1])
+def test_numba_with_other_parameters_compiles_as_usual(method, monkeypatch):
+    owner, name, _ = method
     original = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *arguments: original(*arguments))
-    monkeypatch.setattr(module, "_replacements", lambda *originals: pytest.fail("taken"))
+    monkeypatch.setattr(module, "_replacements", lambda *originals: pytest.fail("replaced"))
     assert with_shortcuts(functions())(np.ones(3), 0.0, 1.0) > 0
+
+
+def test_numba_without_a_part_that_replacements_use_compiles_as_usual(monkeypatch):
+    monkeypatch.setattr(module, "REQUIRED", (*REQUIRED, (numba, "no_such_part")))
+    before = originals()
+    with shortcuts():
+        assert originals() == before

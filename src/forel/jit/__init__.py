@@ -1,11 +1,11 @@
-"""Compiling by numba, and a cache of compiled code that is executed only if this user wrote it.
+"""Compilation by numba, and a cache of compiled code that is executed only if this user wrote it.
 
 Importing numba and reading a function from numba's cache takes half a second, most of a short run; linking the same
 machine code takes five milliseconds. ``folder`` finds the cache folder and checks its owner, ``files`` signs and
 verifies its files, ``eviction`` limits its size, ``key`` names a file by everything that its code depends on.
-``compiling`` gives numba this cache, ``shortcuts`` makes numba faster, ``linking`` makes a function of machine code,
-``function`` chooses between the two, ``specialise`` copies modules with other constants. Code is compiled again if its
-file is missing, damaged, or owned by another user.
+``compiling`` makes numba use this cache, ``shortcuts`` makes numba faster, ``linking`` turns machine code into a
+function, ``function`` chooses between linking and compiling, ``specialise`` copies modules with other constants. Code
+is compiled again if its file is missing, damaged, or owned by another user.
 """
 
 from forel.jit.disabled import disabled, uncompiled

@@ -18,7 +18,7 @@ def evict(folder: pathlib.Path, age: float = AGE, limit: int = LIMIT) -> None:
 
     Other processes may evict at the same time, and may have removed files open, which POSIX systems allow.
     """
-    now, kept = time.time(), []
+    now, remaining = time.time(), []
     for path in folder.glob("*"):
         with suppress(OSError):
             status = path.stat()
@@ -26,9 +26,9 @@ def evict(folder: pathlib.Path, age: float = AGE, limit: int = LIMIT) -> None:
             if idle > (ABANDONED if path.suffix == TEMPORARY else age) and path.suffix in (TEMPORARY, ".bin"):
                 os.unlink(path)
             elif path.suffix == ".bin":
-                kept.append((status.st_mtime, status.st_size, path))
-    total = sum(size for _, size, _ in kept)
-    for _, size, path in sorted(kept):
+                remaining.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in remaining)
+    for _, size, path in sorted(remaining):
         if total <= limit:
             break
         with suppress(OSError):

@@ -40,7 +40,7 @@ def read(path: pathlib.Path | None, key: str) -> bytes | None:
     content = signed[SIZE:]
     if not hmac.compare_digest(_signature(secret, key, content), signed[:SIZE]):
         return None
-    with suppress(OSError):  # the modification time is the day of the last use, which eviction goes by
+    with suppress(OSError):  # eviction uses the modification time as the day of the last use
         if time.time() - path.stat().st_mtime > DAY:
             os.utime(path)
     return content

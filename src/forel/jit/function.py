@@ -27,8 +27,8 @@ class CachedFunction:
 
     Parameters
     ----------
-    name : of the function, unique among the functions of the same source
-    source : everything that it is compiled from, or a hash of it
+    name : name of the function, unique among the functions of the same source
+    source : everything that the function is compiled from, or a hash of it
     compiled : returns numba's function; called only if no machine code is cached
 
     >>> import numba
@@ -99,7 +99,7 @@ def _folder_sources(package: str) -> str:
 
 
 def _type_key(argument: Any) -> Any:
-    """Return what numba specialises for: the type and, for arrays, the layout in memory."""
+    """Return the properties that numba specialises for: the type and, for arrays, the memory layout."""
     if type(argument) is np.ndarray:
         flags = argument.flags
         return argument.dtype.str, argument.ndim, flags.c_contiguous, flags.aligned, flags.writeable

@@ -1,6 +1,6 @@
 """Linking machine code to a function with llvmlite and numba's C modules, as numba does when it reads its cache.
 
-Functions keep numba's wrapper, which unpacks the arguments and releases the interpreter's lock.
+Functions keep numba's wrapper, which unpacks the arguments and releases the GIL.
 """
 
 import ctypes
@@ -27,19 +27,19 @@ PROCESSOR = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}  # part of every key
 
 
 def possible() -> bool:
-    """Return whether machine code can be linked: on Linux, if no variable of numba but the processor's is set."""
+    """Return whether machine code can be linked: on Linux, without variables of numba other than the processor's."""
     return sys.platform == "linux" and {name for name in os.environ if name.startswith("NUMBA_")} <= PROCESSOR
 
 
 def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | None:
-    """Return the function of machine code, or None if it needs symbols that are missing."""
+    """Link machine code to a function, or return None if symbols are missing."""
     from llvmlite import binding
 
     dynfunc = _prepared()
     process = ctypes.CDLL(None)
     if not all(binding.address_of_symbol(name) or hasattr(process, name) for name in _undefined(code)):
         return None  # the linker would abort the process
-    # An engine owns its machine: two of them cannot share one.
+    # Each engine owns its target machine.
     machine = binding.Target.from_default_triple().create_target_machine(jit=True, codemodel="jitdefault")
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))

@@ -14,7 +14,7 @@ except ImportError:  # Windows: every process compiles
 
 __all__ = ["LIMIT", "compile_lock"]
 
-LIMIT, PAUSE = 60.0, 0.05  # seconds that a process waits in total, and between attempts
+LIMIT, PAUSE = 60.0, 0.05  # seconds: the total time a process waits, and the time between attempts
 waited = 0.0
 
 
@@ -39,12 +39,12 @@ def compile_lock(folder: pathlib.Path | None, key: str) -> Iterator[None]:
         os.close(descriptor)  # releases the lock
 
 
-def _wait(locks: Any, descriptor: int, place: int) -> None:
+def _wait(locks: Any, descriptor: int, offset: int) -> None:
     global waited
     with suppress(OSError):  # file systems without locks
         while True:
             try:
-                locks.lockf(descriptor, locks.LOCK_EX | locks.LOCK_NB, 1, place)
+                locks.lockf(descriptor, locks.LOCK_EX | locks.LOCK_NB, 1, offset)
                 return
             except (BlockingIOError, PermissionError):
                 if waited >= LIMIT:

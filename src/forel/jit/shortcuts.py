@@ -1,12 +1,12 @@
-"""Shortcuts of numba's compiler, taken while forel compiles; they save a third of the time and change no result.
+"""Shortcuts in numba's compiler, applied while forel compiles; they save a third of the time and change no result.
 
-- The type of an operator is resolved once for the same argument types: numba tries dozens of overloads each time.
-- A function without a wrapper is called by compiled code only. It is optimised where it is linked, not before, and no
+- The signature of an operator is cached by argument types: numba tries dozens of overloads each time.
+- A function without a wrapper is called only by compiled code. It is optimised where it is linked, not before, and no
   machine code is generated for it alone.
-- The garbage collector waits: it would walk through all objects of the compiler again and again.
+- Garbage collection is disabled: it would traverse all objects of the compiler again and again.
 
-These are private parts of numba. They are replaced under numba's lock and restored afterwards; if they are not as
-expected, numba compiles as usual.
+These are private parts of numba. They are replaced under numba's lock and restored afterwards; if any of them, or of
+those that the replacements use, is not as expected, numba compiles as usual.
 """
 
 import gc
@@ -23,20 +23,26 @@ from numba.core.types.functions import BaseFunction
 
 __all__ = ["shortcuts", "with_shortcuts"]
 
-# What is replaced: the class, the name, and the parameters that it is expected to have.
+# Replaced methods: the class, the name, and the expected parameters.
 CALL_TYPE = (BaseFunction, "get_call_type", ("self", "context", "args", "kws"))
 OPTIMIZE = (codegen.CPUCodeLibrary, "_optimize_final_module", ("self",))
 FINALIZE = (codegen.CPUCodeLibrary, "_finalize_final_module", ("self",))
 EXECUTABLE = (cpu.CPUContext, "get_executable", ("self", "library", "fndesc", "env"))
-PLACES: tuple[tuple[Any, str, tuple[str, ...]], ...] = (CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE)
+REPLACED: tuple[tuple[Any, str, tuple[str, ...]], ...] = (CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE)
+# Other private parts that the replacements use.
+REQUIRED: tuple[tuple[Any, str], ...] = (
+    (codegen.CPUCodeLibrary, "_finalize_dynamic_globals"),
+    (codegen.CPUCodeLibrary, "_ensure_finalized"),
+    (cpu, "_dynfunc"),
+)
 SIMPLE: Any = (types.Number, types.Boolean, types.Literal, types.Array)
 lock: Any = global_compiler_lock
 stack: Any = targetconfig.ConfigStack
-known: dict[Any, Any] = {}  # signatures of operators
+signatures: dict[Any, Any] = {}  # of operators, by function, context and argument types
 
 
 def with_shortcuts(dispatcher: Any) -> Any:
-    """Let a dispatcher compile with shortcuts, and with it all functions that it calls."""
+    """Make a dispatcher compile itself, and all functions that it calls, with shortcuts."""
     if hasattr(dispatcher, "compile"):  # not with NUMBA_DISABLE_JIT
         compile_for = dispatcher.compile
 
@@ -51,30 +57,31 @@ def with_shortcuts(dispatcher: Any) -> Any:
 
 @contextmanager
 def shortcuts() -> Iterator[None]:
-    """Take the shortcuts; nested uses change nothing more."""
+    """Apply the shortcuts during the block; nested uses have no further effect."""
     with lock:
-        originals = [getattr(owner, name, None) for owner, name, _ in PLACES]
+        originals = [getattr(owner, name, None) for owner, name, _ in REPLACED]
         collecting = gc.isenabled()
         gc.disable()
         try:
-            if all(map(_as_expected, PLACES, originals)):
-                for (owner, name, _), short in zip(PLACES, _replacements(*originals), strict=True):
-                    setattr(owner, name, short)
+            if all(map(_as_expected, REPLACED, originals)) and all(hasattr(*part) for part in REQUIRED):
+                for (owner, name, _), replacement in zip(REPLACED, _replacements(*originals), strict=True):
+                    setattr(owner, name, replacement)
             yield
         finally:
-            for (owner, name, _), original in zip(PLACES, originals, strict=True):
+            for (owner, name, _), original in zip(REPLACED, originals, strict=True):
                 if original is not None:
                     setattr(owner, name, original)
             if collecting:
                 gc.enable()
 
 
-def _as_expected(place: tuple[Any, str, tuple[str, ...]], original: Any) -> bool:
-    """Whether a function of numba has the expected parameters and is not replaced yet."""
-    return inspect.isfunction(original) and tuple(inspect.signature(original).parameters) == place[2]
+def _as_expected(method: tuple[Any, str, tuple[str, ...]], original: Any) -> bool:
+    """Return whether a method of numba has the expected parameters and is not replaced yet."""
+    return inspect.isfunction(original) and tuple(inspect.signature(original).parameters) == method[2]
 
 
-def _for_compiled_code_only() -> bool:
+def _without_wrapper() -> bool:
+    """Return whether the function that numba compiles now is called only by compiled code."""
     flags = stack.top_or_none()
     return flags is not None and bool(flags.no_cpython_wrapper)
 
@@ -86,36 +93,36 @@ def _replacements(
     finalize: Callable[..., Any],
     executable: Callable[..., Any],
 ) -> tuple[Callable[..., Any], ...]:
-    def remembered_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    def cached_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws or not all(isinstance(each, SIMPLE) for each in args):
             return call_type(function, context, args, kws)
-        place = (function, context, tuple(args))
-        signature = known.get(place)
+        key = (function, context, tuple(args))
+        signature = signatures.get(key)
         if signature is None or signature.args not in function._impl_keys:
             signature = call_type(function, context, args, kws)
             # The implementation of an overload depends on the flags of its caller; that of an operator does not.
             if signature is not None and function._impl_keys.get(signature.args) is function.typing_key:
-                known[place] = signature
+                signatures[key] = signature
         return signature
 
     def optimize_callable(library: Any) -> None:
-        if not _for_compiled_code_only():
+        if not _without_wrapper():
             optimize(library)
 
     def finalize_callable(library: Any) -> None:
-        if _for_compiled_code_only():
+        if _without_wrapper():
             library._finalize_dynamic_globals()
             library._finalized = True
         else:
             finalize(library)
 
     def executable_if_callable(context: Any, library: Any, fndesc: Any, env: Any) -> Any:
-        if not _for_compiled_code_only():
+        if not _without_wrapper():
             return executable(context, library, fndesc, env)
         library._ensure_finalized()
-        # numba identifies the function by this object, which has no address, as that of a function without wrapper.
+        # numba identifies the function by this object, whose address is 0, as that of any function without a wrapper.
         return cpu._dynfunc.make_function(  # type: ignore[attr-defined]
             fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, env, (library,)
         )
 
-    return remembered_call_type, optimize_callable, finalize_callable, executable_if_callable
+    return cached_call_type, optimize_callable, finalize_callable, executable_if_callable

@@ -1,7 +1,7 @@
-"""Copies of ordinary modules with other constants: what numba compiles one kernel of many from.
+"""Copies of modules with other constants, from which numba compiles specialised kernels.
 
-A kernel is written as ordinary Python modules that import what depends on settings from one *reference* module. A copy
-executes the same source with other values for these names. Modules of one copy import each other.
+A kernel is written as ordinary Python modules that import everything that depends on settings from one *reference*
+module. A copy executes the same source with other values for these names. Modules of one copy import each other.
 """
 
 import ast
@@ -30,7 +30,7 @@ def specialise(
     reference : name of the module whose names are replaced
     bindings : the new values of its names
     aliases : modules to import from in place of others
-    name : prefix under which the copies are registered in ``sys.modules``, as numba's cache requires; None not to
+    name : prefix under which the copies are registered in ``sys.modules``, as numba's cache requires; None for none
 
     >>> copy = specialise(["forel.jit.eviction"], "contextlib", {"suppress": None})["forel.jit.eviction"]
     >>> copy.suppress is None, copy.TEMPORARY
@@ -40,7 +40,7 @@ def specialise(
     for original in modules:
         tree, path = _parsed(original)
         copy = ModuleType(original if name is None else f"{name}.{original.rpartition('.')[2]}")
-        kept = []
+        statements = []
         for node in tree.body:
             home = node.module if isinstance(node, ast.ImportFrom) else None
             home = None if home is None else (aliases or {}).get(home, home)
@@ -51,11 +51,11 @@ def specialise(
                     {each.asname or each.name: getattr(copies[home], each.name) for each in node.names}
                 )
             else:
-                kept.append(node)
+                statements.append(node)
         if name is not None:
             sys.modules[copy.__name__] = copy
         copy.__file__ = path
-        exec(compile(ast.Module(kept, []), path, "exec"), copy.__dict__)
+        exec(compile(ast.Module(statements, []), path, "exec"), copy.__dict__)
         copies[original] = copy
     return copies
 

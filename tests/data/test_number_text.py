@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forel.data import read
 from forel.data.writers import number_lines
-from forel.doors.cli.predict import writing
+from forel.doors.cli.predict import prediction_writer
 
 
 def expected(values):
@@ -47,7 +47,7 @@ def test_predictions_with_tags(lines, capsys):
     assert block.tags == tuple({b"1 |a x": b"", b"1 'one|a x": b"one", b"-1 |a y": b"", b"1 three|a z": b"three"}[line]
                                for line in lines.splitlines())  # fmt: skip
     values = np.float32([0.1, 1 / 3, 2e-7])[: len(block)]
-    with writing("-") as write:
+    with prediction_writer("-") as write:
         write(block, values)
     words = (f"{value:.6g} {tag.decode()}".rstrip() for value, tag in zip(values.tolist(), block.tags, strict=True))
     assert capsys.readouterr().out == "".join(f"{word}\n" for word in words)

@@ -17,7 +17,7 @@ def warning(labels, parts=1):
 
 @pytest.mark.parametrize("parts", [1, 7, 120])
 def test_sorted_labels_are_warned_about_however_rows_are_divided(parts):
-    expected = "labels come sorted: 1 change in 120 rows, where random order has about 60; --shuffle"
+    expected = "labels are sorted: 1 change in 120 rows, where random order has about 60; --shuffle"
     assert warning([0] * 60 + [1] * 60, parts).startswith(expected)
     assert warning([1] * 60 + [-1] * 60, parts).startswith(expected)
 
@@ -38,7 +38,7 @@ def test_a_last_quarter_unlike_the_first_is_warned_about():
     rates = np.repeat([0.1, 0.1, 0.2, 0.4], 500)
     labels = (rng.random(2000) < rates).astype(float)
     for parts in (8, 300):
-        assert warning(labels, parts).startswith("the last quarter of the rows is unlike the first: 0.4")
+        assert warning(labels, parts).startswith("the last quarter of the rows differs from the first: 0.4")
     assert warning(labels[::-1], 8) is not None
     assert warning(labels[rng.permutation(2000)], 8) is None
     assert warning(labels, 1) is None  # one block does not show parts
@@ -49,7 +49,7 @@ def test_the_command_line_warns(tmp_path, interpreted):
     arguments = ["--label", "y", "--bits", "4", "--alpha", "1", "--quiet"]
     (tmp_path / "sorted.csv").write_text("y,x\n" + "0,1\n" * 60 + "1,2\n" * 60)
     (tmp_path / "mixed.csv").write_text("y,x\n" + "0,1\n1,2\n" * 60)
-    assert "labels come sorted" in run(app, ["train", str(tmp_path / "sorted.csv"), *arguments]).stderr
-    assert "labels come sorted" not in run(app, ["train", str(tmp_path / "mixed.csv"), *arguments]).stderr
+    assert "labels are sorted" in run(app, ["train", str(tmp_path / "sorted.csv"), *arguments]).stderr
+    assert "labels are sorted" not in run(app, ["train", str(tmp_path / "mixed.csv"), *arguments]).stderr
     shuffled = run(app, ["train", str(tmp_path / "sorted.csv"), *arguments, "--shuffle"])
     assert (shuffled.exit_code, shuffled.stderr) == (0, "")

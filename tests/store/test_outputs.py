@@ -80,7 +80,7 @@ def test_the_model_is_written_if_predictions_cannot_be(clicks, tmp_path):
         done = run("train", clicks, "--model", tmp_path / "m", "-p", predictions, *ONE)
     assert done.exit_code == 2
     assert "p.txt: could not be written (File too large); an existing file is unchanged" in done.stderr
-    assert "training goes on without predictions" in done.stderr
+    assert "training continues without predictions" in done.stderr
     assert "p.txt: predictions were not written" in done.stderr
     assert load(tmp_path / "m").model.rounds == 2000
     assert predictions.read_text() == "of before"
@@ -116,7 +116,11 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     monkeypatch.setattr("forel.doors.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
     gone.mkdir()
     done = run("train", clicks, "--model", gone / "m.forel", *ONE)
-    assert (done.exit_code, "and nowhere else either" in done.stderr, "Model:" in done.stdout) == (2, True, False)
+    assert (done.exit_code, "no other folder could be written to either" in done.stderr, "Model:" in done.stdout) == (
+        2,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_a_run_killed_twenty_times_gives_the_same_bytes(tmp_path):
     if process.returncode == -signal.SIGKILL:
         assert model.read_bytes() == b"the model of before"
     done = subprocess.run(command, env=QUIET, check=True, capture_output=True, text=True, timeout=120)
-    assert "forel: goes on from" in done.stderr or process.returncode == 0
+    assert "forel: continues from" in done.stderr or process.returncode == 0
     assert model.read_bytes() == (tmp_path / "whole.forel").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["1.vw", "2.vw.gz", "m.forel", "whole.forel"]
 

@@ -36,25 +36,24 @@ def cache(
         from forel.training.row_cache import write_cache
 
         if output is not None:
-            made = [write_cache(source, output, threads, **reading.options())]
+            caches = [write_cache(source, output, threads, **reading.options())]
         else:
-            made = [_opened(path) for path in source]
-        shown = [_described(one) for one in made]
+            caches = [_open_cache(path) for path in source]
+        summaries = [_summary(cached) for cached in caches]
         if as_json:
-            print(json.dumps(shown[0] if len(shown) == 1 else shown))
+            print(json.dumps(summaries[0] if len(summaries) == 1 else summaries))
             return
-        for one, facts in zip(made, shown, strict=True):
-            print(
-                f"{one.file}: {facts['rows']:,} rows, {facts['entries']:,} features in all, {facts['blocks']:,} blocks"
-            )
+        for cached, facts in zip(caches, summaries, strict=True):
+            rows, entries, blocks = (f"{facts[name]:,}" for name in ("rows", "entries", "blocks"))
+            print(f"{cached.file}: {rows} rows, {entries} features in all, {blocks} blocks")
             options = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
             print("  " + ", ".join(f"{name}={value}" for name, value in options.items()))
             for path in facts["sources"] or ["a stream"]:
-                print(f"  of {path}")
-            print_problems(one.problems, open_console(stderr=True))
+                print(f"  from {path}")
+            print_problems(cached.problems, open_console(stderr=True))
 
 
-def _opened(path: str) -> Any:
+def _open_cache(path: str) -> Any:
     from forel.data.sources.row_cache import open_cache
     from forel.validation import refuse
 
@@ -67,7 +66,7 @@ def _opened(path: str) -> Any:
     return found
 
 
-def _described(cache: Any) -> dict[str, Any]:
+def _summary(cache: Any) -> dict[str, Any]:
     sources = cache.key["sources"]
     return {
         "file": cache.file,

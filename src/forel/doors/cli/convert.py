@@ -46,7 +46,7 @@ def convert(
     source = source_of(files, data)
     with errors_as_messages():
         if serving or float16:
-            _small(source, output, "float16" if float16 else "float32", measure, reading.options())
+            _convert_model(source, output, "float16" if float16 else "float32", measure, reading.options())
             return
         from forel.data.convert import convert
         from forel.doors.cli.console import open_console
@@ -59,7 +59,7 @@ def convert(
         print_problems(done.problems, open_console(stderr=True))
 
 
-def _small(source: list[str], output: str, dtype: str, measure: str | None, reading: dict[str, Any]) -> None:
+def _convert_model(source: list[str], output: str, dtype: str, measure: str | None, reading: dict[str, Any]) -> None:
     import os
     from dataclasses import replace
 
@@ -72,8 +72,8 @@ def _small(source: list[str], output: str, dtype: str, measure: str | None, read
     stored = load(source[0])
     small = serving_model(stored.model, dtype=dtype)
     if measure is not None:
-        each = {"learner": stored, "serving": Stored(small, stored.extra)}
-        losses = {name: evaluate(one, measure, **reading).report.loss for name, one in each.items()}
+        models = {"learner": stored, "serving": Stored(small, stored.extra)}
+        losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}
         small = replace(small, measured=losses)
         change = losses["serving"] - losses["learner"]
         typer.echo(f"loss on {measure}: {losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})")

@@ -37,7 +37,7 @@ def errors_as_messages() -> Iterator[None]:
     except KeyboardInterrupt as stop:
         typer.echo(f"forel: stopped; {stop if stop.args else 'no model was written'}", err=True)
         sys.stdout.flush()
-        # A thread that waits for standard input would keep the interpreter from ending.
+        # A thread that waits for standard input would block the interpreter's exit.
         os._exit(130)
 
 

@@ -33,12 +33,12 @@ def explain(
         found = load(model).explain(source_of(files, data), **reading.options())
         for number, explanation in enumerate(islice(found, rows), 1):
             if as_json:
-                print(json.dumps(_described(explanation, top)))
+                print(json.dumps(_as_dict(explanation, top)))
             else:
                 _print(explanation, number, top)
 
 
-def _described(explanation: Any, top: int) -> dict[str, Any]:
+def _as_dict(explanation: Any, top: int) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {**asdict(explanation), "contributions": [asdict(one) for one in explanation.contributions[:top]]}

@@ -13,7 +13,7 @@ def generate(
     kind: Annotated[Literal["ctr"], typer.Argument(help="ctr: clicks on rows of 39 categories, most of them rare.")],
     rows: Annotated[int, typer.Option(help="Number of rows.")] = 100_000,
     output: Annotated[str, typer.Option("--output", "-o", help="Output file; - for standard output.")] = "-",
-    form: Annotated[str, typer.Option("--format", help="vw or csv; auto detects it from the name.")] = "auto",
+    output_format: Annotated[str, typer.Option("--format", help="vw or csv; auto detects it from the name.")] = "auto",
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
     """Write synthetic examples, and report the best possible loss.
@@ -23,7 +23,7 @@ def generate(
     from forel.data.clicks import write_clicks
 
     with errors_as_messages():
-        chosen = _format(output) if form == "auto" else form
+        chosen = _format(output) if output_format == "auto" else output_format
         if output == "-":
             truth = write_clicks(sys.stdout.buffer, rows, chosen, seed)
         elif output.endswith(".gz"):
@@ -34,7 +34,8 @@ def generate(
             with open(output, "wb") as file:
                 truth = write_clicks(file, rows, chosen, seed)
     typer.echo(
-        f"{truth.rows:,} rows, {truth.clicks:,} clicks; the true chances have a log-loss of {truth.loss:.4f}", err=True
+        f"{truth.rows:,} rows, {truth.clicks:,} clicks; the true probabilities have a log-loss of {truth.loss:.4f}",
+        err=True,
     )
 
 

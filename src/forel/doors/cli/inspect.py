@@ -11,7 +11,7 @@ import typer
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson
 
-MOST_COLUMNS = 20  # of a schema that is printed
+MAX_COLUMNS = 20  # of a schema that is printed
 
 
 def inspect(
@@ -34,7 +34,7 @@ def inspect(
         from forel.store import load
 
         stored = load(model)
-        found = _described(stored, top)
+        found = _describe(stored, top)
         if as_json:
             print(json.dumps(found))
             return
@@ -43,13 +43,12 @@ def inspect(
         mixed = found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
-                shown = {k: _counted(v) if k == "kinds" else _short(v) for k, v in value.items() if v is not None}
+                shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
                 if name == "schema":
-                    shown = {k: _column(column) for k, column in islice(value.items(), MOST_COLUMNS)}
-                said = (f"{k}={v}" for k, v in shown.items())
-                table.add_row(name, escape(", ".join(said)))
+                    shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
+                table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in shown.items())))
             elif name != "weights" and value is not None:
-                table.add_row(name, escape(_short(value)))
+                table.add_row(name, escape(_text(value)))
         console.print(table)
         if mixed is not None:
             console.print(mixture_table(mixed))
@@ -65,32 +64,32 @@ def inspect(
         console.print(largest)
 
 
-def _described(stored: Any, top: int) -> dict[str, Any]:
+def _describe(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.doors.cli.show import mixture_of
+    from forel.doors.cli.show import mixture_summary
     from forel.store import ServingModel
 
     model = stored.model
-    whole = not isinstance(model, ServingModel)
-    mixture = mixture_of(model) if whole else None
-    slots = model.seen[model.seen < model.features] if whole else model.slots
-    kept = model.weights_at(slots) if whole else model.weights.astype(np.float32)
+    trainable = not isinstance(model, ServingModel)
+    mixture = mixture_summary(model) if trainable else None
+    slots = model.seen[model.seen < model.features] if trainable else model.slots
+    kept = model.weights_at(slots) if trainable else model.weights.astype(np.float32)
     slots, kept = slots[kept.any(axis=1)], kept[kept.any(axis=1)]
     order = np.argsort(-np.abs(kept).max(axis=1, initial=0.0), kind="stable")[:top]
     names, classes = stored.names, stored.classes if stored.estimator is None else None
     settings = stored.settings
-    said = None
-    if whole and model.certified and (model.lanes == 1 or model.joint):
-        said = model.summary()
+    certificate = None
+    if trainable and model.certified and (model.lanes == 1 or model.joint):
+        certificate = model.summary()
     return {
-        "kind": "mixture, which can go on"
+        "kind": "mixture, which can continue training"
         if mixture is not None
-        else "learner, which can go on"
-        if whole
-        else "for predicting only",
+        else "learner, which can continue training"
+        if trainable
+        else "serving model, for predictions only",
         "mixture": mixture,
-        "settings": {f.name: _said(settings, f.name) for f in fields(settings)},
+        "settings": {f.name: _setting(settings, f.name) for f in fields(settings)},
         "reading": stored.extra.get("reading"),
         "schema": stored.extra.get("schema"),
         "rows": model.rounds,
@@ -102,7 +101,7 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
         "holdout": stored.extra.get("holdout"),
         "names": None if names is None else len(names),
         "slots that names share": None if names is None else names.collisions,
-        "certificate": said,
+        "certificate": certificate,
         "weights": [
             {
                 "slot": int(slots[k]),
@@ -116,13 +115,13 @@ def _described(stored: Any, top: int) -> dict[str, Any]:
     }
 
 
-def _said(settings: Any, name: str) -> Any:
+def _setting(settings: Any, name: str) -> Any:
     """Return a setting as JSON, a range for several lanes."""
     value = getattr(settings, name)
     return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
 
 
-def _column(schema: dict[str, Any]) -> str:
+def _column_text(schema: dict[str, Any]) -> str:
     """Return the kind, range and share of missing values of a column."""
     if "low" not in schema:
         return str(schema["kind"])
@@ -130,14 +129,14 @@ def _column(schema: dict[str, Any]) -> str:
     return f"{schema['kind']} {schema['low']:.6g} to {schema['high']:.6g}{missing}"
 
 
-def _short(value: Any) -> str:
+def _text(value: Any) -> str:
     """Return the text of a value, with six digits."""
     if isinstance(value, bool):
         return str(value)
     return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _counted(kinds: dict[str, str]) -> str:
+def _count_kinds(kinds: dict[str, str]) -> str:
     """Return the number of columns of each kind, and which label is positive."""
     from forel.data.features.label_words import LabelWords
 

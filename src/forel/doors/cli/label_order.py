@@ -7,10 +7,10 @@ import numpy as np
 
 __all__ = ["LabelOrder"]
 
-FEWEST = 100  # rows from which on there is a warning
-SHARE = 0.05  # of the changes of label expected in random order
-PARTS = 64  # of the stream, at most, whose mean labels are kept
-ERRORS, RATIO = 8.0, 1.5  # standard errors between quarters, and the ratio of their rates, that are unusual
+MIN_ROWS = 100  # a warning needs at least this many rows
+MAX_SHARE_OF_CHANGES = 0.05  # of the number that random order would have; with fewer changes, labels are sorted
+MAX_PARTS = 64  # of the stream, whose rows and positive labels are counted
+MIN_ERRORS, MIN_RATIO = 8.0, 1.5  # difference of quarters in standard errors, and their ratio
 
 
 class LabelOrder:
@@ -23,7 +23,7 @@ class LabelOrder:
     >>> order = LabelOrder()
     >>> order.add(np.repeat([0.0, 1.0], 60))
     >>> order.warning()
-    'labels come sorted: 1 change in 120 rows, where random order has about 60; --shuffle learns in random order'
+    'labels are sorted: 1 change in 120 rows, where random order has about 60; --shuffle learns in random order'
     """
 
     def __init__(self, shuffled: bool = False) -> None:
@@ -32,10 +32,10 @@ class LabelOrder:
         self._two, self._shuffled = True, shuffled
         self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
 
-    def __call__(self, moment: Any) -> None:
+    def __call__(self, update: Any) -> None:
         """Add the labels of a block of the first pass."""
-        if moment.pass_number == 1 and not self._shuffled:
-            self.add(moment.block.labels)
+        if update.pass_number == 1 and not self._shuffled:
+            self.add(update.block.labels)
 
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
@@ -49,25 +49,25 @@ class LabelOrder:
         self._rows, self._positive = self._rows + known.size, self._positive + positive
         self._last = float(known[-1])
         self._parts.append((known.size, positive))
-        if len(self._parts) > PARTS:
+        if len(self._parts) > MAX_PARTS:
             pairs = zip(self._parts[::2], [*self._parts[1::2], (0, 0)], strict=False)
             self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
 
     def warning(self) -> str | None:
-        """Return a warning if labels come sorted, or if the last rows have other labels than the first."""
-        if not self._two or self._rows < FEWEST:
+        """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones."""
+        if not self._two or self._rows < MIN_ROWS:
             return None
         share = self._positive / self._rows
         expected = 2 * share * (1 - share) * self._rows
-        if self._changes >= SHARE * expected or expected < 10:
-            return self._drift()
+        if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
+            return self._difference()
         changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
-            f"labels come sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
+            f"labels are sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
             "--shuffle learns in random order"
         )
 
-    def _drift(self) -> str | None:
+    def _difference(self) -> str | None:
         """Return a warning if the last quarter of the rows has far more or fewer positive labels than the first."""
         (n, p), (m, q) = self._end(self._parts), self._end(self._parts[::-1])
         if n + m > self._rows:  # too few parts
@@ -75,11 +75,11 @@ class LabelOrder:
         first, last, both = p / n, q / m, (p + q) / (n + m)
         error = math.sqrt(both * (1 - both) * (1 / n + 1 / m))
         low, high = sorted((first, last))
-        if not error or high - low < ERRORS * error or high < RATIO * low:
+        if not error or high - low < MIN_ERRORS * error or high < MIN_RATIO * low:
             return None
         return (
-            f"the last quarter of the rows is unlike the first: {last:.3g} of its labels are positive, and "
-            f"{first:.3g} of those; --shuffle learns in random order, and --share follows a stream that drifts"
+            f"the last quarter of the rows differs from the first: {last:.3g} of its labels are positive, against "
+            f"{first:.3g}; --shuffle learns in random order, and --share follows a stream that drifts"
         )
 
     def _end(self, parts: list[tuple[int, int]]) -> tuple[int, int]:

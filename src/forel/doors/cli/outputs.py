@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import typer
 
-from forel.doors.cli.predict import writing
+from forel.doors.cli.predict import prediction_writer
 from forel.store import save, serving_model
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
-__all__ = ["Kept", "Predictions", "Saved", "interrupts_name", "rescue_folders", "save_model", "write_all"]
+__all__ = ["Predictions", "SaveOptions", "Saved", "interrupts_name", "rescue_folders", "save_model", "write_all"]
 
 
-class Kept(NamedTuple):
+class SaveOptions(NamedTuple):
     """What to write of a model: weights for predictions only, the best setting only, or everything."""
 
     serving: bool = False
@@ -38,7 +38,7 @@ class Predictions:
         self._path, self._link = path, link
         self._problem: OSError | None = None
         self._open = ExitStack()
-        self._write = self._open.enter_context(writing(path))
+        self._write = self._open.enter_context(prediction_writer(path))
 
     def __call__(self, moment: Progress) -> None:
         """Write the predictions of a block."""
@@ -51,13 +51,13 @@ class Predictions:
         except OSError as error:
             self._problem = error
             self.__exit__(type(error), error, error.__traceback__)  # frees the disk space
-            typer.echo(f"forel: {error.strerror}; training goes on without predictions", err=True)
+            typer.echo(f"forel: {error.strerror}; training continues without predictions", err=True)
 
     def __enter__(self) -> "Predictions":
         return self
 
-    def __exit__(self, *wrong: Any) -> None:
-        self._open.__exit__(*wrong)
+    def __exit__(self, *errors: Any) -> None:
+        self._open.__exit__(*errors)
 
     def close(self) -> None:
         """Replace the file, or raise the error of an earlier write."""
@@ -80,7 +80,7 @@ class Saved(NamedTuple):
 
 @contextmanager
 def interrupts_name(model: str | None, before: tuple[int, int] | None = None) -> Iterator[None]:
-    """Make Ctrl-C inside the block say where the model is, if its file is not the one from ``before``."""
+    """Add the path of the model to a Ctrl-C inside the block, if its file is not the one from ``before``."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -98,24 +98,24 @@ def _identity(path: str | None) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def save_model(trained: Trained, path: str | None, kept: Kept) -> Saved:
+def save_model(trained: Trained, path: str | None, options: SaveOptions) -> Saved:
     """Write a model; if that fails, write it to another folder, which the error names."""
     if path is None:
         return Saved(None)
     try:
         with interrupts_name(path, _identity(path)):
-            _save(trained, path, kept)
+            _save(trained, path, options)
     except ValueError as error:
         return Saved(None, error)
     except OSError as error:
-        said = error.strerror or str(error)
+        reason = error.strerror or str(error)
         for folder in rescue_folders():
             other = os.path.join(folder, f"rescued-{secrets.token_hex(4)}-{os.path.basename(path)}")
             with suppress(OSError):
-                _save(trained, other, kept)
-                where = f"the model was written to {other} instead; move it to where it belongs"
-                return Saved(other, OSError(error.errno, f"{said}; {where}"))
-        return Saved(None, OSError(error.errno, f"{said}; and nowhere else either"))
+                _save(trained, other, options)
+                where = f"the model was written to {other} instead; move it to its place"
+                return Saved(other, OSError(error.errno, f"{reason}; {where}"))
+        return Saved(None, OSError(error.errno, f"{reason}; no other folder could be written to either"))
     return Saved(path)
 
 
@@ -126,20 +126,20 @@ def rescue_folders() -> list[pathlib.Path]:
 
 def write_all(*steps: Callable[[], object]) -> None:
     """Run every step, even after an error, and then raise the first error."""
-    wrong: list[Exception] = []
+    errors: list[Exception] = []
     for step in steps:
         try:
             step()
         except (OSError, ValueError) as error:
-            wrong.append(error)
-    for other in wrong[1:]:
+            errors.append(error)
+    for other in errors[1:]:
         typer.echo(f"forel: {getattr(other, 'strerror', None) or other}", err=True)
-    if wrong:
-        raise wrong[0]
+    if errors:
+        raise errors[0]
 
 
-def _save(trained: Trained, path: str, kept: Kept) -> None:
-    if kept.serving:
+def _save(trained: Trained, path: str, options: SaveOptions) -> None:
+    if options.serving:
         save(path, serving_model(trained.model), trained.extra, trained.names)
     else:
-        (trained.best() if kept.best else trained).save(path)
+        (trained.best() if options.best else trained).save(path)

@@ -13,8 +13,8 @@ from forel.training.trained import Trained
 
 __all__ = ["Page"]
 
-MOMENTS = 64  # blocks of a small file, so that plots have enough points
-FINEST = 1 << 12  # bytes
+MIN_BLOCKS = 64  # of a small file, so that plots have enough points
+MIN_BLOCK_BYTES = 1 << 12
 
 
 class Page:
@@ -37,13 +37,13 @@ class Page:
     def block_bytes(self) -> int | None:
         """The size of blocks, smaller for small files; results do not depend on it."""
         size = size_of(self.source)
-        return None if size is None else min(max(size // MOMENTS, FINEST), BLOCK_BYTES)
+        return None if size is None else min(max(size // MIN_BLOCKS, MIN_BLOCK_BYTES), BLOCK_BYTES)
 
-    def write(self, trained: Trained, aside: bool) -> None:
-        """Write the report and print its path, on stderr if ``aside``."""
+    def write(self, trained: Trained, stderr: bool) -> None:
+        """Write the report and print its path, on stderr if ``stderr``."""
         from forel.doors.report import write_report
 
         self.history.close()
         command = shlex.join(["forel", *sys.argv[1:]])
         write_report(self.path, trained, self.history, source=self.source, command=command, version=forel.__version__)
-        typer.echo(f"Report: {self.path}", err=aside)
+        typer.echo(f"Report: {self.path}", err=stderr)

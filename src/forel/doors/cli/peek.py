@@ -10,7 +10,7 @@ from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
-NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
+SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
 
 
 def peek(
@@ -32,12 +32,12 @@ def peek(
         found = peek(file, rows, **reading.options())
         command = shlex.join(["forel", "train", *found.arguments()])
         if as_json:
-            print(json.dumps(_described(found, command)))
+            print(json.dumps(_as_dict(found, command)))
             return
         _print(found, command)
 
 
-def _described(found: Any, command: str) -> dict[str, Any]:
+def _as_dict(found: Any, command: str) -> dict[str, Any]:
     return {
         "file": found.file,
         "format": found.format,
@@ -65,7 +65,7 @@ def _print(found: Any, command: str) -> None:
     console = open_console()
     facts = [found.format]
     if found.format in ("csv", "tsv"):
-        facts.append(f"separator {NAMES.get(found.separator, found.separator)}")
+        facts.append(f"separator {SEPARATOR_NAMES.get(found.separator, found.separator)}")
         facts.append("header" if found.options.header else "no header")
         facts += ["decimal comma"] if found.options.decimal == "," else []
     console.print(f"{found.file}: {', '.join(facts)}; first {found.rows:,} rows", markup=False, highlight=False)

@@ -57,7 +57,7 @@ def predict(
         several = names is not None or probabilities
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
         columns = names if probabilities else None
-        with writing(output) as write:
+        with prediction_writer(output) as write:
             problems = Problems()
             # Standard input may be a pipe from a program that waits for each answer.
             rows = arriving(sys.stdin.buffer) if source == ["-"] else source
@@ -93,15 +93,15 @@ def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
 
 
 @contextmanager
-def writing(path: str) -> Iterator[Any]:
+def prediction_writer(path: str) -> Iterator[Any]:
     """Yield a function that writes the predictions of a block; an existing file is replaced at the end."""
     from forel.store.atomic import atomic_writer
 
-    with nullcontext(_write_now) if path == "-" else atomic_writer(path) as write:
+    with nullcontext(_write_and_flush) if path == "-" else atomic_writer(path) as write:
         yield partial(_write_block, write)
 
 
-def _write_now(text: str) -> None:
+def _write_and_flush(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from forel.data.sources.streams import expand_paths
 from forel.doors.cli.console import open_console
-from forel.doors.cli.show import jsonable, mixture_of, mixture_table, print_problems, report_table
+from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
-__all__ = ["Reporter", "finish", "size_of"]
+__all__ = ["Reporter", "print_summary", "size_of"]
 
-HEAD = ("average", "since", "rows", "features", "rows/s", "MB/s")
+HEADER = ("average", "since", "rows", "features", "rows/s", "MB/s")
 UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
 
 
@@ -32,9 +32,9 @@ class Reporter:
         self._console = open_console(stderr=True)
         self._quiet, self._passes = quiet, passes
         self._bytes = size_of(source)
-        self._begun = self._updated = time.perf_counter()
-        self._turn, self._next = 0, 1
-        self._last, self._before = self._begun, (0, 0)
+        self._started = self._updated = time.perf_counter()
+        self._pass, self._next = 0, 1
+        self._last, self._before = self._started, (0, 0)
         self._stack = ExitStack()
         self._bar: Any = None
 
@@ -50,48 +50,48 @@ class Reporter:
     def __exit__(self, *wrong: Any) -> None:
         self._stack.close()
 
-    def __call__(self, moment: Progress) -> None:
+    def __call__(self, update: Progress) -> None:
         """Show progress, if an update is due."""
         if self._quiet:
             return
         now = time.perf_counter()
-        if moment.pass_number != self._turn:
+        if update.pass_number != self._pass:
             # A resumed run has not read the rows before its checkpoint; a later pass starts when the last ended.
-            first = self._turn == 0
-            self._before = (moment.rows - len(moment.block), moment.bytes - moment.block.size) if first else (0, 0)
-            self._turn, self._next, self._begun = moment.pass_number, 1, self._begun if first else self._last
+            first = self._pass == 0
+            self._before = (update.rows - len(update.block), update.bytes - update.block.size) if first else (0, 0)
+            self._pass, self._next, self._started = update.pass_number, 1, self._started if first else self._last
         self._last = now
         if self._bar is not None:
             if now - self._updated >= UPDATE_SECONDS:
                 self._updated = now
                 self._bar.update(
-                    self._task, completed=self._completed(moment), description=self._description(moment, now)
+                    self._task, completed=self._completed(update), description=self._description(update, now)
                 )
-        elif moment.rows >= self._next:
+        elif update.rows >= self._next:
             if self._next == 1:
-                print(" ".join(f"{word:>10}" for word in HEAD), file=self._console.file)
-            while self._next <= moment.rows:
+                print(" ".join(f"{word:>10}" for word in HEADER), file=self._console.file)
+            while self._next <= update.rows:
                 self._next *= 2
-            print(self._row(moment, now), file=self._console.file, flush=True)
+            print(self._row(update, now), file=self._console.file, flush=True)
 
-    def _completed(self, moment: Progress) -> float:
-        return moment.bytes + (moment.pass_number - 1) * (self._bytes or 0)
+    def _completed(self, update: Progress) -> float:
+        return update.bytes + (update.pass_number - 1) * (self._bytes or 0)
 
-    def _speed(self, moment: Progress, now: float) -> tuple[float, float]:
-        seconds = max(now - self._begun, 1e-9)
-        return (moment.rows - self._before[0]) / seconds, (moment.bytes - self._before[1]) / seconds / 1e6
+    def _speed(self, update: Progress, now: float) -> tuple[float, float]:
+        seconds = max(now - self._started, 1e-9)
+        return (update.rows - self._before[0]) / seconds, (update.bytes - self._before[1]) / seconds / 1e6
 
-    def _description(self, moment: Progress, now: float) -> str:
-        rows, megabytes = self._speed(moment, now)
-        turn = f"pass {moment.pass_number}, " if self._passes > 1 else ""
+    def _description(self, update: Progress, now: float) -> str:
+        rows, megabytes = self._speed(update, now)
+        prefix = f"pass {update.pass_number}, " if self._passes > 1 else ""
         speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
-        return f"{turn}{moment.rows:,} rows, {speed}, loss {moment.progressive.report().loss:.4f}"
+        return f"{prefix}{update.rows:,} rows, {speed}, loss {update.progressive.report().loss:.4f}"
 
-    def _row(self, moment: Progress, now: float) -> str:
-        rows, megabytes = self._speed(moment, now)
-        total, recent = moment.progressive.report(), moment.progressive.report(recent=True)
-        features = moment.entries / max(moment.rows, 1)
-        cells = f"{total.loss:.6f}", f"{recent.loss:.6f}", moment.rows, f"{features:.1f}", f"{rows:.0f}"
+    def _row(self, update: Progress, now: float) -> str:
+        rows, megabytes = self._speed(update, now)
+        total, recent = update.progressive.report(), update.progressive.report(recent=True)
+        features = update.entries / max(update.rows, 1)
+        cells = f"{total.loss:.6f}", f"{recent.loss:.6f}", update.rows, f"{features:.1f}", f"{rows:.0f}"
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
 
 
@@ -103,25 +103,25 @@ def size_of(source: list[str]) -> int | None:
     return sum(os.path.getsize(path) for path in files)
 
 
-def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, elsewhere: bool) -> None:
-    """Print a summary; on stderr if ``elsewhere``, because predictions go to standard output."""
+def print_summary(trained: Trained, path: str | None, certified: bool, as_json: bool, stderr: bool) -> None:
+    """Print a summary; on stderr if ``stderr``, because predictions go to standard output."""
     model = trained.model
-    said = trained.certificate if certified else None
+    certificate = trained.certificate if certified else None
     facts = {
         "rows": trained.rows,
         "features in all": trained.entries,
         "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
-    mixed = mixture_of(model)
-    console = open_console(stderr=elsewhere)
+    mixed = mixture_summary(model)
+    console = open_console(stderr=stderr)
     if as_json:
         content = {
             **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
             "report": jsonable(trained.report),
             "holdout": jsonable(trained.holdout),
             "passes": [report.loss for report in trained.passes],
-            "certificate": said,
+            "certificate": certificate,
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             "malformed": trained.problems.count,
@@ -141,8 +141,8 @@ def finish(trained: Trained, path: str | None, certified: bool, as_json: bool, e
         console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
     if trained.label_words is not None:
         console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
-    if said is not None:
-        console.print(f"Certificate: {said}.", markup=False, highlight=False, soft_wrap=True)
+    if certificate is not None:
+        console.print(f"Certificate: {certificate}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, open_console(stderr=True))
     if path is not None:
         console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)

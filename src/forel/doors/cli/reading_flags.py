@@ -1,7 +1,7 @@
 """Flags of reading: declared once, with the commands that take them.
 
-A command with a parameter ``reading`` of the type :class:`ReadingFlags` gets a flag for each field that names the
-command; ``commands.expand_flags`` writes them into its signature.
+``commands.expand_flags`` replaces a command's parameter ``reading``, of the type :class:`ReadingFlags`, by a flag for
+each field whose metadata contain the command.
 """
 
 import csv
@@ -50,25 +50,25 @@ class ReadingFlags:
             default=True,
         ),
     ] = field(default="auto", metadata=ALL)
-    label: Annotated[str | None, _option(help="The column of labels.")] = field(default=None, metadata=ALL)
+    label: Annotated[str | None, _option(help="Column of labels.")] = field(default=None, metadata=ALL)
     positive: Annotated[
         str | None,
-        _option(help="The label of the positive class, such as yes; every other label is negative."),
+        _option(help="Label of the positive class, such as yes; all other labels are negative."),
     ] = field(default=None, metadata=LABELLED)
     classes: Annotated[
         str | None,
         _option(
-            help="Labels are classes: their number, all names separated by commas, or auto to count those of the first "
-            "10,000 rows. More than two words always are."
+            help="Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in "
+            "the first 10,000 rows. Labels of more than two words always are classes."
         ),
     ] = field(default=None, metadata=TRAIN)
-    importance: Annotated[str | None, _option(help="The column of example weights.")] = field(
+    importance: Annotated[str | None, _option(help="Column of importance weights.")] = field(
         default=None, metadata=CONVERT
     )
-    keep: Annotated[list[str] | None, _option(help="Columns to use; others are left out; repeatable.")] = field(
+    keep: Annotated[list[str] | None, _option(help="Columns to use, without all others; repeatable.")] = field(
         default=None, metadata=CONVERT
     )
-    ignore: Annotated[list[str] | None, _option(help="Columns to leave out, separated by commas; repeatable.")] = field(
+    ignore: Annotated[list[str] | None, _option(help="Columns to ignore, separated by commas; repeatable.")] = field(
         default=None, metadata=CONVERT
     )
     categories: Annotated[list[str] | None, _option(help="Columns whose numbers are categories; repeatable.")] = field(
@@ -79,25 +79,23 @@ class ReadingFlags:
     )
     bucket: Annotated[
         list[str] | None,
-        _option(
-            help="Columns to group into categories, one per doubling of their numbers; price:4 for four; repeatable."
-        ),
+        _option(help="Columns to bin into categories, one bin per doubling, four with price:4; repeatable."),
     ] = field(default=None, metadata=PARSE)
-    text: Annotated[list[str] | None, _option(help="Columns of text, whose words are features; repeatable.")] = field(
+    text: Annotated[list[str] | None, _option(help="Text columns, whose words are features; repeatable.")] = field(
         default=None, metadata=PARSE
     )
-    ngram: Annotated[int | None, _option(help="Of text: sequences of up to n words.")] = field(
+    ngram: Annotated[int | None, _option(help="Text columns: n-grams of up to n words.")] = field(
         default=None, metadata=PARSE
     )
-    skips: Annotated[int | None, _option(help="Of text: words that a sequence may leave out, with --ngram.")] = field(
+    skips: Annotated[int | None, _option(help="Text columns: words that an n-gram may skip.")] = field(
         default=None, metadata=PARSE
     )
-    char_ngram: Annotated[str | None, _option(help="Of text: sequences of characters within words, such as 3-5.")] = (
-        field(default=None, metadata=PARSE)
+    char_ngram: Annotated[str | None, _option(help="Text columns: lengths of character n-grams, such as 3-5.")] = field(
+        default=None, metadata=PARSE
     )
     date: Annotated[
         list[str] | None,
-        _option(help="Columns of dates and times: hour, weekday, month, and the date itself; repeatable."),
+        _option(help="Date columns: features for hour, weekday, month and the date itself; repeatable."),
     ] = field(default=None, metadata=PARSE)
     interactions: Annotated[
         list[str] | None,
@@ -109,35 +107,33 @@ class ReadingFlags:
     ] = field(default=None, metadata=PARSE)
     separator: Annotated[
         str | None,
-        _option(help="What separates cells: comma, semicolon, tab, pipe or any character; recognised by default."),
+        _option(help="Separator: comma, semicolon, tab, pipe or any character; detected by default."),
     ] = field(default=None, metadata=ALL)
     header: Annotated[
         bool | None,
-        _option("--header/--no-header", help="Whether the first row names the columns; if not, they are c1, c2, ..."),
+        _option("--header/--no-header", help="Whether the first row has column names; otherwise they are c1, c2, ..."),
     ] = field(default=None, metadata=ALL)
     missing: Annotated[
         list[str] | None,
         _option(
-            help="Marks of missing values in all columns, such as unknown,-999; repeatable. "
-            "NA, NaN, null, ? and the like are missing in numeric columns."
+            help="Missing-value markers in all columns, such as unknown,-999; repeatable. "
+            "NA, NaN, null, ? and similar words are missing in numeric columns."
         ),
     ] = field(default=None, metadata=ALL)
-    decimal: Annotated[str | None, _option(help="The decimal mark of numbers: . or ,")] = field(
-        default=None, metadata=ALL
-    )
+    decimal: Annotated[str | None, _option(help="Decimal mark: . or ,")] = field(default=None, metadata=ALL)
     strict: Annotated[
         bool,
         _option(
             "--strict",
-            help="Refuse rows unlike those of training: missing or new columns, words in place of numbers, numbers out "
-            "of range. By default, there is a warning.",
+            help="Reject rows that differ from the training data: missing or new columns, words in place of numbers, "
+            "numbers out of range. By default, they cause a warning.",
         ),
     ] = field(default=False, metadata=SCORE)
     on_error: Annotated[
-        str, _option(help="Malformed rows: raise, or skip to leave out and count them.", default=True)
+        str, _option(help="Malformed rows: raise (an error), or skip (and count them).", default=True)
     ] = field(default="raise", metadata=READ)
     line_limit: Annotated[
-        int | None, _option("--line-limit", help="Longest line in bytes; 64 MB by default, 4 MB for JSON.")
+        int | None, _option("--line-limit", help="Maximum length of a line in bytes; 64 MB by default, 4 MB for JSON.")
     ] = field(default=None, metadata=READ)
 
     def options(self) -> dict[str, Any]:

@@ -19,14 +19,14 @@ def checkpoint_of(
     if model is None:
         raise refuse("--model", None, "a file, which the checkpoint is written beside")
     if resume and predictions is not None:
-        raise refuse("--predictions", predictions, "none with --resume: those of rows before would be missing")
+        raise refuse("--predictions", predictions, "none with --resume: predictions of earlier rows would be missing")
     path = f"{model}.checkpoint"
     if resume:
         from forel.store.atomic import remove_leftovers
 
         for written in (model, *([] if cache is None else [cache])):
             remove_leftovers(written)
-        there = os.path.exists(path)
-        said = f"goes on from {path}" if there else f"there is no {path}; begins at the beginning"
-        typer.echo(f"forel: {said}", err=True)
+        found = os.path.exists(path)
+        where = f"continues from {path}" if found else f"there is no {path}; starts from the beginning"
+        typer.echo(f"forel: {where}", err=True)
     return {"checkpoint": path, "resume": resume, **({} if every is None else {"checkpoint_every": every})}

@@ -13,10 +13,10 @@ from forel.data.sources.streams import natural_key
 from forel.learner.protocol import Learner
 from forel.training.metrics import Report
 
-__all__ = ["confusion_table", "jsonable", "mixture_of", "mixture_table", "print_problems", "report_table"]
+__all__ = ["confusion_table", "jsonable", "mixture_summary", "mixture_table", "print_problems", "report_table"]
 
 TOP = 5
-MOST_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
+MAX_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
 
 
 def report_table(columns: dict[str, Report], loss: str) -> Table:
@@ -33,22 +33,22 @@ def report_table(columns: dict[str, Report], loss: str) -> Table:
 def confusion_table(report: Report) -> Table:
     """Return the rows by actual and predicted class; with many classes, the commonest confusions."""
     order = sorted(range(len(report.classes)), key=lambda k: natural_key(report.classes[k]))
-    if len(order) <= MOST_CLASSES:
+    if len(order) <= MAX_CLASSES:
         table = Table("actual \\ predicted", *(escape(report.classes[k]) for k in order), title="confusion")
         for k in order:
             table.add_row(escape(report.classes[k]), *(f"{report.confusion[k][j]:,.6g}" for j in order))
     else:
         pairs = [(report.confusion[k][j], k, j) for k in order for j in order if k != j and report.confusion[k][j]]
         table = Table("actual", "predicted", "weight", title="commonest confusions")
-        for weight, k, j in sorted(pairs, key=lambda pair: -pair[0])[:MOST_CLASSES]:
+        for weight, k, j in sorted(pairs, key=lambda pair: -pair[0])[:MAX_CLASSES]:
             table.add_row(escape(report.classes[k]), escape(report.classes[j]), f"{weight:,.6g}")
-    for column in table.columns[1 if len(order) <= MOST_CLASSES else 2 :]:
+    for column in table.columns[1 if len(order) <= MAX_CLASSES else 2 :]:
         column.justify = "right"
     return table
 
 
-def mixture_of(model: Learner) -> dict[str, Any] | None:
-    """Return guarantee and settings of a mixture, the best first, as JSON holds them; None for one model."""
+def mixture_summary(model: Learner) -> dict[str, Any] | None:
+    """Return the guarantee and the settings of a mixture, the best first, as JSON; None for one model."""
     guarantee = model.guarantee()
     if guarantee is None:
         return None
@@ -58,16 +58,18 @@ def mixture_of(model: Learner) -> dict[str, Any] | None:
     return {"guarantee": str(guarantee), "settings": sorted(settings, key=lambda one: float(one["loss"]))}
 
 
-def mixture_table(known: dict[str, Any]) -> Table:
+def mixture_table(mixture: dict[str, Any]) -> Table:
     """Return the table of the best settings of a mixture, with their weights."""
     table = Table("setting", "average loss", "weight")
     for column in table.columns[1:]:
         column.justify = "right"
-    for one in known["settings"][:TOP]:
+    for one in mixture["settings"][:TOP]:
         table.add_row(escape(one["setting"]), f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
-    more = known["settings"][TOP:]
-    if more:
-        table.add_row(f"{len(more)} others", f"≥ {more[0]['loss']:.6f}", f"{sum(m['posterior'] for m in more):.4f}")
+    others = mixture["settings"][TOP:]
+    if others:
+        table.add_row(
+            f"{len(others)} others", f"≥ {others[0]['loss']:.6f}", f"{sum(m['posterior'] for m in others):.4f}"
+        )
     return table
 
 

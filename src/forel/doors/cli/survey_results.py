@@ -11,11 +11,11 @@ from forel.doors.cli.console import open_console
 from forel.theory.survey import EXTENSIONS, RESULTS, Outcome, Result
 
 
-def chosen(only: str) -> tuple[Result, ...]:
+def select_results(only: str) -> tuple[Result, ...]:
     """Return the results whose number or name contains ``only``."""
-    wanted = only.strip().lower()
+    name = only.strip().lower()
     known = (*RESULTS, *EXTENSIONS)
-    found = tuple(r for r in known if wanted in (r.key.lower(), r.key.split()[1]) or r.key.lower().startswith(wanted))
+    found = tuple(r for r in known if name in (r.key.lower(), r.key.split()[1]) or r.key.lower().startswith(name))
     if not found:
         raise ValueError(f"--only: got {only!r}, expected a number or a name such as 11, 'theorem 11' or 'figure 4'")
     return found
@@ -23,7 +23,7 @@ def chosen(only: str) -> tuple[Result, ...]:
 
 def run(only: str, as_json: bool, plots: pathlib.Path | None) -> bool:
     """Recompute, print a table or JSON, draw figures, and return whether all checks pass."""
-    results, rows = chosen(only), []
+    results, rows = select_results(only), []
     console, errors = open_console(), open_console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=errors, transient=True) as bar:
@@ -42,9 +42,9 @@ def run(only: str, as_json: bool, plots: pathlib.Path | None) -> bool:
     else:
         console.print(_table(rows, console.width))
         failed = [r.key for r, o, _ in rows if not r.holds(o)]
-        took = sum(seconds for *_, seconds in rows)
+        total = sum(seconds for *_, seconds in rows)
         verdict = f"[red]{', '.join(failed)} failed[/]" if failed else "[green]all hold[/]"
-        console.print(f"{len(rows)} recomputed in {took:.1f} s: {verdict}")
+        console.print(f"{len(rows)} recomputed in {total:.1f} s: {verdict}")
         if plots is not None:
             console.print(f"Figures are in {plots}")
     return all(r.holds(o) for r, o, _ in rows)
@@ -73,7 +73,7 @@ def _table(rows: list[tuple[Result, Outcome, float]], width: int) -> Table:
         table.columns[column].justify = "right"
         table.columns[column].no_wrap = True
     for result, outcome, _ in rows:
-        good = result.holds(outcome)
+        holds = result.holds(outcome)
         slack = outcome.bound - outcome.measured
         table.add_row(
             result.key,
@@ -81,11 +81,11 @@ def _table(rows: list[tuple[Result, Outcome, float]], width: int) -> Table:
             f"{outcome.measured:.4g}",
             result.relation,
             f"{outcome.bound:.4g}",
-            f"{0.0 if good and abs(slack) < 1e-12 * outcome.bound else slack:.2g}",
+            f"{0.0 if holds and abs(slack) < 1e-12 * outcome.bound else slack:.2g}",
             "tight" if result.tight(outcome) else "",
-            "holds" if good else "FAILS",
+            "holds" if holds else "FAILS",
             *[outcome.case] * wide,
-            style="" if good else "red",
+            style="" if holds else "red",
         )
     return table
 

@@ -24,10 +24,10 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
 
     Each row is predicted before the model learns from it.
 
-    Nothing needs tuning: ten experts (learning rates, Gaussian filters, mixers
-    of them) are trained at once and mixed. The total log-loss of the mixture is
-    at most log 10 = 2.3 larger than that of the best of them. With --alpha, one
-    model is trained.
+    Nothing needs tuning: by default, ten experts (learning rates, Gaussian
+    filters, mixers of them) are trained at once and mixed. The total log-loss of
+    the mixture is at most log 10 = 2.3 larger than that of the best of them.
+    With --alpha, one model is trained.
 
     The tutorial is docs/start/practitioner.md.
 
@@ -117,9 +117,9 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     from forel.doors.cli.label_order import LabelOrder
-    from forel.doors.cli.outputs import Kept, Predictions, interrupts_name, save_model, write_all
+    from forel.doors.cli.outputs import Predictions, SaveOptions, interrupts_name, save_model, write_all
     from forel.doors.cli.predict import check_files, link_named
-    from forel.doors.cli.progress import Reporter, finish
+    from forel.doors.cli.progress import Reporter, print_summary
     from forel.doors.cli.resume import checkpoint_of
     from forel.training.train import train
 
@@ -163,13 +163,13 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
         if (warning := order.warning()) is not None:
             typer.echo(f"forel: {warning}", err=True)
         on_stderr = options.predictions == "-"
-        saved = save_model(trained, options.model, Kept(options.serving, options.best))
+        saved = save_model(trained, options.model, SaveOptions(options.serving, options.best))
         with interrupts_name(saved.path):
             write_all(
                 saved.check,
                 *(() if out is None else (out.close,)),
-                partial(finish, trained, saved.path, options.certificate, options.as_json, on_stderr),
-                *(() if page is None else (partial(page.write, trained, aside=options.as_json or on_stderr),)),
+                partial(print_summary, trained, saved.path, options.certificate, options.as_json, on_stderr),
+                *(() if page is None else (partial(page.write, trained, stderr=options.as_json or on_stderr),)),
             )
     trained.remove_checkpoint()
 

@@ -18,7 +18,7 @@ CLUSTER = "Cluster"
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """The values of all options; those that are None were not given."""
+    """The values of all options; None for options that were not given."""
 
     files: Files = None
     loss: Annotated[
@@ -36,7 +36,7 @@ class TrainOptions:
     alpha: Annotated[
         float | None,
         typer.Option(
-            help="Scale of the learning rate. Trains one model; by default, 4 settings and 4 filters are mixed.",
+            help="Scale of the learning rate, to train one model; by default, experts with several rates are mixed.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -56,7 +56,7 @@ class TrainOptions:
     l1: Annotated[
         float | None,
         typer.Option(
-            help="Weight of the L1 penalty; 0 with --alpha, 0.1 and 1 mixed.",
+            help="Weight of the L1 penalty; 0 with --alpha, otherwise that of each expert.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -72,17 +72,19 @@ class TrainOptions:
     no_bias: Annotated[
         bool, typer.Option("--no-bias", help="Leave out the constant feature.", rich_help_panel=MODEL)
     ] = False
-    seed: Annotated[int, typer.Option(help="Seed of the noise in float32 rounding.", rich_help_panel=MODEL)] = 0
+    seed: Annotated[
+        int, typer.Option(help="Seed of --shuffle, --subsample and stochastic rounding.", rich_help_panel=MODEL)
+    ] = 0
     lanes: Annotated[
         int | None,
         typer.Option(
-            help="Mix a grid of as many FTRL settings, without filters.", rich_help_panel=MODEL, show_default=False
+            help="Mix a grid of this many FTRL settings, without filters.", rich_help_panel=MODEL, show_default=False
         ),
     ] = None
     share: Annotated[
         float | None,
         typer.Option(
-            help="For drifting streams: fraction of the mixture's weight shared among settings after each row, "
+            help="For drifting streams: fraction of the mixture weights to share among settings after each row, "
             "such as 0.001.",
             rich_help_panel=MODEL,
             show_default=False,
@@ -92,14 +94,14 @@ class TrainOptions:
         bool,
         typer.Option(
             "--shuffle",
-            help="Learn from the rows in random order, by --seed and a temporary file.",
+            help="Learn from the rows in random order; needs a temporary file.",
             rich_help_panel=MODEL,
         ),
     ] = False
     subsample: Annotated[
         float | None,
         typer.Option(
-            help="Learn from a random part of the negative rows, such as 0.1, with importances divided by it.",
+            help="Learn from a random fraction of the negative rows, such as 0.1, with importance divided by it.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -123,7 +125,7 @@ class TrainOptions:
     certificate: Annotated[
         bool,
         typer.Option(
-            "--certificate", help="Prove how much better any fixed model could be.", rich_help_panel=EVALUATION
+            "--certificate", help="Bound how much better any fixed model could be.", rich_help_panel=EVALUATION
         ),
     ] = False
     report: Annotated[
@@ -155,7 +157,7 @@ class TrainOptions:
         typer.Option(
             "--predictions",
             "-p",
-            help="Write the predictions made before learning to this file.",
+            help="Write the predictions before learning (progressive) to this file.",
             rich_help_panel=FILES,
             show_default=False,
         ),
@@ -188,7 +190,7 @@ class TrainOptions:
         bool,
         typer.Option(
             "--resume",
-            help="Resume from MODEL.checkpoint if it exists; the model is the same as without interruption.",
+            help="Resume from MODEL.checkpoint if it exists; the model has the same bytes as without interruption.",
             rich_help_panel=FILES,
         ),
     ] = False
@@ -214,7 +216,7 @@ class TrainOptions:
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Number of files or parts of files that --ray reads at the same time; all CPUs but one by default.",
+            help="Number of parallel readers of --ray; all CPUs but one by default.",
             rich_help_panel=CLUSTER,
             show_default=False,
         ),
@@ -222,7 +224,7 @@ class TrainOptions:
     merge: Annotated[
         int | None,
         typer.Option(
-            help="Learn in shards that are merged after this many rows each; with --ray, on the cluster.",
+            help="Learn in shards that are merged after at most this many rows each; with --ray, on the cluster.",
             rich_help_panel=CLUSTER,
             show_default=False,
         ),
@@ -245,7 +247,7 @@ class TrainOptions:
         typer.Option(
             "--ftrl",
             "--save_resume",
-            help="Always on; with an alpha, learn as VW does.",
+            help="Always on; with --alpha, learn as VW does.",
             rich_help_panel=VW,
         ),
     ] = False

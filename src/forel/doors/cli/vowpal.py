@@ -22,7 +22,7 @@ NAMES = {
 # Options of VW that forel does not have, and what to use instead.
 CONTEXTUAL = "forel has no contextual bandits; learn the cost of each action with --loss squared, one model for each"
 REDUCTION = "use --oaa or --classes: one model for each class, or --loss softmax; costs are not used"
-RATES = "use --alpha, the scale of the learning rates; without it, 16 settings are mixed"
+RATES = "use --alpha, the scale of the learning rates; without it, experts with several rates are mixed"
 GRADIENT = "leave it out: rates of each feature adapt to gradients; --algorithm mirror is gradient descent"
 CACHE = "leave it out: later passes read a temporary cache; --keep-cache FILE keeps it, and forel cache writes one"
 NAMED = "use --names, and then forel inspect"

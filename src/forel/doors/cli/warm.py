@@ -36,8 +36,8 @@ def warm(
         chosen = [name.strip() for name in formats.split(",")]
         if unknown := sorted(set(chosen) - set(FORMATS)):
             raise refuse("formats", ", ".join(unknown), f"some of {', '.join(FORMATS)}")
-        kept = folder()
-        if kept is None:
+        cache_folder = folder()
+        if cache_folder is None:
             raise refuse(
                 "FOREL_CACHE", "no folder for compiled code", "a folder that you own and only you can write to"
             )
@@ -51,33 +51,33 @@ def warm(
                 typer.echo(
                     f"forel {command[0]} {pathlib.Path(command[1]).suffix[1:]}: {time.perf_counter() - start:.1f} s"
                 )
-        files = [file.stat().st_size for file in kept.iterdir()]
-        typer.echo(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {kept}")
+        files = [file.stat().st_size for file in cache_folder.iterdir()]
+        typer.echo(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}")
 
 
 def _commands(folder: pathlib.Path, formats: Iterable[str], options: list[str]) -> Iterator[list[str]]:
     """Yield commands that compile all that such commands need."""
-    for form in formats:
-        data, model = folder / f"rows.{form}", folder / f"{form}.forel"
-        _write_rows(data, form)
-        label = [] if form == "vw" else ["--label", "click"]
+    for format in formats:
+        data, model = folder / f"rows.{format}", folder / f"{format}.forel"
+        _write_rows(data, format)
+        label = [] if format == "vw" else ["--label", "click"]
         yield ["train", str(data), "--model", str(model), *label, *options]
         yield ["predict", str(data), "--model", str(model), "--output", str(folder / "predictions.txt")]
         yield ["evaluate", str(data), "--model", str(model), *label]
 
 
-def _write_rows(path: pathlib.Path, form: str) -> None:
+def _write_rows(path: pathlib.Path, format: str) -> None:
     """Write a few generated rows; those of tables have a number, too."""
     from forel.data.clicks import write_clicks
 
     with path.open("wb") as file:
-        write_clicks(file, ROWS, "vw" if form == "vw" else "csv")
-    if form == "vw":
+        write_clicks(file, ROWS, "vw" if format == "vw" else "csv")
+    if format == "vw":
         return
     with path.open(encoding="utf-8", newline="") as file:
         rows = [{**row, "number": k / 7} for k, row in enumerate(csv.DictReader(file))]
     with path.open("w", encoding="utf-8", newline="") as file:
-        if form == "csv":
+        if format == "csv":
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)

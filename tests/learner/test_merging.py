@@ -226,3 +226,12 @@ def test_a_slice_and_its_restoration_are_inverse(interpreted):
 def test_states_that_cannot_be_merged_are_refused(settings, options, message):
     with pytest.raises(ValueError, match=f"merge: got .*{message}"):
         check_mergeable(make_learner(FEATURES, settings, **options))
+
+
+def test_features_that_are_zero_in_all_shards_leave_certificates_finite(interpreted):
+    """Such a feature has a record in both shards and the scale 0."""
+    model = Linear(2, Settings(alpha=1.0, rate="scale_free"), dtype=np.float64, certified=True)
+    row = Merged(np.array([0, 2]), np.int32([0, 1]), np.array([1.0, 0.0]))
+    restore(model, merge(model, [learn_alone(model, row, np.ones(1)) for _ in range(2)]))
+    assert np.isfinite(model.snapshot().sums).all()
+    assert "could have had" in model.summary()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.dual_points import in_scales
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
 from forel.learner.ledger import Ledger
@@ -230,9 +231,12 @@ def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: NDArray[Any
     if not lanes.certified:
         return
     gradients = merged[:, lanes.layout.gradient_part].astype(np.float64)
-    units = np.ones((1, 1)) if scales is None else units_of(scales)[:, None]
-    sums[SQUARES] += np.sum(np.square(gradients * units), axis=0)
-    sums[SCALED] += np.sum(np.square(gradients * units / (1.0 if scales is None else scales[:, None])), axis=0)
+    if scales is not None:
+        gradients *= units_of(scales)[:, None]
+    sums[SQUARES] += np.sum(np.square(gradients), axis=0)
+    if scales is not None:
+        gradients = in_scales(gradients, np.broadcast_to(scales[:, None], gradients.shape))
+    sums[SCALED] += np.sum(np.square(gradients), axis=0)
 
 
 def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ __all__ = ["L1", "L2", "LINF", "DiagonalNorm", "MatrixNorm", "Norm", "PNorm", "S
 
 
 class Norm(Protocol):
-    """A norm that knows its dual."""
+    """A norm with its dual norm."""
 
     def __call__(self, x: Vector) -> float:
         """Return ‖x‖."""
@@ -180,7 +180,7 @@ def eigen(name: str, value: ArrayLike) -> tuple[Vector, Matrix]:
 
 
 def rotate(basis: Matrix, x: Vector) -> Vector:
-    """Return Vᵀx, with what is only rounding set to 0, so that a vector in the range of Q has no part outside it."""
+    """Return Vᵀx, with rounding errors set to 0, so that a vector in the range of Q has no part outside it."""
     rotated: Vector = basis.T @ x
     rotated[np.abs(rotated) < 1e-13 * float(np.max(np.abs(x), initial=0.0))] = 0.0
     return rotated

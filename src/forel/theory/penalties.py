@@ -229,7 +229,7 @@ class Indicator:
 
     @property
     def separable(self) -> bool:
-        """Whether the set is."""
+        """Whether the set is separable."""
         return self.feasible.separable
 
     def __call__(self, x: Vector) -> float:
@@ -258,12 +258,12 @@ class Sum:
 
     @property
     def separable(self) -> bool:
-        """Whether every term is."""
+        """Whether every term is separable."""
         return all(t.separable for t in self.terms)
 
     @property
     def smooth(self) -> bool:
-        """Whether every term is."""
+        """Whether every term is smooth."""
         return all(t.smooth for t in self.terms)
 
     @property

@@ -148,8 +148,8 @@ def l1_example(lipschitz: float = 11.0, penalty: float = 0.5) -> Adversary:
 def l1_example_alternating(lipschitz: float = 11.0, penalty: float = 0.5) -> Adversary:
     r"""Return the gradients of appendix D's table, $-\frac12(G + \lambda), G, -G, G, \dots$, independent of the points.
 
-    Mirror Descent cannot tell it from :func:`l1_example`. Native FTRL can: with the survey's numbers it plays 0 from
-    round 13 on.
+    Mirror Descent cannot distinguish it from :func:`l1_example`. Native FTRL can: with the survey's numbers it plays 0
+    from round 13 on.
 
     Parameters
     ----------

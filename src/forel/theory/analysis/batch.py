@@ -63,7 +63,7 @@ def average_loss(losses: Sequence[Loss]) -> Total:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Two answers to the batch problem, and what is known of them.
+    """Two solutions of the batch problem, and their guarantees.
 
     ``last`` is x_{T+1}, usually the better one; ``average`` is the mean of x_1, …, x_T, the one with a proof. ``gap``
     is regret over T: by Jensen's inequality F(average) − F(x) ≤ gap, in expectation when the losses were drawn

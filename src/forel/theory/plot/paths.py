@@ -92,7 +92,7 @@ def _draw_in_the_plane(axes: "Axes", points: Matrix, feasible: FeasibleSet) -> N
 
 
 def _edge(feasible: FeasibleSet, middle: Vector, radius: float) -> Matrix:
-    """Return the edge of a set in the plane: a circle around what is to be seen, projected onto the set.
+    """Return the edge of a set in the plane: a circle around the visible region, projected onto the set.
 
     Where the set extends beyond the circle, the circle remains, outside the visible part.
     """

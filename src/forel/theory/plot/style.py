@@ -49,7 +49,7 @@ MARKER_LIMIT = 40  # with more rounds, points have no markers
 
 
 def save(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure to a file, cut to what is drawn: PNG (150 dpi), SVG or PDF, by the name's suffix.
+    """Write a figure to a file, cropped to its content: PNG (150 dpi), SVG or PDF, by the name's suffix.
 
     >>> import tempfile
     >>> from forel.theory.plot import figure_4
@@ -64,7 +64,7 @@ def save(figure: "Figure", path: str | Path) -> Path:
         raise refuse("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
     with _matplotlib().rc_context(STYLE):
         if figure.get_layout_engine() is None:
-            figure.set_layout_engine("constrained")  # makes room between panels for what is written beside them
+            figure.set_layout_engine("constrained")  # leaves space between panels for their labels
         figure.savefig(target, dpi=150, bbox_inches="tight", metadata=FORMATS[target.suffix.lower()])
     return target
 

@@ -97,7 +97,7 @@ def adagrad_proximal_rate(radius: ArrayLike) -> DiagonalAdaGrad:
 def adagrad_dual_averaging_rate(radius: ArrayLike, lipschitz: float) -> DiagonalAdaGrad:
     r"""Return $\eta_{t,i} = R / \sqrt{G^2 + \sum_{s \le t} g_{s,i}^2}$, for centered regularizers.
 
-    A centered algorithm pays for $g_t$ at the rate $\eta_{t-1}$, which has not seen it; G² stands in.
+    The bound of a centered algorithm has $g_t$ with the rate $\eta_{t-1}$, which does not depend on it; G² replaces it.
 
     Parameters
     ----------

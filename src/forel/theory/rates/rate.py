@@ -20,8 +20,8 @@ S = TypeVar("S")
 class Rate(Protocol[S]):
     r"""A schedule $\eta_t$ as three pure functions over an immutable state.
 
-    A rate may also have ``observe(state, features)``, which returns a state that knows the features of the example to
-    come, before its label; algorithms call it before they play.
+    A rate may also have ``observe(state, features)``, which returns a state with the features of the next
+    example, before its label; algorithms call it before they play.
 
     ``gradient_bound`` is the largest gradient, in ``gradient_norm``, that the closed-form bound of the rate allows. A
     larger gradient is no error here: it voids that bound. Infinity means that no bound is assumed.

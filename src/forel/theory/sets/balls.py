@@ -44,7 +44,7 @@ class Ball:
 
     @property
     def rotatable(self) -> bool:
-        """Whether it is round."""
+        """Whether it is a ball of the Euclidean norm."""
         return self.norm == L2
 
     @property

@@ -78,6 +78,6 @@ class Result:
 def largest(outcomes: Iterable[Outcome]) -> Outcome:
     """Return the outcome that comes closest to its bound; where bounds are exceeded, the one that does so the most.
 
-    What is not a number exceeds everything: no outcome that is fine may stand for one that is not.
+    NaN counts as the largest excess, so that it is never hidden by a valid outcome.
     """
     return max(outcomes, key=lambda o: (o.excess, -math.inf if math.isnan(o.ratio) else o.ratio))

@@ -13,9 +13,9 @@ __all__ = ["Contribution", "Explanation", "explain"]
 
 @dataclass(frozen=True)
 class Contribution:
-    """The part of a margin that is due to one feature: weight times value.
+    """The contribution of one feature to a margin: weight times value.
 
-    ``shared`` tells that other names have the same slot, and so the same weight.
+    ``shared`` is true if other names have the same slot, and therefore the same weight.
     """
 
     name: str
@@ -48,15 +48,15 @@ class Explanation:
 def explain(
     model: Any, link: Callable[[Any], Any], options: ReadOptions, source: Any, classes: Sequence[str] | None = None
 ) -> Iterator[Explanation]:
-    """Yield an explanation of each row of a source; of a mixture, that of its best setting.
+    """Yield an explanation of each row of a source; for a mixture, by its best setting.
 
-    Of several classes, the margin of the one with the largest margin is explained.
+    For several classes, the largest margin is explained.
 
     Parameters
     ----------
     model : a learner or a serving model
     link : function from margins to predictions
-    options : how the source is read
+    options : read options of the source
     source : as in :func:`forel.data.read`
     classes : names of several classes; None for one margin
     """

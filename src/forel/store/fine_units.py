@@ -1,4 +1,4 @@
-"""Records of files of version 2, which are in the power of two at or below the scale of their coordinate."""
+"""Conversion of records of version 2, whose units are the powers of two at or below the scale of their coordinate."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["from_fine_units"]
 
 
 def from_fine_units(lanes: Lanes) -> None:
-    """Change records from the units of version 2 to the present ones, by powers of two and therefore exactly."""
+    """Convert records from the units of version 2 to the current ones, exactly, by powers of two."""
     if lanes.layout.rate != "scale_free":
         return
     largest = np.finfo(lanes.dtype).max

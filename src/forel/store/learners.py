@@ -29,7 +29,7 @@ MAX_EMPTY_ROWS = 1 << 20  # rows without features at the end of a stream, for a 
 
 
 def slot_dtype(slots: int) -> Any:
-    """Return the integer type that files use for so many slots."""
+    """Return the integer type of slots in files, by the number of slots."""
     return np.uint32 if slots <= 1 << 32 else np.int64
 
 
@@ -84,7 +84,7 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
     dual = None
-    if file.has("dual"):  # files of earlier versions do not have it, or not its last sums
+    if file.has("dual"):  # missing from files of earlier versions, or without its last sums
         fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
         size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
         dual = file.array("dual", np.float64, (size,))

@@ -63,7 +63,7 @@ class Stored:
 
     @property
     def read_options(self) -> ReadOptions:
-        """The options that data for the model is read with: those of its training."""
+        """The read options of the model's training, for data to predict."""
         stored = self.extra.get("reading", {})
         if isinstance(stored, dict) and stored.get("named"):
             expected = "one with hashed names (bits); forel.doors.river.model_of(stored) returns the river model"
@@ -219,7 +219,7 @@ def _pack(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def load(path: Path, loss: Any = None) -> Stored:
     """Read a model from a file, to continue learning or to predict.
 
-    ``loss`` is the function of a user-defined loss, which a file knows only by name. Loading a file runs no code from
+    ``loss`` is the function of a user-defined loss, which a file stores only by name. Loading a file runs no code from
     it. A file that is incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
     """
     with open_file(path) as file:

@@ -65,7 +65,7 @@ def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(what: str, content: Mapping[str, Any], names: Iterable[str], header: Mapping[str, Any]) -> None:
-    """Raise for fields that this version does not know: it could not respect them."""
+    """Raise for fields that this version does not support."""
     unknown = sorted(set(content) - set(names))
     if unknown:
         raise ModelFileError(f"{what} with an unknown field {unknown[0]!r}; update to {_writer(header)}")

@@ -27,7 +27,7 @@ class ClassMetrics:
     settings : settings of the model, with its loss
     link : from margins to probabilities of classes, or to the class
     count : number of classes
-    names : of the classes; a list may grow to this number
+    names : names of the classes; a list may grow to this number
 
     >>> from forel.losses.links import Shares
     >>> metrics = ClassMetrics(Settings("softmax"), Shares(), 2, ["cat", "dog"])
@@ -60,8 +60,8 @@ class ClassMetrics:
         if self.link.probabilities:
             logs = log_softmax(log_expit(margins) if isinstance(self.link, Normalized) else margins, axis=1)
             return np.asarray(-logs[np.arange(labels.size), labels])
-        hit = labels[:, None] == np.arange(self.count)
-        targets = np.where(hit, 1.0, -1.0 if self.settings.signed else 0.0)
+        is_class = labels[:, None] == np.arange(self.count)
+        targets = np.where(is_class, 1.0, -1.0 if self.settings.signed else 0.0)
         losses: Floats = np.sum(self.settings.loss_function(margins, targets), axis=1)
         return losses
 
@@ -70,7 +70,7 @@ class ClassMetrics:
         return {"sums": self._sums.copy(), "confusion": self._confusion.ravel()}
 
     def unpack(self, arrays: Mapping[str, Floats]) -> None:
-        """Replace the totals by those that :meth:`pack` returned."""
+        """Replace the totals by the result of :meth:`pack`."""
         self._sums[:], self._confusion[:] = arrays["sums"], arrays["confusion"].reshape(self._confusion.shape)
         self._last_report = self._sums.copy(), self._confusion.copy()
 

@@ -4,7 +4,7 @@ Sums are accumulated row by row, so that they do not depend on how rows are divi
 a histogram of 65,536 equal bins over [−16, 16]; the outermost bins also hold all margins beyond. The histogram yields
 the area under the ROC curve and the calibration table. A pair of rows in the same bin counts half in the area, so the
 area is off by at most half the fraction of such pairs. This bound is reported as ``auc_error``, usually about 0.0001,
-and limits the digits that are printed. It is not a standard error: it says nothing about other samples.
+and limits the digits that are printed. It is not a standard error: it does not describe other samples.
 """
 
 import math

@@ -32,7 +32,7 @@ def options_for(source: Any, start: Stored | None, keywords: Mapping[str, Any]) 
 
 
 def model_options(stored: Stored) -> ReadOptions:
-    """Return the options that data for a model is read with, with the names of all its classes, if it has several."""
+    """Return the options to read data for a model with, including the names of its classes, if it has several."""
     names = stored.classes
     return stored.read_options if names is None else stored.read_options.updated({"classes": names})
 

@@ -58,7 +58,7 @@ class CacheDraft:
 
     Parameters
     ----------
-    path : the name that it gets when it is complete; None for an anonymous temporary file
+    path : the final name of the file; None for an anonymous temporary file
     reader : the reader of the blocks that are written
     stack : closes the file, and removes the temporary name, at its exit
     """
@@ -88,7 +88,7 @@ class CacheDraft:
         return self
 
     def finish(self, problems: Problems, reader: Reader) -> RowCache:
-        """Complete the file with what the reader has found, rename it, and open it for reading."""
+        """Complete the file with the kinds and classes that the reader found, rename it, and open it for reading."""
         self._problems.absorb(replace(problems, messages=list(problems.messages)))
         with self._write_errors():
             self._writer.close(self._problems, reader.kinds.known, reader.classes.names)

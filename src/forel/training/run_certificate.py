@@ -1,7 +1,7 @@
-"""The certificate of a run: what is proved of the rows of its first pass, by the slopes of any pass.
+"""The certificate of a run: loss floors of the rows of its first pass, from the slopes of all passes.
 
-Every pass learns from the same rows, and loss floors need convexity alone: the slopes of each pass give a valid floor,
-and the largest one counts.
+Every pass learns from the same rows, and loss floors need only convexity: the slopes of each pass give a valid floor,
+and the largest one is used.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -22,13 +22,13 @@ TABLES = ("sums", "slots", "gradients", "scales")
 
 @dataclass
 class RunCertificate:
-    """The best statement about the rows of a run so far, and what later passes need.
+    """The best certificate of the rows of a run so far, and the state that later passes need.
 
     Parameters
     ----------
     summary, frontier : the certificate in sentences, and floors by norm, once the first pass has ended
     points : points of the dual problem of earlier passes
-    before : the learner's sums at the start of this pass; None if they are not known
+    before : the learner's sums at the start of this pass; None if unknown
     """
 
     summary: str | None = None
@@ -59,7 +59,7 @@ class RunCertificate:
         if self.frontier is not None:
             content["frontier"] = {**asdict(self.frontier), "points": [list(point) for point in self.frontier.points]}
         arrays = {}
-        if self.before is not None and self.summary is not None:  # in the first pass, training knows where it started
+        if self.before is not None and self.summary is not None:  # the first pass starts from the initial model
             content["before"] = {
                 each.name: value
                 for each in fields(self.before)
@@ -76,7 +76,7 @@ class RunCertificate:
             frontier = Frontier(**{**frontier, "points": tuple((norm, floor) for norm, floor in frontier["points"])})
         if before is not None:
             tables: dict[str, Any] = {name: arrays.get(f"before.{name}") for name in TABLES}
-            if tables["slots"] is not None:  # files hold float64 beside the model
+            if tables["slots"] is not None:  # files store additional arrays as float64
                 tables["slots"] = tables["slots"].astype(np.int64)
             before = CertificateSums(**before, **tables)
         return cls(summary, frontier, tuple(_point(point) for point in content.get("points", ())), before)

@@ -15,7 +15,7 @@ from forel.validation import refuse
 
 __all__ = ["SchemaCheck", "SchemaTracker", "numeric_columns", "schema_of"]
 
-FEWEST = 100  # rows without a key, where there is no header, from which on the key is missing
+MIN_ROWS = 100  # without a header, a key counts as missing after this many rows without it
 SHOWN = 5  # columns in a message
 
 
@@ -29,11 +29,11 @@ def numeric_columns(kinds: Mapping[str, str], options: ReadOptions) -> list[str]
 
 
 def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) -> dict[str, dict[str, Any]]:
-    """Return kind, least and largest value, and share of missing values of each column, as JSON.
+    """Return kind, smallest and largest value, and share of missing values of each column, as JSON.
 
     Parameters
     ----------
-    kinds : of columns; that of labels is left out
+    kinds : kinds of columns; that of labels is left out
     ranges : as :meth:`forel.data.features.ranges.ColumnRanges.pack` returns them
     rows : number of rows
 
@@ -53,7 +53,7 @@ class SchemaTracker:
 
     Parameters
     ----------
-    options : how the rows are read
+    options : options that the rows are read with
 
     >>> tracker = SchemaTracker(ReadOptions(bits=10))
     >>> from forel.data import read
@@ -83,7 +83,7 @@ class SchemaTracker:
         return {"rows": self._rows, "ranges": self._ranges.pack()}
 
     def restore(self, packed: Mapping[str, Any]) -> None:
-        """Continue from what :meth:`pack` returned."""
+        """Continue from the result of :meth:`pack`."""
         self._rows = packed["rows"]
         self._ranges.restore(packed["ranges"])
 
@@ -99,8 +99,8 @@ class SchemaCheck:
 
     Parameters
     ----------
-    schema : as :func:`schema_of` returns it; None if it is not known, so that nothing differs
-    options : how the rows are read; with ``strict``, the first difference is an error
+    schema : as :func:`schema_of` returns it; None if unknown, so that nothing is compared
+    options : options that the rows are read with; with ``strict``, the first difference is an error
     """
 
     def __init__(self, schema: Mapping[str, Mapping[str, Any]] | None, options: ReadOptions) -> None:
@@ -145,7 +145,7 @@ class SchemaCheck:
         return f"from {self._shown(name, column['low'])} to {self._shown(name, column['high'])}"
 
     def _shown(self, name: str, value: float) -> str:
-        """Return a value of a column as it is in the source."""
+        """Return a value of a column as text, without the transformation."""
         return f"{math.copysign(math.expm1(abs(value)), value) if name in self.options.log else value:.6g}"
 
     def _columns(self, kinds: Kinds) -> list[str]:
@@ -154,7 +154,7 @@ class SchemaCheck:
             *self.options.categories, *self.options.log, *self.options.buckets, *self.options.text, *self.options.date,
         }  # fmt: skip
         expected = {name for name in self.schema if name not in declared}
-        missing = [] if not seen.header and self._rows < FEWEST else sorted(expected - seen.names)
+        missing = [] if not seen.header and self._rows < MIN_ROWS else sorted(expected - seen.names)
         if not seen.header:
             missing = [name for name in missing if self.schema[name].get("missing", 0.0) < 0.5]
         new = sorted(seen.names - expected - declared)

@@ -126,7 +126,7 @@ def predict_blocks(
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
-    Labels are optional. A warning says how rows differ from those of training: columns that are missing or new, words
+    Labels are optional. A warning lists how rows differ from those of training: columns that are missing or new, words
     in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors.
 
     >>> from forel.training.train import train

@@ -1,4 +1,4 @@
-r"""Subsampling of negatives: a random part of them is learned from, with importances that make up for the rest.
+r"""Subsampling of negatives: only a random sample is learned from, with importances that compensate for the rest.
 
 A negative row is kept with probability r, and its importance is divided by r, so that sums over rows are the same in
 expectation and probabilities stay calibrated (McMahan et al. 2013, "Ad click prediction", section 4.3).
@@ -18,12 +18,12 @@ __all__ = ["Subsampling"]
 
 @dataclass(frozen=True)
 class Subsampling:
-    """Keeps a random part of the negative rows.
+    """Keeps a random sample of the negative rows.
 
     Parameters
     ----------
     rate : probability to keep a negative row
-    seed : of the choice, which depends on it and on the number of the row alone
+    seed : seed of the choice, which depends only on it and on the number of the row
 
     >>> block = Block(np.zeros(5, np.int64), np.int32([]), np.float32([]), np.float32([0, 1, 0, 0]))
     >>> kept = Subsampling(0.5, seed=1).apply(block, 0)

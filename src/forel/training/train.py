@@ -194,7 +194,7 @@ def train(
 def _holdout(every: int, after: int | None) -> Holdout:
     every = whole("holdout", every)
     if every == 1:
-        raise refuse("holdout", every, "0 for none, or at least 2: one of so many rows is held out")
+        raise refuse("holdout", every, "0 for none, or at least 2: every n-th row is held out")
     after = None if after is None else whole("holdout_after", after, low=1)
     if after is not None and every:
         raise refuse("holdout", every, "0 if holdout_after is used")
@@ -218,7 +218,7 @@ def _learn_pass(
     sampling: Subsampling | None,
 ) -> Iterator[Progress]:
     """Learn from the remaining blocks of the current pass, which may have begun."""
-    # The first pass collects names and problems; later ones do not tell which setting is best.
+    # Only the first pass collects names and problems, and weights the settings.
     first = state.pass_number == 1
     problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
     labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)

@@ -76,8 +76,10 @@ class Mixture:
             if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
         self._guard, self.share = Guard(), share
-        self.linear = Linear(features, settings, classes, dtype, certified)
-        self._pooling = Pooling(settings, self.linear.classes, self.linear.joint, share)
+        self.linear = one = Linear(features, settings, classes, dtype, certified)
+        self.settings, self.features, self.classes, self.joint = settings, one.features, one.classes, one.joint
+        self.dtype, self.certified, self.lanes = one.dtype, one.certified, one.classes or 1  # margins of a prediction
+        self._pooling = Pooling(settings, self.classes, self.joint, share)
         self.ledger = Ledger(settings.lanes, share is not None, settings.mixers)
 
     @reads
@@ -104,31 +106,6 @@ class Mixture:
         self.ledger.array[:] = arrays["ledger"]
 
     @property
-    def settings(self) -> Settings:
-        """The settings that are mixed."""
-        return self.linear.settings
-
-    @property
-    def features(self) -> int:
-        """The number of features."""
-        return self.linear.features
-
-    @property
-    def classes(self) -> int | None:
-        """The number of classes; None for one margin."""
-        return self.linear.classes
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the state."""
-        return self.linear.dtype
-
-    @property
-    def certified(self) -> bool:
-        """Whether the sums of certificates are kept."""
-        return self.linear.certified
-
-    @property
     def rounds(self) -> int:
         """The number of rows learned from."""
         return self.linear.rounds
@@ -142,16 +119,6 @@ class Mixture:
     def weight(self) -> float:
         """The sum of the importances of all rows learned from, in all passes."""
         return self.linear.weight
-
-    @property
-    def lanes(self) -> int:
-        """The number of margins of a prediction: one, or one for each class."""
-        return self.linear.classes or 1
-
-    @property
-    def joint(self) -> bool:
-        """Whether all classes share one loss."""
-        return self.linear.joint
 
     @property
     def softmax_margins(self) -> bool:

@@ -1,6 +1,6 @@
 """The river interface: one dict at a time, then frames.
 
-Peer: river's ``LogisticRegression`` with ``FTRLProximal`` and the same parameters.
+Peer: river's ``LogisticRegression`` with ``FTRLProximal`` and the same parameters. The mixture is forel's default.
 Input: 3,000 dicts of 39 names like "f12345" with value 1.0 and log-uniform popularity; every row has its own string
 objects, as a file reader creates them. Every repeat starts from a new model.
 Output: medians per row in turns, and river's time over forel's.
@@ -82,6 +82,7 @@ def main():
         "forel": forel_model,
         "forel, float32": lambda: forel_model(dtype="float32"),
         "forel, 22 bits": lambda: forel_model(bits=22),
+        "forel, mixture": LinearClassifier,
     }
     for make in makers.values():  # compile the kernels
         both(make(), rows[:10], labels[:10])

@@ -143,7 +143,7 @@ def test_nothing_is_kept_but_names():
 
 def test_targets_and_importances_of_any_kind_of_number():
     rows = [({"a": 1.0}, 1), ({"a": 2.0}, np.float32(0.5)), ({"b": 1.0}, Fraction(1, 4)), ({"b": 1}, True)]
-    model, same = LinearRegressor(), LinearRegressor()
+    model, same = LinearRegressor(alpha=0.1), LinearRegressor(alpha=0.1)
     for x, y in rows:
         model.learn_one(x, y, w=1)
         same.learn_one(x, float(y), w=np.float64(1.0))
@@ -156,6 +156,6 @@ def test_other_mappings_are_read_in_their_order():
     moved = OrderedDict(a=1.0, b=2.0)
     moved.move_to_end("a")
     for x in (moved, UserDict(b=2.0, a=1.0)):
-        model = LinearRegressor()
+        model = LinearRegressor(alpha=0.1)
         model.learn_one(x, 1.0)
         assert list(model.weights) == ["b", "a"]

@@ -59,11 +59,11 @@ class Acting:
 
 
 def test_a_name_that_empties_the_row_when_it_is_compared():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1.0}, 1.0)
     x = {Acting(lambda: x.clear()): 1.0, "b": 2.0}
     model.learn_one(x, 1.0)
-    same = LinearRegressor()
+    same = LinearRegressor(alpha=0.1)
     same.learn_one({"a": 1.0}, 1.0)
     same.learn_one({"a": 1.0, "b": 2.0}, 1.0)
     assert model.weights == same.weights
@@ -72,7 +72,7 @@ def test_a_name_that_empties_the_row_when_it_is_compared():
 
 @pytest.mark.parametrize("bits", [None, 4])
 def test_learning_inside_a_conversion_comes_first(bits):
-    model, same = LinearRegressor(bits=bits), LinearRegressor(bits=bits)
+    model, same = LinearRegressor(alpha=0.1, bits=bits), LinearRegressor(alpha=0.1, bits=bits)
     model.learn_one({"a": 1.0, "c": Acting(lambda: model.learn_one({"x": 3.0, "y": 4.0, "z": 5.0}, 2.0))}, 1.0)
     same.learn_one({"x": 3.0, "y": 4.0, "z": 5.0}, 2.0)
     same.learn_one({"a": 1.0, "c": 2.0}, 1.0)
@@ -81,7 +81,7 @@ def test_learning_inside_a_conversion_comes_first(bits):
 
 
 def test_a_class_that_comes_while_a_row_is_converted():
-    model, same = LinearClassifier(), LinearClassifier()
+    model, same = LinearClassifier(alpha=0.1), LinearClassifier(alpha=0.1)
     for one in (model, same):
         one.learn_one({"a": 1.0}, "first")
         one.learn_one({"a": -1.0}, "second")
@@ -93,7 +93,7 @@ def test_a_class_that_comes_while_a_row_is_converted():
 
 
 def test_learning_inside_a_comparison_is_refused_and_leaves_nothing():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1.0}, 1.0)
     before = pickle.dumps(model)
     for act in (lambda: model.learn_one({"b": 1.0}, 1.0), lambda: model.predict_one({"a": 1.0})):
@@ -110,7 +110,7 @@ def test_learning_inside_a_comparison_is_refused_and_leaves_nothing():
 
 
 def test_recursion_without_end_is_an_error_and_the_model_goes_on():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     x = {"a": Acting(lambda: model.learn_one(x, 1.0))}
     with pytest.raises(RecursionError):
         model.learn_one(x, 1.0)
@@ -119,7 +119,7 @@ def test_recursion_without_end_is_an_error_and_the_model_goes_on():
 
 
 def test_names_that_equal_the_same_name_are_refused():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1.0}, 1.0)
     x = {Either(): 1.0, Either(): 1.0}
     assert len(x) == 2
@@ -154,7 +154,7 @@ class Whole(int):
 
 @pytest.mark.parametrize("value", [Index(), Whole(3), Fraction(3), np.int8(3), np.float32(3), np.array(3.0), True + 2])
 def test_every_kind_of_number(value):
-    model, same = LinearRegressor(), LinearRegressor()
+    model, same = LinearRegressor(alpha=0.1), LinearRegressor(alpha=0.1)
     model.learn_one({"a": value, "b": 1.0}, 1.0)
     same.learn_one({"a": 3.0, "b": 1.0}, 1.0)
     assert model.weights == same.weights
@@ -162,12 +162,12 @@ def test_every_kind_of_number(value):
 
 
 def test_names_that_are_equal_are_one_whatever_their_type():
-    model, same = LinearRegressor(), LinearRegressor()
+    model, same = LinearRegressor(alpha=0.1), LinearRegressor(alpha=0.1)
     for name in ("a", Word("a"), np.str_("a"), Acting(), "a", Word("z"), "z"):
         model.learn_one(OrderedDict({name: 1.0}), 1.0)
         same.learn_one({"z" if str(name) == "z" else "a": 1.0}, 1.0)
     assert list(model.weights.values()) == list(same.weights.values())
-    copied = pickle.loads(pickle.dumps(LinearRegressor()))
+    copied = pickle.loads(pickle.dumps(LinearRegressor(alpha=0.1)))
     assert copied._learner._table is copied._learner.names
 
 
@@ -238,7 +238,7 @@ def test_parts_of_lanes_are_one_model(uncompiled, monkeypatch, options):
     )
     for x, y in rows:
         wide.learn_one(x, y)
-    monkeypatch.setattr("forel.doors.river.classifier.WIDTHS", (4,))
+    monkeypatch.setattr("forel.doors.river.model.WIDTHS", (4,))
     for x, y in rows:
         parts.learn_one(x, y)
     parts = pickle.loads(pickle.dumps(parts))

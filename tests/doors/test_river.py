@@ -18,10 +18,10 @@ from river import checks, compose, datasets, evaluate, linear_model, metrics, mu
 from forel.doors.river import LinearClassifier, LinearRegressor  # noqa: E402
 
 MODELS = [
-    LinearClassifier(),
+    LinearClassifier(alpha=0.1),
     LinearClassifier(loss="squared_hinge", algorithm="mirror", rate="constant", alpha=0.01, bits=12),
-    LinearRegressor(),
-    LinearRegressor(loss=Quantile(0.7), rate="scale_free", bits=12),
+    LinearRegressor(alpha=0.1),
+    LinearRegressor(alpha=0.1, loss=Quantile(0.7), rate="scale_free", bits=12),
 ]
 CHECKS = [pytest.param(m, c, id=f"{i}-{c.__name__}") for i, m in enumerate(MODELS) for c in checks.yield_checks(m)]
 
@@ -69,7 +69,7 @@ def test_weights_are_those_of_the_fast_learner_to_the_bit(options, dtype, monkey
         request.getfixturevalue("interpreted")
     monkeypatch.setattr("forel.doors.river.dict_learner.SLOTS", 2)  # so that the state grows five times
     data = stream()
-    model = LinearClassifier(**options, dtype=dtype, certified=True)
+    model = LinearClassifier(alpha=0.1, **options, dtype=dtype, certified=True)
     for k, (x, y) in enumerate(data):
         model.learn_one(x, y, w=1 + k % 3)
     names = list(model.weights)
@@ -115,7 +115,7 @@ def test_frames_are_the_same_as_one_row_at_a_time_to_the_bit(kind, bits, dtype, 
     score = frame["c0"] - frame["c3"]
     y = {"bool": score > 0, "names": score.round().clip(-2, 2).map("is {}".format), "number": score}[kind]
     make = LinearRegressor if kind == "number" else LinearClassifier
-    one, many = make(bits=bits, dtype=dtype), make(bits=bits, dtype=dtype)
+    one, many = make(alpha=0.1, bits=bits, dtype=dtype), make(alpha=0.1, bits=bits, dtype=dtype)
     w = pd.Series(rng.random(90))
     for x, label, weight in zip(frame.to_dict("records"), y.tolist(), w.tolist(), strict=True):
         one.learn_one(x, label, weight)
@@ -163,7 +163,7 @@ def test_classes_come_as_they_come_and_each_is_the_model_of_its_own(interpreted)
 
 
 def test_a_late_class_has_no_bound_where_time_counts(interpreted):
-    model = LinearClassifier(rate="root", certified=True)
+    model = LinearClassifier(alpha=0.1, rate="root", certified=True)
     for y in "aabbc":
         model.learn_one({"x": 1.0}, y)
     assert "came after 4 rows" in model.certificate("c").void
@@ -171,7 +171,7 @@ def test_a_late_class_has_no_bound_where_time_counts(interpreted):
 
 
 def test_before_and_with_one_class():
-    model = LinearClassifier()
+    model = LinearClassifier(alpha=0.1)
     assert model.predict_one({"x": 1}) is None
     assert model.predict_proba_one({"x": 1}) == {}
     frame = pd.DataFrame({"x": [1.0, 2.0]})
@@ -180,7 +180,7 @@ def test_before_and_with_one_class():
     model.learn_one({"x": 1}, "only")
     assert model.predict_proba_one({"x": 1}) == {"only": 1.0}
     assert model.predict_many(frame).tolist() == ["only", "only"]
-    other = LinearClassifier()
+    other = LinearClassifier(alpha=0.1)
     other.learn_one({"x": 1}, np.True_)
     assert other.classes == [False, True]
     assert other.predict_one({"x": 1}) is True
@@ -208,7 +208,10 @@ def state(model):
 def test_what_is_not_a_finite_number_is_refused_by_name_and_changes_nothing(x, message, bits):
     if bits is not None and any(isinstance(value, str) for value in x.values()):
         pytest.skip("text is a category where names are hashed")
-    for model, y in ((LinearClassifier(bits=bits), "new class"), (LinearRegressor(bits=bits), 1.0)):
+    for model, y in (
+        (LinearClassifier(alpha=0.1, bits=bits), "new class"),
+        (LinearRegressor(alpha=0.1, bits=bits), 1.0),
+    ):
         model.learn_one({"a": 1, "b": True, "c": np.float32(2)}, 0)
         model.predict_one({"a": 1})
         before = state(model)
@@ -225,11 +228,11 @@ def test_what_is_not_a_finite_number_is_refused_by_name_and_changes_nothing(x, m
 
 
 def test_values_that_only_add_up_to_too_much_are_fine():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1e308, "b": 1e308}, 0.0)
     assert math.isfinite(model.predict_one({"a": 1.0}))
     with pytest.raises(ValueError, match=r"x\['a'\]: got 1e\+300, expected .* float32"):
-        LinearRegressor(dtype="float32").learn_one({"a": 1e300}, 0.0)
+        LinearRegressor(alpha=0.1, dtype="float32").learn_one({"a": 1e300}, 0.0)
 
 
 FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, False])
@@ -252,12 +255,12 @@ FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, F
         (lambda m: LinearClassifier(loss="squared"), "loss: got 'squared', expected one of logistic, hinge"),
         (lambda m: LinearRegressor(loss="logistic"), "loss: got 'logistic', expected one of squared, squared_error"),
         (lambda m: LinearRegressor(bits=40), "bits: got 40, expected at most 32"),
-        (lambda m: LinearRegressor().learn_one({"a": 1}, "3"), "y: got '3', expected a finite number"),
-        (lambda m: LinearRegressor().learn_one({"a": 1}, math.nan), "y: got nan, expected a finite number"),
+        (lambda m: LinearRegressor(alpha=0.1).learn_one({"a": 1}, "3"), "y: got '3', expected a finite number"),
+        (lambda m: LinearRegressor(alpha=0.1).learn_one({"a": 1}, math.nan), "y: got nan, expected a finite number"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_sentence(act, message):
-    model = LinearClassifier()
+    model = LinearClassifier(alpha=0.1)
     before = state(model)
     with pytest.raises(ValueError, match=message):
         act(model)
@@ -278,7 +281,7 @@ def test_pipelines_and_evaluations():
     assert score > other > 0.9
     several = preprocessing.StandardScaler() | LinearClassifier(alpha=0.5)
     assert evaluate.progressive_val_score(datasets.ImageSegments().take(1000), several, metrics.Accuracy()).get() > 0.8
-    counts = compose.Pipeline(preprocessing.OneHotEncoder(), LinearClassifier())
+    counts = compose.Pipeline(preprocessing.OneHotEncoder(), LinearClassifier(alpha=0.1))
     counts.learn_one({"city": "Delft"}, True)
     assert list(counts["LinearClassifier"].weights) == ["city_Delft"]
     rest = multiclass.OneVsRestClassifier(LinearClassifier(alpha=0.5))
@@ -290,7 +293,7 @@ def test_pipelines_and_evaluations():
 @pytest.mark.parametrize("twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy], ids=["pickle", "deepcopy"])
 def test_copies_go_on_where_they_were_and_apart(twin):
     data = stream(200, 2000)
-    model, whole = LinearClassifier(l1=0.1), LinearClassifier(l1=0.1)
+    model, whole = LinearClassifier(alpha=0.1, l1=0.1), LinearClassifier(alpha=0.1, l1=0.1)
     for x, y in data[:100]:
         model.learn_one(x, y)
     other = twin(model)
@@ -304,7 +307,7 @@ def test_copies_go_on_where_they_were_and_apart(twin):
 
 
 def test_hashed_names_share_slots_and_values_that_meet_are_added():
-    model, same = LinearRegressor(bits=1), LinearRegressor(bits=1)
+    model, same = LinearRegressor(alpha=0.1, bits=1), LinearRegressor(alpha=0.1, bits=1)
     model.learn_one({"a": 1.0, "c": 2.0}, 1.0)  # both have slot 1
     same.learn_one({"a": 3.0}, 1.0)
     assert model.weights == same.weights
@@ -314,7 +317,7 @@ def test_hashed_names_share_slots_and_values_that_meet_are_added():
 
 
 def test_rows_longer_than_ever_and_rows_without_anything():
-    model = LinearRegressor()
+    model = LinearRegressor(alpha=0.1)
     model.learn_one({}, 1.0)
     model.learn_one(dict.fromkeys(range(5000), 1.0), 1.0)
     model.learn_one({("a", 1): 1.0}, 1.0)
@@ -324,7 +327,7 @@ def test_rows_longer_than_ever_and_rows_without_anything():
 
 def test_other_frames_and_sparse_columns():
     polars = pytest.importorskip("polars")
-    model, other, third = LinearClassifier(), LinearClassifier(), LinearClassifier()
+    model, other, third = LinearClassifier(alpha=0.1), LinearClassifier(alpha=0.1), LinearClassifier(alpha=0.1)
     model.learn_many(FRAME, LABELS)
     other.learn_many(polars.DataFrame(FRAME.to_dict("list")), polars.Series(LABELS.tolist()))
     third.learn_many(FRAME.astype(pd.SparseDtype(float, 0.0)), LABELS)

@@ -19,20 +19,27 @@ def stream(rows=120, labels=("ham", "spam"), seed=0):
 
 
 def state(model):
+    """All that a model knows; lanes that wait for a class are not part of it."""
     learner = model._learner
-    parts = [[array.tobytes() for array in (p.records, p.last_round, p.drift_marks, p.totals)] for p in learner.parts]
-    counts = [(p.rounds, p.weight, p.lanes) for p in learner.parts]
-    return parts, counts, learner.names, learner.codes, learner.class_starts, learner.hashing
+    lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
+    arrays = [array.tobytes() for array in (lanes.records, lanes.last_round, lanes.drift_marks, lanes.sums)]
+    counts = lanes.rounds, lanes.weight, lanes.lanes, [part.lanes for part in learner.parts]
+    ledger = None if experts is None else experts.ledger.array.tolist()
+    return arrays, counts, ledger, learner.names, learner.codes, learner.class_starts, learner.hashing
 
 
 MODELS = [
     (lambda: LinearClassifier(alpha=0.5, l1=0.01, certified=True), ("ham", "spam")),
-    (lambda: LinearClassifier(rate="scale_free", dtype="float32", seed=7), (False, True)),
-    (lambda: LinearClassifier(algorithm="mirror", penalty_weight="every", l1=0.01), "abc"),
-    (lambda: LinearClassifier(loss="hinge", bits=8), (1, "two", 3.5, ("a", 4))),
-    (lambda: LinearClassifier(bits=6), [f"class {k}" for k in range(70)]),
+    (lambda: LinearClassifier(alpha=1, rate="scale_free", dtype="float32", seed=7), (False, True)),
+    (lambda: LinearClassifier(alpha=0.1, algorithm="mirror", penalty_weight="every", l1=0.01), "abc"),
+    (lambda: LinearClassifier(alpha=0.1, loss="hinge", bits=8), (1, "two", 3.5, ("a", 4))),
+    (lambda: LinearClassifier(alpha=0.1, bits=6), [f"class {k}" for k in range(70)]),
+    (lambda: LinearClassifier(certified=True), ("ham", "spam")),
+    (lambda: LinearClassifier(bits=8), "abcde"),
+    (lambda: LinearClassifier(loss="hinge", l1=0.01), "abc"),
+    (lambda: LinearRegressor(dtype="float32"), (1.0, 2.5, -3)),
     (lambda: LinearRegressor(loss=Quantile(0.7), alpha=2.0), (1.0, 2.5, -3)),
-    (lambda: LinearRegressor(bits=8, radius=2.0), (0.5,)),
+    (lambda: LinearRegressor(alpha=0.1, bits=8, radius=2.0), (0.5,)),
 ]
 
 
@@ -58,7 +65,7 @@ def test_a_saved_model_continues_to_the_same_bits(make, labels, tmp_path, interp
 
 
 def test_a_model_that_has_learned_nothing_and_one_that_outgrew_its_slots(tmp_path, interpreted):
-    for model in (LinearClassifier(), LinearRegressor()):
+    for model in (LinearClassifier(), LinearRegressor(alpha=0.1)):
         forel.save(tmp_path / "m.forel", model)
         assert state(model_of(forel.load(tmp_path / "m.forel"))) == state(model)
     model.learn_one({f"f{k}": 1.0 for k in range(3000)}, 1.0)
@@ -110,6 +117,33 @@ def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_con
         assert forel.predict(tmp_path / "river.forel", unlabelled, margins=True).tolist() == margins.tolist()
 
 
+def test_the_default_mixture_of_files_continues_as_a_river_model(interpreted, tmp_path):
+    """Both have the same margins, of dicts that Python reads and of those that compiled code reads."""
+    options = {"label": "click", "bits": 12}
+    half, whole = forel.train(CLICKS[:60], **options), forel.train(CLICKS[:120], **options)
+    model = model_of(half.stored)
+    for x, y in rows(CLICKS[60:120]):
+        model.learn_one(x, y)
+    margins = forel.predict(whole, CLICKS[:40], margins=True)
+    assert [model._learner.margins(x)[0] for x, _ in rows(CLICKS[:40])] == pytest.approx(margins.tolist(), rel=1e-6)
+    assert model.guarantee().loss == pytest.approx(whole.model.loss)
+    forel.save(tmp_path / "m.forel", model)
+    unlabelled = [x for x, _ in rows(CLICKS[:40])]
+    assert forel.predict(tmp_path / "m.forel", unlabelled, margins=True) == pytest.approx(margins, rel=1e-6)
+    assert forel.load(tmp_path / "m.forel").predict_one(unlabelled[0]) == model.predict_proba_one(unlabelled[0])[True]
+
+
+def test_classes_of_a_saved_model_are_predicted_by_name(interpreted, tmp_path):
+    for make in (lambda: LinearClassifier(bits=10), lambda: LinearClassifier(alpha=1.0, bits=10)):
+        model = make()
+        for k in range(60):
+            model.learn_one({"kind": "uvw"[k % 3], "size": k % 5}, "abc"[k % 3])
+        forel.save(tmp_path / "m.forel", model)
+        events = [{"kind": kind, "size": 2} for kind in "wuv"]
+        assert forel.load(tmp_path / "m.forel").predict_many(events).tolist() == ["c", "a", "b"]
+        assert [model.predict_one(x) for x in events] == ["c", "a", "b"]
+
+
 def test_columns_of_a_trained_model_keep_their_kinds(interpreted, tmp_path):
     csv = tmp_path / "a.csv"
     csv.write_text("click,zip,age\n" + "".join(f"{k % 2},z{k % 3},{k % 4}\n" for k in range(40)))
@@ -131,7 +165,7 @@ def test_columns_of_a_trained_model_keep_their_kinds(interpreted, tmp_path):
 
 def test_frames_with_text_are_read_as_dicts_are(interpreted):
     pd = pytest.importorskip("pandas")
-    one, many = LinearClassifier(bits=10), LinearClassifier(bits=10)
+    one, many = LinearClassifier(alpha=0.1, bits=10), LinearClassifier(alpha=0.1, bits=10)
     frame = pd.DataFrame([x for x, _ in rows(CLICKS)])
     labels = pd.Series([bool(y) for _, y in rows(CLICKS)])
     for x, y in zip(frame.to_dict("records"), labels.tolist(), strict=True):
@@ -145,8 +179,12 @@ def test_frames_with_text_are_read_as_dicts_are(interpreted):
     ("make", "message"),
     [
         (
-            lambda: forel.train(CLICKS, label="click", bits=6).stored,
-            "expected one linear model; of a mixture, save the",
+            lambda: forel.train(CLICKS, forel.Settings(alpha=(0.1, 1.0)), label="click", bits=6).stored,
+            "expected one setting, or the mixture that is the default",
+        ),
+        (
+            lambda: forel.store.Stored(forel.Mixture(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
+            "expected one linear model, or a mixture without share; of others, save only",
         ),
         (
             lambda: forel.store.Stored(forel.Linear(4, forel.Settings())),
@@ -169,12 +207,12 @@ def test_what_is_no_river_model_is_refused(make, message, interpreted):
 
 def test_what_a_file_cannot_hold_and_what_names_without_hashes_cannot_do(tmp_path, interpreted):
     path = tmp_path / "m.forel"
-    model = LinearClassifier()
+    model = LinearClassifier(alpha=0.1)
     model.learn_one({frozenset("a"): 1.0}, "x")
     with pytest.raises(ValueError, match=r"names: got frozenset\(.*, expected text, finite numbers, None or tuples"):
         forel.save(path, model)
     assert not path.exists()
-    model = LinearClassifier()
+    model = LinearClassifier(alpha=0.1)
     model.learn_one({"a": 1.0}, "x")
     forel.save(path, model, extra={"note": "mine"})
     assert forel.load(path).extra["note"] == "mine"

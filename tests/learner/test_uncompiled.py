@@ -41,7 +41,7 @@ model = Linear(1 << 10, Settings(l1=0.1))
 told += [model.progress(matrix, block.labels).ravel().tolist(), model.margins(matrix).ravel().tolist()]
 mixture = Mixture(1 << 10, Settings(alpha=[0.1, 0.3], l1=[0.1, 0.1]))
 told += [np.ravel(mixture.progress(matrix, block.labels)).tolist()]
-river = LinearClassifier()
+river = LinearClassifier(alpha=0.1)
 for k in range(20):
     river.learn_one({"a": 1.0, "b": k % 3} if k % 2 else {"c": 0.5}, k % 2 == 0)
 told += [list(river.predict_proba_one({"a": 1.0, "c": k}).values()) for k in range(3)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from forel.learner.lanes import Labels, Lanes
 
-__all__ = ["add_part", "clear_lane", "join_parts", "resize", "split_binary", "split_parts"]
+__all__ = ["add_part", "clear_lanes", "join_parts", "resize", "split_binary", "split_parts"]
 
 PER_LANE = ("state", "mark")  # tables with a column for each lane
 CLOCK = 3  # the sum that depends only on the number of rounds
@@ -58,22 +58,22 @@ def split_parts(lanes: Lanes, width: int) -> tuple[Lanes, ...]:
     return tuple(parts)
 
 
-def split_binary(lanes: Lanes) -> None:
-    """Make lanes 0 and 1 the models of two classes, from the model of the second class in lane 0.
+def split_binary(lanes: Lanes, settings: int = 1) -> None:
+    """Make the first two classes of some settings from the model of the second class, in the lanes of the first.
 
     For even losses, f(m, y) = f(−m, −y), the model of the first class is the same with the sign of all parts of a
     record but n changed.
     """
-    state = lanes.state
-    state[:, :, 1] = state[:, :, 0]
-    state[:, 0, 0] = 0 - state[:, 0, 0]
-    state[:, 2:, 0] = 0 - state[:, 2:, 0]
-    lanes.all_sums[:, 1] = lanes.all_sums[:, 0]
+    first, second, state = slice(0, settings), slice(settings, 2 * settings), lanes.state
+    state[:, :, second] = state[:, :, first]
+    state[:, 0, first] = 0 - state[:, 0, first]
+    state[:, 2:, first] = 0 - state[:, 2:, first]
+    lanes.all_sums[:, second] = lanes.all_sums[:, first]
     if "mark" in lanes.tables:
-        lanes.tables["mark"][:, 1] = lanes.tables["mark"][:, 0]
+        lanes.tables["mark"][:, second] = lanes.tables["mark"][:, first]
 
 
-def clear_lane(lanes: Lanes, lane: int) -> None:
-    """Reset a lane to the initial state; the penalty clock, which depends only on rounds, continues."""
-    lanes.state[:, :, lane] = 0
-    lanes.all_sums[[row for row in range(len(lanes.all_sums)) if row != CLOCK], lane] = 0
+def clear_lanes(lanes: Lanes, some: slice) -> None:
+    """Reset some lanes to the initial state; the penalty clock, which depends only on rounds, continues."""
+    lanes.state[:, :, some] = 0
+    lanes.all_sums[[row for row in range(len(lanes.all_sums)) if row != CLOCK], some] = 0

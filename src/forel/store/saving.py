@@ -131,7 +131,7 @@ class Stored:
     @cached_property
     def _lenient(self) -> ReadOptions:
         """The options to read rows that may have no labels, and text in numeric columns."""
-        if self.estimator is not None:
+        if self.estimator is not None and "reading" not in self.extra:
             expected = "a model of named features; forel.doors.sklearn.estimator_of(stored) returns the estimator"
             raise ValueError(f"model: got an estimator, expected {expected}")
         return replace(self.read_options, unlabelled=True, strict=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from forel.learner.grid import default_grid
 from forel.learner.settings import Settings
 from forel.validation import number, refuse
 
@@ -13,15 +14,16 @@ __all__ = ["importance", "number_of", "settings_of"]
 
 
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
-    """Return a model's parameters as settings of one lane."""
-    settings = Settings(**{f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)})
-    if settings.loss_function.twin not in losses:
-        raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
-    if settings.lanes > 1 or any(np.ndim(getattr(model, name)) for name in ("alpha", "beta", "l1", "l2", "radius")):
+    """Return a model's parameters as settings: of one lane with ``alpha``, else those of a mixture."""
+    given = {f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)}
+    if any(np.ndim(given[name]) for name in ("alpha", "beta", "l1", "l2", "radius")):
         raise ValueError(
             "alpha, beta, l1, l2, radius: got a sequence, expected one number each; forel.Linear learns several models "
             "side by side"
         )
+    settings = default_grid(**given)
+    if settings.loss_function.twin not in losses:
+        raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
     return settings
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.lanes import Lanes
+from forel.doors.river.model import Model
 from forel.validation import refuse
 
 __all__ = ["RowBuffers", "not_learned"]
@@ -23,21 +23,20 @@ class RowBuffers:
 
     Parameters
     ----------
-    parts : the states that learn from the row
+    model : the parts that learn from the row, and how their margins are mixed
     room : the largest number of entries of a row
     row : arrays of numbers and places to reuse; None for new ones
     """
 
     __slots__ = (
-        "arrays", "block", "kernel", "lanes", "numbers", "others", "out", "parts", "places", "room",
+        "arrays", "block", "kernel", "lanes", "mixed", "model", "numbers", "others", "out", "places", "room",
     )  # fmt: skip
 
-    def __init__(
-        self, parts: tuple[Lanes, ...], room: int, row: tuple[NDArray[Any], NDArray[np.int64]] | None = None
-    ) -> None:
+    def __init__(self, model: Model, room: int, row: tuple[NDArray[Any], NDArray[np.int64]] | None = None) -> None:
         from forel.learner.kernels import dicts
 
-        self.parts, self.room, self.lanes = parts, room, parts[0]
+        parts = model.parts
+        self.model, self.room, self.lanes = model, room, parts[0]
         # A module, because tools that measure a model's memory would descend into functions of numba.
         self.kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
         if row is None:
@@ -46,6 +45,7 @@ class RowBuffers:
         self.numbers, self.places = row
         width = self.lanes.lanes
         self.out = np.zeros(width * len(parts), self.lanes.dtype)
+        self.mixed = None if model.experts is None else model.experts.row(self.out)
         self.arrays: list[tuple[NDArray[Any], ...]] = []
         blocks = []
         for k, lanes in enumerate(parts):
@@ -57,22 +57,22 @@ class RowBuffers:
         # Most models have one part, and need no loop.
         self.block, self.others = blocks[0], tuple(zip(parts, blocks, strict=True))[1:]
 
-    def on(self, parts: tuple[Lanes, ...]) -> "RowBuffers":
-        """Return the same row for other parts."""
-        return RowBuffers(parts, self.room, (self.numbers, self.places))
+    def on(self, model: Model) -> "RowBuffers":
+        """Return the same row for another model."""
+        return RowBuffers(model, self.room, (self.numbers, self.places))
 
     def learn(self, label: float, weight: float) -> None:
-        """Learn from the present row in every part; labels of a part count from its first lane."""
-        rounds, width = self.lanes.rounds, self.lanes.lanes
+        """Learn from the present row in every part; labels of a part count from its first class."""
+        rounds, width = self.lanes.rounds, self.model.width
         for k, (part, block) in enumerate(((self.lanes, self.block), *self.others)):
             if not self.kernel.learn_one(block, rounds, label - k * width):
                 raise not_learned(label)
             part.rounds, part.weight = rounds + 1, part.weight + weight
 
-    def predict(self) -> NDArray[Any]:
-        """Return the margin of every lane for the present row."""
+    def predict(self) -> Any:
+        """Return the margins of every lane for the present row, or of the mixture."""
         rounds = self.lanes.rounds
         self.kernel.predict_one(self.block, rounds)
         for _, block in self.others:
             self.kernel.predict_one(block, rounds)
-        return self.out.copy()
+        return self.out.copy() if self.mixed is None else self.mixed.predict()

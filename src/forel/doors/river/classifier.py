@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,36 +12,39 @@ from river.utils import dataframe
 from scipy.special import log_expit, log_softmax
 
 from forel.doors.river.arguments import importance, settings_of
-from forel.doors.river.dict_learner import DictLearner, Labels, Target
+from forel.doors.river.dict_learner import DictLearner, Target
 from forel.doors.river.frames import columns_of, importances, targets
 from forel.doors.river.packing import pack
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
-from forel.learner.resizing import clear_lane, split_binary
 from forel.learner.rows import Rows
 from forel.losses.links import Probability, Sign
 from forel.losses.vocabulary import VOCABULARY
 from forel.store import Stored
 from forel.validation import refuse
 
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
+
 __all__ = ["LinearClassifier"]
 
 LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign))
-# Numbers of lanes for more than two classes. Beyond the last, parts of 64 lanes are added, so that only these kernels
-# are compiled.
-WIDTHS = (4, 16, 64)
 
 
 class LinearClassifier(base.MiniBatchClassifier):
-    r"""A linear classifier for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
+    r"""A linear classifier for river: by default a mixture of settings, which needs neither tuning nor scaled features.
+
+    With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
+    several times as fast.
 
     Parameters
     ----------
-    alpha, beta : parameters of the rate
+    alpha, beta : parameters of the rate; without alpha, settings are mixed as by :func:`forel.train`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
         or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
+    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
+        "root" (α/√(t + 1))
     loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
@@ -54,15 +57,16 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     Two classes share one model, of the second against the first; True is always the second. With a third, each class
     has a model against the rest, which starts with the first row of the class; the first two keep what they learned.
+    A mixture of two classes has filters and mixers among its experts, which it drops with the third class.
 
-    >>> model = LinearClassifier(alpha=1.0)
+    >>> model = LinearClassifier()
     >>> for _ in range(20):
     ...     model.learn_one({"viagra": 1, "offer": 1}, "spam")
     ...     model.learn_one({"meeting": 1, "offer": 1}, "ham")
     >>> model.predict_one({"viagra": 1})
     'spam'
     >>> {label: round(p, 1) for label, p in model.predict_proba_one({"meeting": 1, "never seen": 1}).items()}
-    {'spam': 0.1, 'ham': 0.9}
+    {'spam': 0.0, 'ham': 1.0}
     >>> list(model.weights)
     ['viagra', 'offer', 'meeting']
 
@@ -71,12 +75,12 @@ class LinearClassifier(base.MiniBatchClassifier):
 
     def __init__(
         self,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        l1: float = 0.0,
+        alpha: float | None = None,
+        beta: float | None = None,
+        l1: float | None = None,
         l2: float = 0.0,
         algorithm: str = "proximal",
-        rate: str = "adagrad",
+        rate: str | None = None,
         loss: str = "logistic",
         penalty_weight: str = "once",
         radius: float | None = None,
@@ -130,7 +134,7 @@ class LinearClassifier(base.MiniBatchClassifier):
             first, second = codes
             p = _expit(found)
             return {first: 1.0 - p, second: p}
-        return dict(zip(codes, _shares(np.reshape(found, (1, -1)), len(codes))[0].tolist(), strict=True))
+        return dict(zip(codes, self._shares(np.reshape(found, (1, -1)), len(codes))[0].tolist(), strict=True))
 
     def predict_one(self, x: dict[Hashable, Any], **_: Any) -> Any:
         """Return the class with the largest margin; None before the first row."""
@@ -162,7 +166,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """Return the probabilities of a frame's rows, with a column for each class, as a frame of the same library."""
         self._needs_probabilities()
         found, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
-        shares = _shares(found, len(codes))
+        shares = self._shares(found, len(codes))
         columns = {label: shares[:, k] for k, label in enumerate(codes)}
         return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
 
@@ -176,7 +180,8 @@ class LinearClassifier(base.MiniBatchClassifier):
     def weights(self) -> dict[Any, Any]:
         """The weight of each name; with more than two classes, a dict of weights for each class.
 
-        The weights of two classes are those of the second against the first. With ``bits``, keys are slots.
+        The weights of two classes are those of the second against the first, and those of a mixture are its best
+        setting's. With ``bits``, keys are slots.
         """
         with self._learner.guard.reading():
             if len(self._learner.codes) <= 2:
@@ -198,6 +203,10 @@ class LinearClassifier(base.MiniBatchClassifier):
     def __stored__(self) -> Stored:
         return pack(self)
 
+    def guarantee(self) -> "Guarantee | None":
+        """Return the regret of the mixture to its best expert, and the bound on it; None for one setting."""
+        return self._learner.guarantee()
+
     def certificate(self, label: Any = None) -> Certificate:
         """Return the certificate of the model, or of one class; coordinates are those of ``weights``, then the bias."""
         with self._learner.guard.reading():
@@ -210,7 +219,8 @@ class LinearClassifier(base.MiniBatchClassifier):
             proof = self._learner.certificate(lane)
         late, weight = begun[lane]
         proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
-        if late and (self.penalty_weight == "every" or self.rate == "root"):
+        settings = self._learner.lanes.settings
+        if late and (settings.penalty_weight == "every" or settings.rate == "root"):
             void = f"the class {label!r} came after {late} rows, which its penalty or rate counted"
             return replace(proof, void=proof.void or void)
         return proof
@@ -218,6 +228,17 @@ class LinearClassifier(base.MiniBatchClassifier):
     def _needs_probabilities(self) -> None:
         if not self._learner.lanes.settings.loss_function.link.probabilities:
             raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
+
+    def _shares(self, found: NDArray[Any], known: int) -> NDArray[np.float64]:
+        """Return the probabilities of the known classes from margins, with a column for each class."""
+        if known < 2:
+            return np.ones((len(found), known))
+        held = found[:, : known if known > 2 else 1].astype(np.float64)
+        if known > 2 and self._learner.model.experts is not None:  # logarithms of probabilities
+            return np.exp(held)
+        each = np.hstack([-held, held]) if known == 2 else held
+        shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
+        return shares
 
     def _target(self, y: Any) -> Target:
         """Return all codes, and the code of a class or a function that adds the class and returns its code."""
@@ -240,37 +261,12 @@ class LinearClassifier(base.MiniBatchClassifier):
 
         def admit() -> float:
             if not two:
-                self._make_lane(known, "signs" if signs else "classes")
+                learner.replace(learner.model.with_class(known, "signs" if signs else "classes"))
             late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
             learner.codes, learner.class_starts = after, learner.class_starts + (late,) * len(new)
             return code
 
         return admit
-
-    def _make_lane(self, known: int, kind: Labels) -> None:
-        """Add an empty lane after those of the known classes."""
-        learner = self._learner
-        width = learner.lanes.lanes
-        if known == 2:
-            learner.widen(WIDTHS[0], kind)
-            split_binary(learner.lanes)
-        elif known == width < WIDTHS[-1]:
-            learner.widen(next(w for w in WIDTHS if w > known), kind)
-        elif known == width * len(learner.parts):
-            learner.extend()
-        else:
-            # A lane without a class has learned that every row is of the rest.
-            clear_lane(learner.parts[known // width], known % width)
-
-
-def _shares(found: NDArray[Any], known: int) -> NDArray[np.float64]:
-    """Return the probabilities of the known classes from margins, with a column for each class."""
-    if known < 2:
-        return np.ones((len(found), known))
-    held = found[:, : known if known > 2 else 1].astype(np.float64)
-    each = np.hstack([-held, held]) if known == 2 else held
-    shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
-    return shares
 
 
 def _winners(found: NDArray[Any], known: list[Any]) -> list[Any]:

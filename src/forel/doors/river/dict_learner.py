@@ -9,28 +9,30 @@ their conversions, hashes and comparisons may run any code, even code that learn
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.doors.river.buffers import RowBuffers, not_learned
+from forel.doors.river.experts import Experts
 from forel.doors.river.frames import Columns
+from forel.doors.river.model import Model
 from forel.doors.river.rows import Hashing, read_row
 from forel.doors.river.slots import add_name, remove_names_after
-from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.guard import Guard
 from forel.learner.lanes import Lanes
-from forel.learner.resizing import add_part, resize
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.validation import Unsupported, refuse, whole
 
-__all__ = ["DictLearner", "Labels", "Target"]
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
+
+__all__ = ["DictLearner", "Target"]
 
 SLOTS, ENTRIES = 1024, 64  # initial capacities, doubled when exceeded
-Labels = Literal["shared", "classes", "signs"]
 Target = tuple[dict[Any, float], float | Callable[[], float]]
 
 
@@ -50,13 +52,13 @@ class DictLearner:
 
     Parameters
     ----------
-    settings, certified : as in :class:`forel.learner.linear.Linear`
+    settings, certified : as in :class:`forel.learner.linear.Linear`; several settings are mixed
     dtype : "float32" or "float64"
     bits : None for a slot for each name, or the number of bits of a hash that choose a slot
 
-    Lanes are in ``parts`` of equal width, so that any number of classes uses the same kernels. ``codes`` maps classes
-    to the kernel's labels, ``class_starts`` are the rounds and the weight before each class first occurred. All three
-    are replaced, never modified.
+    The ``model`` has lanes in parts of equal width, so that any number of classes uses the same kernels. ``codes`` maps
+    classes to the kernel's labels, ``class_starts`` are the rounds and the weight before each class first occurred. All
+    three are replaced when names or classes are added.
 
     >>> learner = DictLearner(Settings(alpha=1.0), "float64", None, False)
     >>> learner.learn({"a": 1.0, "b": 2}, label=1.0, weight=1.0)
@@ -71,7 +73,8 @@ class DictLearner:
             raise refuse("bits", bits, "at most 32, or None for a slot for each name")
         self.hashing = None if bits is None else Hashing(whole("bits", bits))
         slots = SLOTS if self.hashing is None else 1 << self.hashing.bits
-        self.parts: tuple[Lanes, ...] = (Lanes(slots, settings, 1, dtype, bool(certified)),)
+        lanes = Lanes(slots, settings, settings.lanes, dtype, bool(certified))
+        self.model = Model((lanes,), Experts(settings) if settings.lanes > 1 else None)
         self.names: dict[Hashable, int] = {}
         self.codes: dict[Any, float] = {}
         self.class_starts: tuple[tuple[int, float], ...] = ()
@@ -95,10 +98,9 @@ class DictLearner:
 
     def __getstate__(self) -> dict[str, Any]:
         with self.guard.reading():  # copied, because learning may continue before all is written
-            parts = tuple(part.copied() for part in self.parts)
-            names, starts = dict(self.names), self.class_starts
+            names, starts, model = dict(self.names), self.class_starts, self.model.copied()
             return {
-                "hashing": self.hashing, "names": names, "codes": self.codes, "class_starts": starts, "parts": parts,
+                "hashing": self.hashing, "names": names, "codes": self.codes, "class_starts": starts, "model": model,
             }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -106,9 +108,14 @@ class DictLearner:
         self._prepare()
 
     @property
+    def parts(self) -> tuple[Lanes, ...]:
+        """The states that learn."""
+        return self.model.parts
+
+    @property
     def lanes(self) -> Lanes:
         """The first part; all parts share its settings, dtype and features."""
-        return self.parts[0]
+        return self.model.parts[0]
 
     def learn(
         self, x: Mapping[Hashable, Any], label: float, weight: float, codes: dict[Any, float] | None = None
@@ -136,7 +143,7 @@ class DictLearner:
                     lanes = buffers.lanes
                     if len(self.names) >= lanes.features:
                         self.make_room()
-                        buffers = self._learning = buffers.on(self.parts)
+                        buffers = self._learning = buffers.on(self.model)
                         lanes = buffers.lanes
                     if buffers.others:
                         buffers.learn(label, weight)
@@ -145,6 +152,8 @@ class DictLearner:
                             raise not_learned(label)
                         lanes.rounds += 1
                         lanes.weight += weight
+                    if buffers.mixed is not None:
+                        buffers.mixed.learn(label, weight)
                     return None
                 if len(row) > buffers.room:
                     more, self._learning = True, None
@@ -174,7 +183,7 @@ class DictLearner:
         if not self._reader.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, limit):
             return None
         found = buffers.kernel.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
-        if buffers.parts is self.parts:  # buffers of an earlier state would keep its memory
+        if buffers.model is self.model:  # buffers of an earlier state would keep its memory
             self._idle.append(buffers)
         return found
 
@@ -182,11 +191,11 @@ class DictLearner:
         """Return buffers for a row of ``count`` entries that no other call uses."""
         try:
             buffers = self._idle.pop()
-            if buffers.parts is self.parts and buffers.room >= count:
+            if buffers.model is self.model and buffers.room >= count:
                 return buffers
         except IndexError:  # all are in use
             pass
-        return RowBuffers(self.parts, max(ENTRIES, 2 * count))
+        return RowBuffers(self.model, max(ENTRIES, 2 * count))
 
     def learn_any(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
         """Learn from any row; a value that is not a finite number is an error, and then nothing changes.
@@ -209,9 +218,9 @@ class DictLearner:
         names, values = read_row(x, self.hashing, self.lanes.dtype)
 
         def answer() -> tuple[Any, dict[Any, float]]:
-            parts, codes = self.parts, self.codes
-            slots = np.array(self.find_slots(names, parts[0].features), np.int64)
-            margins = self.row_margins(Rows(np.array([0, slots.size]), slots, values), parts)[0]
+            model, codes = self.model, self.codes
+            slots = np.array(self.find_slots(names, model.parts[0].features), np.int64)
+            margins = self.row_margins(Rows(np.array([0, slots.size]), slots, values), model)[0]
             return margins.item(0) if margins.size == 1 else margins, codes
 
         return self.guard.read(answer)
@@ -220,9 +229,9 @@ class DictLearner:
         """Return the margins of every row of a frame, and the codes of classes."""
 
         def answer() -> tuple[NDArray[Any], dict[Any, float]]:
-            parts, codes = self.parts, self.codes
-            rows = columns.at(self.find_slots(columns.names, parts[0].features))
-            return self.row_margins(rows, parts), codes
+            model, codes = self.model, self.codes
+            rows = columns.at(self.find_slots(columns.names, model.parts[0].features))
+            return self.row_margins(rows, model), codes
 
         return self.guard.read(answer)
 
@@ -255,18 +264,24 @@ class DictLearner:
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:
         """Learn from rows whose slots exist, inside a change."""
-        for k, lanes in enumerate(self.parts):
-            mine = labels - labels.dtype.type(k * lanes.lanes) if k else labels
-            done = lanes.learn(rows, mine, weight, labels[:0])
-            if done < rows.number:
-                raise not_learned(float(labels[done]))
+        model = self.model
+        experts, margins, done = model.experts, [], rows.number
+        for k, lanes in enumerate(model.parts):
+            mine = labels - labels.dtype.type(k * model.width) if k else labels
+            margins.append(np.empty((0 if experts is None else rows.number, lanes.lanes), lanes.dtype))
+            done = min(done, lanes.learn(rows, mine, weight, margins[-1]))
+        if experts is not None:
+            experts.learn(np.hstack(margins)[:done], labels[:done], weight[:done])
+        if done < rows.number:
+            raise not_learned(float(labels[done]))
 
-    def row_margins(self, rows: Rows, parts: tuple[Lanes, ...]) -> NDArray[Any]:
-        """Return the margin of each row and lane."""
-        each = [np.zeros((rows.number, lanes.lanes), lanes.dtype) for lanes in parts]
-        for lanes, out in zip(parts, each, strict=True):
+    def row_margins(self, rows: Rows, model: Model) -> NDArray[Any]:
+        """Return the margin of each row and lane, or of the mixture."""
+        each = [np.zeros((rows.number, lanes.lanes), lanes.dtype) for lanes in model.parts]
+        for lanes, out in zip(model.parts, each, strict=True):
             lanes.predict(rows, out)
-        return np.hstack(each) if len(each) > 1 else each[0]
+        margins = np.hstack(each) if len(each) > 1 else each[0]
+        return margins if model.experts is None else model.experts.predict(margins)
 
     def make_room(self) -> None:
         """Double the slots until every name has one, inside a change."""
@@ -274,23 +289,17 @@ class DictLearner:
         while self.hashing is None and len(self.names) >= features:
             features *= 2
         if features > self.lanes.features:
-            self._replace(tuple(resize(part, features, part.lanes, part.labels) for part in self.parts))
+            self.replace(self.model.with_features(features))
 
-    def widen(self, lanes: int, labels: Labels) -> None:
-        """Resize the only part to ``lanes`` lanes, inside a change."""
-        self._replace((resize(self.lanes, self.lanes.features, lanes, labels),))
+    def replace(self, model: Model) -> None:
+        """Continue with another model, inside a change."""
+        self.model, self._idle, self._learning = model, [], None
 
-    def extend(self) -> None:
-        """Add a part of as many lanes as the others have, inside a change."""
-        self._replace((*self.parts, add_part(self.lanes)))
-
-    def _replace(self, parts: tuple[Lanes, ...]) -> None:
-        self.parts, self._idle, self._learning = parts, [], None
-
-    def weights(self, lane: int = 0) -> dict[Hashable, float]:
+    def weights(self, label: int = 0) -> dict[Hashable, float]:
         """Return the weight of each name, zeros included; if names are hashed, the nonzero weights by slot."""
         with self.guard.reading():
-            part, lane = self._place(lane)
+            part, place = self._place(label)
+            lane = self._best_lane(place)
             if not part.rounds:
                 return {}
             if self.hashing is None:
@@ -298,19 +307,26 @@ class DictLearner:
             held = part.weights(0, part.features)[:, lane]
             return {int(slot): float(held[slot]) for slot in np.flatnonzero(held)}
 
-    def bias(self, lane: int = 0) -> float:
+    def bias(self, label: int = 0) -> float:
         """Return the weight of the constant feature; 0 without one."""
         with self.guard.reading():
-            part, lane = self._place(lane)
-            return float(part.weights(part.features, 1)[0, lane])
+            part, place = self._place(label)
+            return float(part.weights(part.features, 1)[0, self._best_lane(place)])
 
-    def certificate(self, lane: int = 0) -> Certificate:
-        """Return the certificate of a lane; its coordinates are the names in the order of weights, then the bias."""
+    def guarantee(self) -> "Guarantee | None":
+        """Return the regret of a mixture to its best expert, and the bound on it; None for one setting."""
+        with self.guard.reading():
+            experts = self.model.experts
+            return None if experts is None else experts.mixture(self.model.linear(self.lanes)).guarantee()
+
+    def certificate(self, label: int = 0) -> Certificate:
+        """Return the certificate of a class; its coordinates are the names in the order of weights, then the bias."""
         if not self.lanes.certified:
             raise Unsupported("certified: got False, expected a model made with certified=True")
         with self.guard.reading():
-            part, lane = self._place(lane)
-            proof = certify.certificate(part, slice(lane, lane + 1))
+            part, place = self._place(label)
+            linear, experts = self.model.linear(part), self.model.experts
+            proof = (linear if experts is None else experts.mixture(linear)).certificate(place)
             if self.hashing is not None:
                 return proof
             bias = [part.features] if part.settings.bias else []
@@ -319,8 +335,13 @@ class DictLearner:
         arrays: Any = {name: getattr(proof, name)[chosen] for name in names}
         return replace(proof, **arrays)
 
-    def _place(self, lane: int) -> tuple[Lanes, int]:
-        """Return the part that holds a lane, with room for all names, and the lane's index in it."""
+    def _place(self, label: int) -> tuple[Lanes, int]:
+        """Return the part that has a class, with room for all names, and the index of the class in it."""
         self.make_room()
-        part, place = divmod(lane, self.lanes.lanes)
+        part, place = divmod(label, self.model.width)
         return self.parts[part], place
+
+    def _best_lane(self, place: int) -> int:
+        """Return the lane of a class of a part, that of the best setting of a mixture."""
+        experts = self.model.experts
+        return place if experts is None else place * self.model.settings + experts.best

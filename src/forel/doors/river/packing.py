@@ -8,13 +8,12 @@ import numpy as np
 from forel.data import Names
 from forel.data.features.hashing import hash_name
 from forel.doors.river.dict_learner import DictLearner
-from forel.learner.linear import Linear
-from forel.learner.resizing import join_parts
 from forel.store import Stored
 from forel.validation import refuse
 
-__all__ = ["pack", "unpack_names", "unpack_value"]
+__all__ = ["UNSET", "pack", "unpack_names", "unpack_value"]
 
+UNSET = ("alpha", "beta", "l1", "rate")  # parameters that may be None, and then differ from the settings
 PLAIN = (str, bool, int, float, type(None))
 
 
@@ -22,19 +21,24 @@ def pack(model: Any) -> Stored:
     """Return what :func:`forel.save` writes of a river model; the caller keeps changes out meanwhile."""
     learner: DictLearner = model._learner
     learner.make_room()
-    lanes = join_parts(learner.parts)
-    linear = Linear.from_lanes(lanes, None if lanes.lanes == 1 else lanes.lanes)
+    lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
+    linear = learner.model.linear(lanes)
+    saved = linear if experts is None else experts.mixture(linear)
     estimator: dict[str, Any] = {
         "class": type(model).__name__,
+        "parameters": {name: getattr(model, name) for name in UNSET},
         "classes": [[pack_value("classes", label), code] for label, code in learner.codes.items()],
         "class_starts": [[rounds, weight] for rounds, weight in learner.class_starts],
         "y_name": model._y_name if isinstance(model._y_name, str) else None,
     }
     if learner.hashing is not None:
-        reading = {"bits": learner.hashing.bits, "kinds": dict(learner.hashing.kinds)}
-        return Stored(linear, {"reading": reading}, None, estimator)
-    names, others = _pack_names(learner.names, lanes.features)
-    return Stored(linear, {"reading": {"named": True}}, names, {**estimator, "other_names": others})
+        reading: dict[str, Any] = {"bits": learner.hashing.bits, "kinds": dict(learner.hashing.kinds)}
+        names = [str(label) for label in learner.codes]
+        if len(names) > 2 and len(set(names)) == len(names):  # what forel.predict writes
+            reading["classes"] = names
+        return Stored(saved, {"reading": reading}, None, estimator)
+    words, others = _pack_names(learner.names, lanes.features)
+    return Stored(saved, {"reading": {"named": True}}, words, {**estimator, "other_names": others})
 
 
 def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[Any]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
@@ -20,21 +20,29 @@ from forel.losses.vocabulary import VOCABULARY
 from forel.store import Stored
 from forel.validation import refuse
 
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
+
 __all__ = ["LinearRegressor"]
 
 LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity))
 
 
 class LinearRegressor(base.MiniBatchRegressor):
-    r"""A linear regression for river, $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, one rate per feature.
+    r"""A linear regression for river: by default a mixture of settings, which needs neither tuning nor scaled features.
+
+    With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
+    several times as fast.
 
     Parameters
     ----------
-    alpha, beta : parameters of the rate; predictions far from 0 need a large alpha
+    alpha, beta : parameters of the rate; predictions far from 0 need a large alpha. Without alpha, settings are mixed
+        as by :func:`forel.train`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
         or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
-    rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1))
+    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
+        "root" (α/√(t + 1))
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
         ``Quantile(0.9)``
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
@@ -59,12 +67,12 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def __init__(
         self,
-        alpha: float = 0.1,
-        beta: float = 1.0,
-        l1: float = 0.0,
+        alpha: float | None = None,
+        beta: float | None = None,
+        l1: float | None = None,
         l2: float = 0.0,
         algorithm: str = "proximal",
-        rate: str = "adagrad",
+        rate: str | None = None,
         loss: str | MarginLoss = "squared",
         penalty_weight: str = "once",
         radius: float | None = None,
@@ -122,7 +130,7 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     @property
     def weights(self) -> dict[Hashable, float]:
-        """The weight of each name; with ``bits``, keys are slots."""
+        """The weight of each name, of a mixture that of its best setting; with ``bits``, keys are slots."""
         return self._learner.weights()
 
     @property
@@ -136,6 +144,10 @@ class LinearRegressor(base.MiniBatchRegressor):
 
     def __stored__(self) -> Stored:
         return pack(self)
+
+    def guarantee(self) -> "Guarantee | None":
+        """Return the regret of the mixture to its best setting, and the bound on it; None for one setting."""
+        return self._learner.guarantee()
 
     def certificate(self) -> Certificate:
         """Return the certificate so far; coordinates are those of ``weights``, then the bias."""

@@ -1,17 +1,19 @@
 """River models from files: the model that was saved, or one that continues a model trained from files."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from forel.doors.river.classifier import LOSSES as CLASSIFICATION
-from forel.doors.river.classifier import WIDTHS, LinearClassifier
-from forel.doors.river.packing import unpack_names, unpack_value
+from forel.doors.river.classifier import LinearClassifier
+from forel.doors.river.experts import Experts
+from forel.doors.river.model import model_from
+from forel.doors.river.packing import UNSET, unpack_names, unpack_value
 from forel.doors.river.regressor import LOSSES as REGRESSION
 from forel.doors.river.regressor import LinearRegressor
 from forel.doors.river.rows import Hashing
 from forel.learner.linear import Linear
-from forel.learner.resizing import split_parts
+from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store import Stored
 from forel.validation import refuse
@@ -36,10 +38,11 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     >>> model_of(forel.load(path)).weights == model.weights
     True
     """
-    linear, known = stored.model, stored.estimator or {}
-    if not isinstance(linear, Linear) or linear.settings.lanes > 1:
-        raise refuse("stored", stored.model, "one linear model; of a mixture, save the best() of its settings")
-    reading = stored.extra.get("reading", {})
+    learner, known = stored.model, stored.estimator or {}
+    one = isinstance(learner, Linear) and learner.settings.lanes == 1
+    if not one and not (isinstance(learner, Mixture) and learner.share is None):
+        raise refuse("stored", learner, "one linear model, or a mixture without share; of others, save only() one")
+    linear, reading = learner.linear, stored.extra.get("reading", {})
     if "class" not in known:
         known = _from_files(linear, reading)
     if known["class"] not in CLASSES:
@@ -47,10 +50,14 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     hashing = None if reading.get("named") else Hashing(reading["bits"], reading.get("kinds", {}))
     kind = CLASSES[known["class"]]
     parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings) if f.name != "filters"}
+    parameters.update(known.get("parameters") or ({} if one else dict.fromkeys(UNSET)))
     bits = None if hashing is None else hashing.bits
     model: LinearClassifier | LinearRegressor = kind(
         **parameters, bits=bits, dtype=linear.dtype.name, certified=linear.certified
     )
+    if linear.settings not in (made := model._learner.lanes.settings, replace(made, filters=())):
+        raise refuse("stored", linear.settings.names, "one setting, or the mixture that is the default")
+    experts = Experts(linear.settings, linear.classes, learner.ledger.copy()) if isinstance(learner, Mixture) else None
     model._y_name = known.get("y_name")
     model._learner.__setstate__(
         {
@@ -58,7 +65,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
             "names": unpack_names(stored) if hashing is None else {},
             "codes": {unpack_value(label): float(code) for label, code in known["classes"]},
             "class_starts": tuple((int(rounds), float(weight)) for rounds, weight in known["class_starts"]),
-            "parts": split_parts(linear.copied_lanes(), WIDTHS[-1]),
+            "model": model_from(linear.copied_lanes(), experts),
         }
     )
     return model

@@ -44,12 +44,12 @@ def predict_one(arrays, t):
 
 @entry_with_gil
 def learn_one(arrays, t, label):
-    """Learn from a row and its label; return 1, or 0 if the kernel stopped at it."""
+    """Learn from a row and its label, and write its margins before; return 1, or 0 if the kernel stopped at it."""
     places, numbers = integers(arrays, 0), reals(arrays, 1)
     state, scales, last_round, drift_marks = reals(arrays, 2), reals(arrays, 3), integers(arrays, 4), doubles(arrays, 5)
     numbers[0] = label
     values = numbers[3:]
     return learn(
         places[:2], places[2:], values, numbers[:1], numbers[1:2], state, scales, last_round, drift_marks, t,
-        arrays[18], reals(arrays, 6), numbers[2], places[1] + 1, doubles(arrays, 7), values[:0],
+        arrays[18], reals(arrays, 6), numbers[2], places[1] + 1, doubles(arrays, 7), reals(arrays, 8),
     )  # fmt: skip

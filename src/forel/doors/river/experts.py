@@ -1,0 +1,160 @@
+"""Several settings mixed into one prediction: the losses of the experts, and the rule that weights them by these."""
+
+from dataclasses import replace
+from math import log
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.ledger import HEAD, Ledger
+from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
+from forel.learner.pooling import Pooling
+from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
+
+__all__ = ["Experts", "MixedRow"]
+
+
+class MixedRow(Protocol):
+    """The margins of one row, mixed in place; one call at a time uses it."""
+
+    def learn(self, label: float, weight: float) -> None:
+        """Add the losses of the row to the ledger."""
+        ...
+
+    def predict(self) -> Any:
+        """Return the mixture's margin, or an array with one for each class."""
+        ...
+
+
+class Experts:
+    """The ledger of a mixture, which changes in place, and the rule that mixes margins.
+
+    Parameters
+    ----------
+    settings : settings that are mixed
+    classes : number of classes; None for one margin
+    ledger : losses so far; None for none
+
+    >>> experts = Experts(Settings(alpha=(0.1, 1.0)))
+    >>> experts.learn(np.array([[0.0, 2.0]]), np.array([1.0]), np.array([1.0]))
+    >>> experts.best, experts.ledger.losses.round(2)
+    (1, array([0.69, 0.13]))
+    """
+
+    def __init__(self, settings: Settings, classes: int | None = None, ledger: Ledger | None = None) -> None:
+        self.pooling = Pooling(settings, classes, False, None)
+        self.ledger = Ledger(settings.lanes, False, settings.mixers) if ledger is None else ledger
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that are mixed."""
+        return self.pooling.settings
+
+    @property
+    def best(self) -> int:
+        """The setting of least loss."""
+        return int(np.argmin(self.ledger.losses[: self.settings.lanes]))
+
+    @property
+    def columns(self) -> int:
+        """The number of margins of a row, of which there are more where lanes have no class yet."""
+        return self.settings.lanes * (self.pooling.classes or 1)
+
+    def copied(self) -> "Experts":
+        """Return a copy."""
+        return Experts(self.settings, self.pooling.classes, self.ledger.copy())
+
+    def learn(self, margins: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any]) -> None:
+        """Add the losses of rows to the ledger, from their margins before learning."""
+        weight, ledger = weight.astype(np.float64), self.ledger
+        self.pooling.mix(margins[:, : self.columns], labels.astype(np.float64), weight, ledger)
+        ledger.rows += len(weight)
+        for each in weight.tolist():
+            ledger.weight += each
+
+    def predict(self, margins: NDArray[Any]) -> NDArray[Any]:
+        """Return the mixture's margins of rows; for several classes logarithms of probabilities if there are any."""
+        return self.pooling.predict(margins[:, : self.columns], self.ledger)
+
+    def row(self, out: NDArray[Any]) -> MixedRow:
+        """Return the mixing of one row, whose margins the kernel writes to ``out``."""
+        bayes = self.pooling.mixing is Mixing.BAYES and self.pooling.classes is None
+        return BayesRow(self, out) if bayes else AnyRow(self, out)
+
+    def with_classes(self, classes: int) -> "Experts":
+        """Return the experts of one more class; those of three classes are the settings without filters and mixers.
+
+        Two classes are one model. One against the rest, each class has the same log-loss, and twice the sum of losses
+        without probabilities. Leaving experts out costs as much as their prior weight, which the ledger adds to what
+        the bound allows.
+        """
+        if self.pooling.classes is not None:
+            return Experts(self.settings, classes, self.ledger)
+        settings, before = replace(self.settings, filters=()), self.ledger
+        ledger = Ledger(settings.lanes, False)
+        ledger.array[:HEAD], ledger.losses[:] = before.array[:HEAD], before.losses[: settings.lanes]
+        if self.pooling.mixing is Mixing.BAYES:
+            ledger.gap += log(before.experts / ledger.experts) / self.pooling.rate(before)
+        else:
+            ledger.loss, ledger.gap = 2 * ledger.loss, 2 * ledger.gap
+            ledger.losses[:] *= 2
+        return Experts(settings, classes, ledger)
+
+    def mixture(self, linear: Linear) -> Mixture:
+        """Return a mixture of linear models with these weights, which shares their state."""
+        mixture = Mixture(1, self.settings, linear.classes, linear.dtype, linear.certified)
+        mixture.linear, mixture.ledger = linear, self.ledger
+        return mixture
+
+
+class AnyRow:
+    """The mixing of one row by any rule."""
+
+    __slots__ = ("experts", "out")
+
+    def __init__(self, experts: Experts, out: NDArray[Any]) -> None:
+        self.experts, self.out = experts, out[None, :]
+
+    def learn(self, label: float, weight: float) -> None:
+        """Add the losses of the row to the ledger."""
+        self.experts.learn(self.out, np.array([label]), np.array([weight]))
+
+    def predict(self) -> Any:
+        """Return the mixture's margin, or an array with one for each class."""
+        found = self.experts.predict(self.out)[0]
+        return found.item() if found.size == 1 else found
+
+
+class BayesRow:
+    """The mixing of one row of two classes by exponential weights, in one compiled call."""
+
+    __slots__ = ("answer", "given", "ledger", "margins", "mix", "out", "scratch")
+
+    def __init__(self, experts: Experts, out: NDArray[Any]) -> None:
+        from forel.learner.kernels.kernel import routine
+
+        self.out, self.ledger = out, experts.ledger
+        self.margins, self.given, self.answer = np.zeros((1, out.size)), np.zeros(2), np.zeros(1)
+        mixers = self.ledger.mixers
+        parameters = np.array(mixers, np.float64).reshape(len(mixers), 2)
+        self.scratch = parameters, self.ledger.array, np.zeros((1, len(mixers))), np.zeros((1, self.ledger.experts))
+        self.mix = routine("expert_row", "mix_row")
+
+    def learn(self, label: float, weight: float) -> None:
+        """Add the losses of the row to the ledger."""
+        self._mixed(label, weight)
+        self.ledger.rows += 1
+        self.ledger.weight += weight
+
+    def predict(self) -> Any:
+        """Return the mixture's margin."""
+        return self._mixed(0.0, -1.0)
+
+    def _mixed(self, label: float, weight: float) -> float:
+        self.margins[0] = self.out
+        self.given[0], self.given[1] = label, weight
+        self.mix(self.margins, self.given, *self.scratch, self.answer)
+        return float(self.answer[0])

@@ -322,7 +322,7 @@ def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_pa
     assert [p.name for p in tmp_path.iterdir()] == ["m.forel"]
     for more, said in [
         (("--model", tmp_path / "nosuch" / "m.forel", "--checkpoint", 1), "create the folder first"),
-        (("--resume", "--predictions", "p.txt"), "those of rows before would be missing"),
+        (("--resume", "--predictions", "p.txt"), "predictions of earlier rows would be missing"),
     ]:
         done = subprocess.run(
             line([folder / "a.vw"], model, *more), env=QUIET, capture_output=True, text=True, timeout=60, check=False

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from forel.data.clicks import write_clicks
 from forel.doors.report import page, plots, write_report
-from forel.doors.report.axes import even, fitting
+from forel.doors.report.axes import axis_for, linear_axis
 from forel.learner.linear import Settings
 from forel.training.history import Curve, History, certificate_values
 from forel.training.train import train
@@ -93,13 +93,13 @@ def test_figures_are_those_of_the_command(written):
     assert float(values["pass-2-loss"]) == said["passes"][1]
     assert html.escape(said["certificate"], quote=False) in text
     assert f"{said['non_zero_weights']:,} of 65,536 slots" in text
-    assert f"{said['malformed']:,} malformed examples were left out" in text
+    assert f"{said['malformed']:,} malformed examples were skipped" in text
     assert "forel train a.vw --report r.html --json --certificate" in text
 
 
 def test_every_part_is_there_with_words_for_those_who_cannot_see_it(written):
     tree = Tree(written[1])
-    titles = ["Loss over rows", "Calibration", "What other linear models could do"]
+    titles = ["Loss over rows", "Calibration", "Loss of other linear models"]
     headings = [text for _, text in tree.all("h2")]
     assert headings == [*titles, "Largest weights", "Problems", "Settings", "Command"]
     pictures = [text for attributes, text in tree.all("svg") if attributes.get("role") == "img"]
@@ -118,11 +118,11 @@ def test_the_bound_is_plotted_from_where_it_is_below_the_loss():
         "regret": Curve(rows, [1.0, 0.2, 0.1, 0.1]),
         "loss": Curve(rows, [0.7, 0.6, 0.5, 0.5]),
     }
-    drawn = plots.proof(curves, "log-loss")
-    again = plots.proof({name: Curve(one.rows[3:], one.values[3:]) for name, one in curves.items()}, "log-loss")
+    drawn = plots.regret(curves, "log-loss")
+    again = plots.regret({name: Curve(one.rows[3:], one.values[3:]) for name, one in curves.items()}, "log-loss")
     assert tostring(drawn) == tostring(again)
-    assert plots.proof({**curves, "bound": Curve(rows, [0.1, 0.1, 0.1, 7.0])}, "log-loss") is None
-    assert plots.proof({"loss": curves["loss"]}, "log-loss") is None
+    assert plots.regret({**curves, "bound": Curve(rows, [0.1, 0.1, 0.1, 7.0])}, "log-loss") is None
+    assert plots.regret({"loss": curves["loss"]}, "log-loss") is None
 
 
 @pytest.mark.parametrize("rows", [40, 4000])
@@ -138,7 +138,7 @@ def test_the_frontier_is_the_floor_by_norm_and_bounds_that_say_nothing_are_left_
     assert list(norms) == sorted(norms)
     assert list(floors) == sorted(floors, reverse=True)
     headings = [text for _, text in Tree(page(trained, history)).all("h2")]
-    assert "What other linear models could do" in headings
+    assert "Loss of other linear models" in headings
     bound, loss = (history.curves["proof"][name].values[-1] for name in ("bound", "loss"))
     assert ("Regret and its bound" in headings) == (bound < loss)
 
@@ -222,13 +222,13 @@ NUMBERS = st.floats(-1e9, 1e9).map(lambda x: float(f"{x:.6g}") if abs(x) > 1e-9 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=5))
 def test_axes_show_all_numbers_between_ticks_that_differ(values):
-    for axis in (even("", values), fitting("", values), fitting("", [abs(v) + 1e-3 for v in values])):
-        places = [axis.place(v) for v, _ in axis.ticks]
+    for axis in (linear_axis("", values), axis_for("", values), axis_for("", [abs(v) + 1e-3 for v in values])):
+        places = [axis.position(v) for v, _ in axis.ticks]
         assert places == sorted(places)
         assert -1e-6 <= places[0] < places[-1] <= 1 + 1e-6
         assert 2 <= len(places) <= 8
         assert len({text for _, text in axis.ticks}) == len(places)
-    assert all(-1e-6 <= even("", values).place(v) <= 1 + 1e-6 for v in values)
+    assert all(-1e-6 <= linear_axis("", values).position(v) <= 1 + 1e-6 for v in values)
 
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -394,7 +394,7 @@ def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
     page = tmp_path / "r.html"
     said = run("train", clicks, "-b", 14, "--lanes", 4, "--best", "--model", tmp_path / "b.forel", "--report", page)
     assert "best of 4 settings" in said
-    assert "Settings that were mixed" in page.read_text()
+    assert "Weights of the mixture" in page.read_text()
     assert "learner, which can continue training" in run("inspect", tmp_path / "b.forel")
     assert "best of 10 experts" in run("inspect", tmp_path / "m.forel")
     one = run("train", clicks, "-b", 14, "--alpha", 0.1, "--l1", 1)

@@ -261,7 +261,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     ):
         done = command(*arguments, "--on-error", "skip")
         assert done.returncode == 0
-        assert "1 malformed examples were left out, such as:" in done.stderr
+        assert "1 malformed examples were skipped, such as:" in done.stderr
         assert "bad.vw, line 2, column 8: got 'x', expected a number" in done.stderr
 
 

@@ -76,7 +76,7 @@ def mixture_table(mixture: dict[str, Any]) -> Table:
 def print_problems(problems: Problems, console: Console) -> None:
     """Print the first malformed examples, and their number."""
     if problems.count:
-        console.print(f"{problems.count:,} malformed examples were left out, such as:", style="yellow")
+        console.print(f"{problems.count:,} malformed examples were skipped, such as:", style="yellow")
         for message in problems.messages[:TOP]:
             console.print(f"  {message}", markup=False, highlight=False)
 

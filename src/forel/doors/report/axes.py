@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Axis", "Even", "Log", "even", "fitting", "short"]
+__all__ = ["Axis", "LinearAxis", "LogAxis", "axis_for", "linear_axis", "tick_text"]
 
-WIDE = 10.0  # ratio from which an axis is logarithmic
+LOG_RATIO = 10.0  # an axis is logarithmic from this ratio of its ends on
 
 
 class Axis(Protocol):
@@ -19,17 +19,17 @@ class Axis(Protocol):
 
     @property
     def ticks(self) -> Sequence[tuple[float, str]]:
-        """The numbers of ticks, and their text."""
+        """The numbers at the ticks, and their text."""
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a number."""
 
 
 @dataclass(frozen=True)
-class Even:
-    """An axis with equal steps, from the first to the last tick.
+class LinearAxis:
+    """A linear axis, from the first to the last tick.
 
-    >>> even("loss", [0.52, 0.69]).ticks
+    >>> linear_axis("loss", [0.52, 0.69]).ticks
     [(0.5, '0.50'), (0.55, '0.55'), (0.6, '0.60'), (0.65, '0.65'), (0.7, '0.70')]
     """
 
@@ -43,21 +43,21 @@ class Even:
         """The multiples of the step."""
         digits = -math.floor(math.log10(self.step) + 1e-9)
         values = [float(f"{k * self.step:.12g}") for k in range(self.first, self.last + 1)]
-        even = "" if not 0 < digits <= 6 else f".{digits}f"
-        return [(v, f"{v:{even}}".replace("-", "−", v < 0) if even else short(v)) for v in values]
+        fixed = f".{digits}f" if 0 < digits <= 6 else ""
+        return [(v, f"{v:{fixed}}".replace("-", "−", v < 0) if fixed else tick_text(v)) for v in values]
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a number."""
         return (value / self.step - self.first) / (self.last - self.first)
 
 
 @dataclass(frozen=True)
-class Log:
-    """An axis on which equal ratios are equally long.
+class LogAxis:
+    """A logarithmic axis.
 
-    >>> [text for _, text in Log("rows", 2_900, 180_000).ticks]
+    >>> [text for _, text in LogAxis("rows", 2_900, 180_000).ticks]
     ['5k', '10k', '20k', '50k', '100k']
-    >>> [text for _, text in Log("regret", 0.02, 0.3).ticks]
+    >>> [text for _, text in LogAxis("regret", 0.02, 0.3).ticks]
     ['0.02', '0.05', '0.1', '0.2']
     """
 
@@ -71,40 +71,39 @@ class Log:
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for leading in ((1,), (1, 2, 5)):
             values = [float(f"{k}e{p}") for p in powers for k in leading]
-            within = [v for v in values if self.low <= v * (1 + 1e-9) and v <= self.high * (1 + 1e-9)]
-            if len(within) >= 3:
+            in_range = [v for v in values if self.low <= v * (1 + 1e-9) and v <= self.high * (1 + 1e-9)]
+            if len(in_range) >= 3:
                 break
-        few = within[:: math.ceil(len(within) / 7)]
-        return [(v, short(v)) for v in few]
+        return [(v, tick_text(v)) for v in in_range[:: math.ceil(len(in_range) / 7)]]
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Return the position of a number."""
         return math.log(value / self.low) / math.log(self.high / self.low)
 
 
-def even(label: str, values: Iterable[float], steps: int = 5) -> Even:
+def linear_axis(label: str, values: Iterable[float], steps: int = 5) -> LinearAxis:
     """Return a linear axis around some numbers, with about the given number of steps."""
-    held = list(values)
-    low, high = min(held), max(held)
-    reach = (high - low) or abs(high) or 1.0
-    rough = reach / steps
+    numbers = list(values)
+    low, high = min(numbers), max(numbers)
+    span = (high - low) or abs(high) or 1.0
+    rough = span / steps
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(k * power for k in (1, 2, 5, 10) if k * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return Even(label, first, max(last, first + 1), step)
+    return LinearAxis(label, first, max(last, first + 1), step)
 
 
-def fitting(label: str, values: Iterable[float]) -> Axis:
-    """Return a logarithmic axis for positive numbers of a wide range, and a linear one otherwise."""
-    held = list(values)
-    low, high = min(held), max(held)
-    return Log(label, low, high) if low > 0 and high >= WIDE * low else even(label, held)
+def axis_for(label: str, values: Iterable[float]) -> Axis:
+    """Return a logarithmic axis for positive numbers with a wide range, and a linear one otherwise."""
+    numbers = list(values)
+    low, high = min(numbers), max(numbers)
+    return LogAxis(label, low, high) if low > 0 and high >= LOG_RATIO * low else linear_axis(label, numbers)
 
 
-def short(value: float) -> str:
-    """Return the short text of a number for a tick.
+def tick_text(value: float) -> str:
+    """Return the text of a number at a tick.
 
-    >>> [short(v) for v in (0.00002, 0.5, -3.0, 2500, 20_000, 5e6, 1e9)]
+    >>> [tick_text(v) for v in (0.00002, 0.5, -3.0, 2500, 20_000, 5e6, 1e9)]
     ['2e-05', '0.5', '−3', '2.5k', '20k', '5M', '1G']
     """
     size, unit = next(((s, u) for s, u in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if abs(value) >= s), (1.0, ""))

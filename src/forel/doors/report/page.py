@@ -18,7 +18,7 @@ from forel.training.trained import Trained
 
 __all__ = ["page", "write_report"]
 
-LARGEST = 20
+MAX_WEIGHTS = 20
 
 
 def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
@@ -35,9 +35,9 @@ def page(
 
     Parameters
     ----------
-    trained, history : what came of training, and its course
+    trained, history : the result of training, and the curves recorded during it
     source : the files
-    command : which command would do the same
+    command : the command that trained the model
     version : of forel
 
     >>> from forel.training.train import train
@@ -68,7 +68,7 @@ def page(
         tag("div", *figures, class_="figures"),
         tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
         _problems(trained),
-        tag("section", tag("h2", "Settings"), _facts(trained, source)),
+        tag("section", tag("h2", "Settings"), _settings(trained, source)),
         tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
         tag("footer", f"forel {version}".strip()),
     )
@@ -88,8 +88,8 @@ def _lead(trained: Trained, source: Sequence[str]) -> str:
     passes = len(trained.passes)
     speed = passes * trained.rows / max(trained.seconds, 1e-9)
     where = f" from {', '.join(source)}" if source else ""
-    often = f", {passes} times" if passes > 1 else ""
-    return f"{trained.rows:,} rows{where}{often}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows a second."
+    times = f", {passes} times" if passes > 1 else ""
+    return f"{trained.rows:,} rows{where}{times}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows per second."
 
 
 def _measures(columns: dict[str, Report], loss: str) -> Element:
@@ -105,7 +105,7 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
             )
         body.append(tag("tr", tag("th", name, scope="row"), *cells))
     head = tag("tr", tag("td"), *(tag("th", column, scope="col") for column in columns))
-    caption = tag("caption", "How good predictions were")
+    caption = tag("caption", "Metrics")
     return tag(
         "div", tag("table", caption, head, *body), class_="scroll", tabindex="0", role="region", aria_label="table"
     )
@@ -123,7 +123,7 @@ def _proof(trained: Trained, history: History, unit: str) -> list[Element | None
     frontier = plots.frontier(trained.frontier, unit, trained.certificate or "")
     if frontier is None and trained.certificate is not None:
         frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", f"Certificate: {trained.certificate}."))
-    return [frontier, plots.proof(curves, unit)]
+    return [frontier, plots.regret(curves, unit)]
 
 
 def _sparsity(trained: Trained) -> str:
@@ -136,25 +136,24 @@ def _largest(trained: Trained) -> list[tuple[str, float]]:
     model, names = trained.model, trained.names
     seen = model.seen[model.seen < model.features]
     column = model.weights_at(seen)[:, 0]
-    top = np.argsort(-np.abs(column), kind="stable")[:LARGEST]
-    chosen = sorted((-float(column[k]), int(seen[k])) for k in top if column[k] != 0)
-    return [(names[k] if names is not None and k in names else f"slot {k}", -weight) for weight, k in chosen]
+    top = np.argsort(-np.abs(column), kind="stable")[:MAX_WEIGHTS]
+    pairs = sorted((-float(column[k]), int(seen[k])) for k in top if column[k] != 0)
+    return [(names[k] if names is not None and k in names else f"slot {k}", -weight) for weight, k in pairs]
 
 
 def _problems(trained: Trained) -> Element | None:
     if not trained.problems.count:
         return None
     messages = (tag("li", message) for message in trained.problems.messages)
-    said = f"{trained.problems.count:,} malformed examples were left out, such as:"
-    return tag("section", tag("h2", "Problems"), tag("p", said), tag("ul", *messages))
+    text = f"{trained.problems.count:,} malformed examples were skipped, such as:"
+    return tag("section", tag("h2", "Problems"), tag("p", text), tag("ul", *messages))
 
 
-def _facts(trained: Trained, source: Sequence[str]) -> Element:
+def _settings(trained: Trained, source: Sequence[str]) -> Element:
     own = trained.model.settings
     settings = {**asdict(own), "loss": _loss_name(own), "filters": own.describe("filters")}
-    reading = {
-        name: value for name, value in trained.reading.items() if name != "kinds"
-    }  # found while reading, not an option
+    # Kinds of columns are detected while reading, and not an option.
+    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}
     facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
     if len(trained.passes) > 1:
         facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
@@ -163,7 +162,7 @@ def _facts(trained: Trained, source: Sequence[str]) -> Element:
         for name, value in facts.items()
         if value is not None
     )
-    table = tag("table", tag("caption", "What was asked for"), *rows, class_="facts")
+    table = tag("table", tag("caption", "Settings and options"), *rows, class_="facts")
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")
 
 

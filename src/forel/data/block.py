@@ -30,6 +30,7 @@ class Block:
     label_words : words that labels are places of, before a reader numbers classes
     entry_names : namespace and name of each entry, with the option ``entry_names``; equal slots of a row are then not
         summed
+    slices : values of the columns in the option ``slices``, a row for each column; empty where one is missing
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -51,6 +52,7 @@ class Block:
     lines: NDArray[np.int64] | None = None
     entry_names: tuple[tuple[bytes, bytes], ...] | None = None
     label_words: tuple[str, ...] | None = None
+    slices: NDArray[np.object_] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -87,6 +89,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     unnamed = any(b.entry_names is None for b in all_blocks)
     entry_names = None if unnamed else tuple(name for b in all_blocks for name in b.entry_names or ())
     lines = [b.lines for b in all_blocks if b.lines is not None]
+    slices = [b.slices for b in all_blocks if b.slices is not None]
     return Block(
         np.concatenate(parts),
         np.concatenate([b.indices for b in all_blocks]),
@@ -100,4 +103,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         all_blocks[-1].after,
         lines=np.concatenate(lines) if len(lines) == len(all_blocks) else None,
         entry_names=entry_names,
+        slices=np.concatenate(slices, axis=1) if len(slices) == len(all_blocks) else None,
     )

@@ -22,6 +22,7 @@ from forel.validation import refuse, whole
 __all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use", "repeated"]
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
+SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")
 BLOCK_BYTES = 1 << 21  # large enough to amortise the work per block, small enough for several blocks to fit in cache
 
 
@@ -82,6 +83,8 @@ class ReadOptions:
     unweighted : whether the column of importance may be missing; weights are then 1
     strict : whether text in a numeric column is malformed; if not, it is a category of that column
     tags : whether to keep the tags of VW examples
+    slices : columns or keys whose values ``Block.slices`` has; in VW text, namespaces, of which the first feature
+        counts, or ``tag``
     names : whether to record the first name hashed to each slot
     entry_names : whether to keep every feature separate, with its namespace and name, in blocks that are not learned
         from; names of svmlight features are their ids
@@ -126,6 +129,7 @@ class ReadOptions:
     unweighted: bool = _option(False, bool, Use.LENIENT)
     strict: bool = _option(True, bool, Use.LENIENT)
     tags: bool = _option(False, bool)
+    slices: tuple[str, ...] = _option((), list, Use.RESUME)
     names: bool = _option(False, bool, Use.RESUME)
     entry_names: bool = _option(False, bool)
     on_error: Literal["raise", "skip"] = _option("raise", str, Use.RESUME)
@@ -133,7 +137,7 @@ class ReadOptions:
     line_limit: int | None = _option(None, int)
 
     def __post_init__(self) -> None:
-        for name in ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions"):
+        for name in SEQUENCES:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
@@ -303,6 +307,7 @@ class ReadKeywords(TypedDict, total=False):
     unweighted: bool | None
     strict: bool | None
     tags: bool | None
+    slices: Iterable[str] | None
     names: bool | Names | None
     entry_names: bool | None
     on_error: Literal["raise", "skip"] | None

@@ -1,7 +1,7 @@
 """``read``: blocks of examples from files, streams, tables and dicts."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
@@ -29,6 +29,7 @@ from forel.data.parsers.lines import LineFormat, parse_lines
 from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
+from forel.data.slices import SliceRecorder
 from forel.data.sources.files import single_sources
 from forel.data.sources.row_cache import RowCache, open_cache
 from forel.data.sources.streams import Limited, chunks, open_stream, read_errors, skip
@@ -194,7 +195,9 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
         numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
-        yield from _table_tasks(numbered, file, reader, problems, start, columns.projected)
+        used = {columns.label, columns.importance}
+        hidden = {name for name in options.slices if name not in used and not columns.uses(name)}
+        yield from _table_tasks(numbered, file, reader, problems, start, columns.projected, hidden)
     elif form == "arrow":
         numbered = number_rows(arrow_batches(stream), "arrow file", problems, file)
         yield from _table_tasks(numbered, file, reader, problems, start, columns)
@@ -203,7 +206,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         skip(stream, start.bytes)
         text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
         worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
-        if worded or columns.derived or start.blocks:  # these positions are in blocks
+        if worded or columns.derived or options.slices or start.blocks:  # these positions are in blocks
             yield from _dict_tasks(json_dicts(lines, problems, file), file, reader, problems, start)
         else:
             objects = JsonFormat(columns, options.bits, options.transform)
@@ -217,8 +220,10 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         )
         if transform is not None and form == "svmlight":
             raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
+        if options.slices and form == "svmlight":
+            raise refuse("slices", ", ".join(options.slices), "none for svmlight, which has no columns or namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        line_format = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform)
+        line_format = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform, options.slices)
         size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
         limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
@@ -244,29 +249,36 @@ def _check_cache(cache: RowCache, reader: Reader) -> None:
     for name, kind in cache.kinds.items():
         if reader.options.kinds.get(name, kind) != kind:
             raise refuse(f"column {name}", f"{kind} in {cache.file}", f"{reader.options.kinds[name]}")
+    if reader.options.slices:
+        expected = f"none for {cache.file}: a cache has no values of columns; read what it was made from"
+        raise refuse("slices", ", ".join(reader.options.slices), expected)
     if reader.names is not None:
         raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
 
 
 def _table_tasks(
-    batches: Iterable[NumberedBatch], file: str, reader: Reader, problems: Problems, start: Position, columns: Columns
-) -> Iterator[Task]:
-    options = reader.options
+    batches: Iterable[NumberedBatch], file: str, reader: Reader, problems: Problems, start: Position, columns: Columns,
+    hidden: Collection[str] = (),
+) -> Iterator[Task]:  # fmt: skip
+    options, recorder = reader.options, SliceRecorder(reader.options.slices)
+    batches = recorder.batches(batches, hidden) if options.slices else batches
     blocks = table_blocks(
         batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
         reader.kinds.of_file(start.file),
     )  # fmt: skip
-    yield from completed_tasks(blocks, problems, start)
+    yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
 
 
 def _dict_tasks(
     items: Iterable[tuple[int, Any]], file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
-    words: list[str] = []
+    words, recorder = list[str](), SliceRecorder(options.slices)
+    items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     form = JsonFormat(columns, options.bits, options.transform)
     blocks = batched_blocks(items, form, problems, reader.names, file, kinds_found)
+    blocks = recorder.blocks(blocks) if options.slices else blocks
     named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
     yield from completed_tasks(named, problems, start)
 

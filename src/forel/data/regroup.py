@@ -33,6 +33,7 @@ def slice_rows(block: Block, start: int, stop: int) -> Block:
         after=block.after if stop == len(block) else None,
         lines=None if block.lines is None else block.lines[start:stop],
         entry_names=None if block.entry_names is None else block.entry_names[first:last],
+        slices=None if block.slices is None else block.slices[:, start:stop],
     )
 
 

@@ -19,6 +19,7 @@ from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
+from forel.training.slices import SliceMetrics
 from forel.training.state import AnyMetrics, TrainingState
 from forel.validation import refuse
 
@@ -89,8 +90,11 @@ def write_checkpoint(
         "rows_read": state.rows_read,
         "certificate": state.certificate.summary,
         "told": dict(fingerprint),
+        "slices": [one.pack()[0] for one in state.slices],
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
+    for k, one in enumerate(state.slices):
+        arrays |= {f"slice.{k}.{name}": array for name, array in one.pack()[1].items()}
     save(path, model, {**extra, "checkpoint": content}, state.names, {**arrays, **tables})
 
 
@@ -140,6 +144,10 @@ def _state(
         arrays = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
         one.unpack({name: array for name, array in arrays.items() if array is not None})
     *finished, progressive, holdout = metrics
+    slices = list[SliceMetrics]()
+    for k, known in enumerate(content.get("slices", [])):  # which older checkpoints do not have
+        slices.append(SliceMetrics(known["column"], metrics[0]))
+        slices[k].unpack(known, {name: stored.arrays[f"slice.{k}.{name}"] for name in ("sums", "used", "bins")})
     return TrainingState(
         progressive,
         holdout,
@@ -151,6 +159,7 @@ def _state(
         kinds=Kinds.unpack(content["kinds"]),
         classes=classes,
         schema=schema,
+        slices=slices,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[key] for name, key in FIELDS.items()},

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
-from forel.training.metrics import Report
+from forel.training.metrics import Report, RowScores
 
 __all__ = ["ClassMetrics"]
 
@@ -43,16 +43,24 @@ class ClassMetrics:
         self._confusion = np.zeros((count, count))
         self._last_report = self._sums.copy(), self._confusion.copy()
 
-    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
-        """Add rows: a margin for each class, and the number of the class."""
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
+        """Add rows, a margin for each class and the number of the class, and return what each of them adds."""
         m, y = np.asarray(margins, np.float64), np.asarray(labels).astype(np.int64)
         w = np.ones(y.size) if importance is None else np.asarray(importance, np.float64)
         if m.shape != (y.size, self.count) or w.shape != y.shape:
             raise ValueError(f"margins: got shape {m.shape}, expected {(y.size, self.count)}, a number for each class")
-        np.add.at(self._confusion, (y, m.argmax(axis=1)), w)
-        for k, parts in enumerate((np.ones(y.size), w, w * self._losses(m, y))):
+        predicted, losses = m.argmax(axis=1), self._losses(m, y)
+        np.add.at(self._confusion, (y, predicted), w)
+        for k, parts in enumerate((np.ones(y.size), w, w * losses)):
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._sums[k] = np.cumsum(np.append(self._sums[k], parts))[-1]
+        return RowScores(np.zeros(y.size), y, w, losses, (predicted == y).astype(np.float64))
+
+    def summary(self, sums: Floats, bins: Floats) -> Report:
+        """Return the report of sums of rows, weight, loss, label and right predictions."""
+        rows, weight, loss, _, right = sums.tolist()
+        mean: Any = (lambda total: total / weight) if weight > 0 else (lambda total: math.nan)
+        return Report(int(rows), weight, mean(loss), None, accuracy=mean(right))
 
     def _losses(self, margins: Floats, labels: NDArray[np.int64]) -> Floats:
         from scipy.special import log_expit, log_softmax

@@ -10,7 +10,7 @@ and limits the digits that are printed. It is not a standard error: it does not 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
 
-__all__ = ["CalibrationBin", "Metrics", "Report", "roc_auc"]
+__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "roc_auc"]
 
 BINS, LIMIT = 1 << 16, 16.0
 Floats = NDArray[np.float64]
@@ -109,6 +109,16 @@ class Report:
         return f"{self.auc:.{digits}f}"
 
 
+class RowScores(NamedTuple):
+    """What each row adds to metrics; of several classes, a prediction is 1 where it is right, and margins are 0."""
+
+    margins: NDArray[Any]
+    labels: NDArray[Any]
+    weights: NDArray[Any]
+    losses: NDArray[Any]
+    predictions: NDArray[Any]
+
+
 class Metrics:
     """Accumulated metrics of predictions, in total and since the last report.
 
@@ -141,8 +151,8 @@ class Metrics:
         self._errors = np.zeros(5)
         self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
-    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> None:
-        """Add rows."""
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
+        """Add rows, and return what each of them adds."""
         from forel.learner.kernels.kernel import routine
 
         m, y = _floats(margins), _floats(labels)
@@ -158,6 +168,11 @@ class Metrics:
         if self.kind == "number":
             self._add_errors(y, predictions, w)
         routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
+        return RowScores(m, positive, w, losses, predictions)
+
+    def summary(self, sums: Floats, bins: Floats) -> Report:
+        """Return the report of sums of rows, weight, loss, label and prediction, and of a histogram of margins."""
+        return _report(self.kind, sums, bins)
 
     def _add_errors(self, labels: Floats, predictions: Floats, weights: Floats) -> None:
         """Add the errors of predictions, row by row."""

@@ -70,6 +70,8 @@ class Passes:
             raise refuse("passes", self.number, "1 for a stream with tags, which can be read only once; give a file")
         if self.shuffle is not None and self.options.tags:
             raise refuse("shuffle", self.shuffle, "None with predictions, which are in the order of the rows")
+        if self.shuffle is not None and self.options.slices:
+            raise refuse("shuffle", self.shuffle, "None with slices, which are in the order of the rows")
         if self.cache is not None:
             self._cache = find_cache(os.fspath(self.cache), self._reader)
 
@@ -107,7 +109,8 @@ class Passes:
             yield from (add_constant(block, reader.options.bits) for block in blocks)
 
     def _blocks(self, pass_number: int, reader: Reader) -> Iterator[Block]:
-        if self._cache is not None and reader.names is None:
+        sliced = pass_number == 1 and self.options.slices  # a cache has no values of columns
+        if self._cache is not None and reader.names is None and not sliced:
             yield from self._ordered(replace(reader, source=self._cache))
         elif self._cache is None and reader.start == BEGINNING and self._needs_cache(pass_number):
             yield from self._blocks_to_cache(reader)

@@ -19,6 +19,7 @@ from forel.training.labels import label_encoder
 from forel.training.metrics import Report
 from forel.training.options import model_options, updated_options
 from forel.training.schema import SchemaCheck
+from forel.training.slices import SliceMetrics, SliceTable, slice_tables
 from forel.validation import refuse
 
 __all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
@@ -26,10 +27,11 @@ __all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_li
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Metrics of a model's predictions on a stream, and the malformed examples that were skipped."""
+    """Metrics of a model's predictions on a stream, malformed examples that were skipped, and metrics by column."""
 
     report: Report
     problems: Problems
+    slices: tuple[SliceTable, ...] = ()
 
 
 def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: Any) -> Evaluation:
@@ -54,11 +56,14 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     metrics = metrics_for(settings, stored.model, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
+    slices = [SliceMetrics(column, metrics) for column in reading.get("slices") or ()]
     for block, margins in predict_blocks(stored, source, threads, problems, **options):
         encoded, valid = labels.encode(block)
         rows = slice(None) if valid is None else np.flatnonzero(valid)
-        metrics.add(margins[rows], encoded[rows], block.importance[rows])
-    return Evaluation(metrics.report(), problems)
+        scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
+        for values, by_value in zip(() if block.slices is None else block.slices, slices, strict=False):
+            by_value.add(values[rows], scores)
+    return Evaluation(metrics.report(), problems, slice_tables(slices))
 
 
 def predict(

@@ -40,7 +40,7 @@ def take_rows(block: Block, order: NDArray[Any]) -> Block:
     lines = None if block.lines is None else block.lines[order]
     return replace(
         block, indptr=indptr, indices=block.indices[entries], values=block.values[entries], labels=block.labels[order],
-        importance=block.importance[order], tags=None, lines=lines,
+        importance=block.importance[order], tags=None, lines=lines, slices=None,
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _groups(blocks: Iterable[Block]) -> Iterator[Block]:
         if held and held[0].file != block.file:
             yield concatenate(held)
             held, size = [], 0
-        held.append(replace(block, tags=None, entry_names=None))
+        held.append(replace(block, tags=None, entry_names=None, slices=None))
         size += len(block)
         while size >= GROUP:
             whole = concatenate(held)

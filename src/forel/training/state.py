@@ -16,6 +16,7 @@ from forel.training.class_metrics import ClassMetrics
 from forel.training.metrics import Metrics
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
+from forel.training.slices import SliceMetrics
 
 __all__ = ["AnyMetrics", "Progress", "TrainingState"]
 
@@ -70,6 +71,7 @@ class TrainingState:
     seconds : time spent so far
     certificate : that of the rows of the first pass
     kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
+    slices : metrics of the rows learned from in the first pass, by the values of columns
     """
 
     progressive: AnyMetrics
@@ -90,6 +92,7 @@ class TrainingState:
     kinds: Kinds = field(default_factory=Kinds)
     classes: ClassNames = field(default_factory=ClassNames)
     schema: SchemaTracker = field(default_factory=lambda: SchemaTracker(ReadOptions()))
+    slices: list[SliceMetrics] = field(default_factory=list)
 
     @property
     def metrics(self) -> list[AnyMetrics]:

@@ -38,6 +38,7 @@ from forel.training.merged import Merging
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.schema import SchemaTracker
+from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.state import AnyMetrics, Progress, TrainingState
 from forel.training.subsampling import Subsampling
@@ -162,7 +163,10 @@ def train(
             if merge is not None:
                 check_mergeable(model)
             metrics = new_metrics(model), new_metrics(model)
-            state = TrainingState(*metrics, problems, names, kinds=kinds, classes=classes, schema=schema)
+            slices = [SliceMetrics(column, metrics[0]) for column in options.slices]
+            state = TrainingState(
+                *metrics, problems, names, kinds=kinds, classes=classes, schema=schema, slices=slices
+            )  # fmt: skip
             if start is not None:
                 schema.extend(start.extra.get("schema", {}), start.model.rounds)
         if state.pass_number == 1:  # the certificate is about the rows of this run only
@@ -187,7 +191,7 @@ def train(
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
-        state.schema.schema(state.kinds),
+        state.schema.schema(state.kinds), slice_tables(state.slices),
     )  # fmt: skip
 
 
@@ -265,11 +269,13 @@ def _learn_block(
     held_out = holdout.rows(state.rows, len(block))
     margins = learn(Merged(*block.rows), labels, block.importance, held_out)
     margins = margins if model.classes is not None else margins[:, 0]
-    if held_out is None:
-        state.progressive.add(margins, labels, block.importance)
-    else:
-        for metrics, rows in ((state.progressive, ~held_out), (state.holdout, held_out)):
-            metrics.add(margins[rows], labels[rows], block.importance[rows])
+    learned: Any = slice(None) if held_out is None else ~held_out
+    scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
+    if held_out is not None:
+        state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
+    if state.pass_number == 1 and block.slices is not None:
+        for values, metrics in zip(block.slices, state.slices, strict=True):
+            metrics.add(values[learned], scores)
     state.rows += len(block)
     state.entries += block.indices.size
     state.bytes += block.size

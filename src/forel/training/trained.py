@@ -16,6 +16,7 @@ from forel.store.atomic import Path
 from forel.store.explaining import Explanation
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.metrics import Report
+from forel.training.slices import SliceTable
 
 __all__ = ["Trained"]
 
@@ -52,6 +53,7 @@ class Trained:
     checkpoint : the checkpoint of the run; None without one
     others : extra content of the model that training started from
     schema : kind, range and share of missing values of each column
+    slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     """
 
     model: Learner
@@ -69,6 +71,7 @@ class Trained:
     checkpoint: Path | None = field(default=None, repr=False)
     others: dict[str, Any] = field(default_factory=dict, repr=False)
     schema: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    slices: tuple[SliceTable, ...] = field(default=(), repr=False)
 
     @property
     def stored(self) -> Stored:

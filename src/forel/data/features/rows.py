@@ -106,4 +106,5 @@ def drop_rows(block: Block, rows: NDArray[Any]) -> Block:
         lines=None if block.lines is None else block.lines[kept],
         entry_names=entry_names,
         label_words=block.label_words,
+        slices=None if block.slices is None else block.slices[:, kept],
     )  # fmt: skip

@@ -93,7 +93,9 @@ class Columns:
         named = self.options.categories, self.log, self.options.text, self.options.date
         categories, log, text, date = (tuple(name for name in names if self.uses(name)) for names in named)
         bucket = tuple(f"{name}:{per}" for name, per in self.buckets.items() if self.uses(name))
-        options = replace(self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date)
+        options = replace(
+            self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date, slices=()
+        )  # fmt: skip
         kept = replace(options, text=text) if text else replace(options, text=(), ngram=1, skips=0, char_ngram=None)
         return replace(self, options=kept)
 
@@ -107,7 +109,7 @@ class Columns:
         columns = list(names)
         existing, options = frozenset(columns), self.options
         optional = ("label", "importance") if options.unlabelled else ("importance",) if options.unweighted else ()
-        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date"):
+        for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"):
             value = self.buckets if what == "bucket" else getattr(options, what)
             given = () if what in optional else (value,) if isinstance(value, str) else value or ()
             for name in given:

@@ -29,6 +29,7 @@ from forel.data.parsers.label_cells import class_labels, given_words, has_classe
 from forel.data.position import Position
 from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink
 from forel.data.scanners import scanner
+from forel.data.slices import with_slices
 from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
@@ -104,6 +105,10 @@ def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position)
     rows, gathered = chunk.rows or split_rows(chunk.chunk, table), ProblemBuffer()
     block = _parse(table, rows, chunk, gathered)
     gathered.flush(problems)
+    if names := table.form.columns.options.slices:
+        cells = [rows.words(table.header.index(name)) for name in names]
+        values = [[words[k] for k in range(rows.lines.size)] for words in cells]
+        block = with_slices(block, rows.lines + chunk.line, values)
     return replace(block, size=chunk.chunk.length, after=after), problems
 
 

@@ -17,6 +17,7 @@ from forel.data.parsers.decimals import nearest_float32
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.scanners import scanner
+from forel.data.slices import TAG, line_slices, with_slices
 from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, completed_task
 
@@ -49,6 +50,7 @@ class LineFormat:
     shift: int = 0
     tags: bool = False
     transform: Transform | None = None
+    slices: tuple[str, ...] = ()
 
     def parser(self) -> Any:
         """Return the compiled parser."""
@@ -76,7 +78,16 @@ def _task(
     chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
     buffers: Buffers,
 ) -> tuple[Block, Problems]:  # fmt: skip
-    return replace(_parse(chunk, form, problems, names, file, line, buffers), after=after), problems
+    block = replace(_parse(chunk, form, problems, names, file, line, buffers), after=after)
+    return (_with_slices(block, chunk, form, line) if form.slices else block), problems
+
+
+def _with_slices(block: Block, chunk: Chunk, form: LineFormat, line: int) -> Block:
+    """Return a block with the first features of namespaces, or the tags, that metrics are sliced by."""
+    rows, tags = np.asarray(block.lines) - line, list(block.tags or ())
+    text = chunk.text[chunk.start : chunk.length].tobytes()
+    columns = [tags if name == TAG else line_slices(text, name, rows) for name in form.slices]
+    return with_slices(replace(block, tags=block.tags if form.tags else None), np.asarray(block.lines), columns)
 
 
 def _parse(
@@ -90,7 +101,8 @@ def _parse(
     indices, values = buffers.empty(most, np.int32), buffers.empty(most, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     row_lines = np.empty(rows, np.int64)
-    tags = np.empty((rows if form.tags else 0, 2), np.int64)
+    tagging = form.tags or TAG in form.slices
+    tags = np.empty((rows if tagging else 0, 2), np.int64)
     recording = names is not None and form.transform is None
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
     records = np.empty((most if recording or form.transform is not None else 0, layout.COLUMNS), np.int64)
@@ -128,7 +140,7 @@ def _parse(
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
     if names is not None and recording:
         names.add_records(text, records[: counts[layout.NAMES]])
-    kept_tags = _tags(text, tags[:n]) if form.tags else None
+    kept_tags = _tags(text, tags[:n]) if tagging else None
     block = Block(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
         lines=row_lines[:n] + line,

@@ -121,7 +121,7 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
 
     source = _native(stream)
     schema = pq.ParquetFile(source).schema_arrow
-    used = {columns.label, columns.importance, *feature_names(schema, columns)}
+    used = {columns.label, columns.importance, *columns.options.slices, *feature_names(schema, columns)}
     wanted = [name for name in schema.names if name in used]
     names = [name for name in wanted if is_string(schema.field(name).type)]
     # Every batch repeats its dictionaries, so batches are large.

@@ -30,13 +30,15 @@ def evaluate(
 
         from forel.doors.cli.console import open_console
         from forel.doors.cli.show import confusion_table, jsonable, print_problems, report_table
+        from forel.doors.cli.slices import period_table, slice_table
         from forel.store import load
         from forel.training.scoring import evaluate
 
         stored = load(model)
         found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())
         if as_json:
-            print(json.dumps({**jsonable(found.report), "malformed": found.problems.count}))
+            slices = {"slices": [table.to_json() for table in found.slices]} if found.slices else {}
+            print(json.dumps({**jsonable(found.report), **slices, "malformed": found.problems.count}))
             return
         console = open_console()
         console.print(report_table({"evaluated": found.report}, stored.settings.title))
@@ -45,6 +47,9 @@ def evaluate(
             for bucket in found.report.table:
                 table.add_row(f"{bucket.weight:,.6g}", f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
             console.print(table)
+        for by_value in found.slices:
+            console.print(slice_table(by_value, stored.settings.title))
+            console.print(period_table(by_value, stored.settings.title))
         if found.report.confusion:
             console.print(confusion_table(found.report))
         print_problems(found.problems, open_console(stderr=True))

@@ -9,6 +9,7 @@ from typing import Any
 from forel.data.sources.streams import expand_paths
 from forel.doors.cli.console import open_console
 from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
+from forel.doors.cli.slices import period_table, slice_table
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -124,6 +125,7 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
             "certificate": certificate,
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
+            **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
             "malformed": trained.problems.count,
             "model": path,
         }
@@ -136,6 +138,9 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
         columns["held out"] = trained.holdout
     console.print(report_table(columns, model.settings.title))
     console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
+    for table in trained.slices:
+        console.print(slice_table(table, model.settings.title))
+        console.print(period_table(table, model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
         console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)

@@ -19,6 +19,7 @@ TRAIN = {"commands": ("train",)}
 PARSE = {"commands": ("train", "cache")}
 CONVERT = {"commands": ("train", "cache", "convert")}
 LABELLED = {"commands": ("train", "cache", "convert", "evaluate")}
+MEASURE = {"commands": ("train", "evaluate")}
 SCORE = {"commands": ("predict", "evaluate")}
 READ = {"commands": ("train", "cache", "convert", "predict", "evaluate", "explain")}
 ALL = {"commands": (*READ["commands"], "peek")}
@@ -105,6 +106,13 @@ class ReadingFlags:
             help="Crossed features: ab, abc or :: by first letters of namespaces, city*device by name; repeatable.",
         ),
     ] = field(default=None, metadata=PARSE)
+    slices: Annotated[
+        list[str] | None,
+        _option(
+            "--slice",
+            help="Show metrics by the values of these columns, or of namespaces or tag in VW text; repeatable.",
+        ),
+    ] = field(default=None, metadata=MEASURE)
     separator: Annotated[
         str | None,
         _option(help="Separator: comma, semicolon, tab, pipe or any character; detected by default."),

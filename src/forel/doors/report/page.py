@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from forel.doors.report import plots
+from forel.doors.report.slices import slice_section
 from forel.learner.settings import Settings
 from forel.markup import Element, html, tag
 from forel.store.atomic import atomic_writer
@@ -66,6 +67,7 @@ def page(
         tag("p", _lead(trained, source)),
         _measures(columns, settings.title),
         tag("div", *figures, class_="figures"),
+        *(slice_section(table, settings.title) for table in trained.slices),
         tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),

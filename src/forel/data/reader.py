@@ -17,6 +17,7 @@ from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.features.separate import SeparateFeatures
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
+from forel.data.parsers.arrays import Arrays, arrays_of, frame_of, with_features
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
@@ -118,8 +119,10 @@ def read(
     Parameters
     ----------
     source : a path, a glob pattern, "-" for standard input, a binary file object, or a list of these, plain or
-        compressed by gzip or zstd; or a table with the Arrow PyCapsule interface; or a ``ray.data.Dataset``, in its
-        own order; or an iterable of dicts
+        compressed by gzip or zstd; or a frame of pandas, polars or another library that narwhals knows, or a table
+        with the Arrow PyCapsule interface; or a numpy array, or a sparse array or matrix of scipy, whose columns are
+        named c1, c2, ...; or a tuple (X, y) or (X, y, importance) of such a table or array and its labels; or a
+        ``ray.data.Dataset``, in its own order; or an iterable of dicts
     format : as in :class:`ReadOptions`
     options : to start from; defaults if None
     keywords : options by name, which override those; see :class:`ReadOptions`. ``names`` may be names to add to
@@ -149,6 +152,8 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, nam
         file = name or _name(source)
         with open_stream(source) as stream:
             yield from _stream_tasks(stream, file, reader, problems, start)
+    elif (arrays := arrays_of(source)) is not None:
+        yield from _array_tasks(arrays, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         import pyarrow as pa
 
@@ -162,10 +167,12 @@ def _tasks(source: Any, reader: Reader, problems: Problems, start: Position, nam
             (batch for table in tables for batch in table.to_batches()), "dataset", problems, "dataset"
         )
         yield from _table_tasks(numbered, "dataset", reader, problems, start, _columns(reader, start))
+    elif (frame := frame_of(source)) is not None:
+        yield from _tasks(frame, reader, problems, start)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
-        expected = "a path, a binary file object, a table with the Arrow PyCapsule interface, or an iterable of dicts"
+        expected = "a path, a binary file object, a table, an array (X, y), or an iterable of dicts"
         raise refuse("source", type(source).__name__, expected)
 
 
@@ -267,6 +274,22 @@ def _table_tasks(
         reader.kinds.of_file(start.file),
     )  # fmt: skip
     yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
+
+
+def _array_tasks(arrays: Arrays, reader: Reader, problems: Problems, start: Position) -> Iterator[Task]:
+    columns, options = arrays.named(_columns(reader, start)), reader.options
+    numbered = number_rows(arrays.batches(columns), "array", problems, "array")
+    if not arrays.sparse:
+        yield from _table_tasks(numbered, "array", reader, problems, start, columns)
+        return
+    columns.saw(f"c{k + 1}" for k in range(arrays.X.shape[1]))
+    # The table has labels and importances only.
+    none = replace(columns, options=replace(columns.options, keep=()))
+    found, names = reader.kinds.of_file(start.file), reader.names
+    labels = table_blocks(
+        numbered, none, options.bits, options.block_bytes, problems, None, "array", kinds_found=found
+    )  # fmt: skip
+    yield from completed_tasks(with_features(labels, arrays.X, options, problems, names), problems, start)
 
 
 def _dict_tasks(

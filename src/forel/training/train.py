@@ -79,7 +79,7 @@ def train(
 
     Parameters
     ----------
-    source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, Ray datasets, dicts
+    source : as in :func:`forel.data.read`: paths, patterns, "-", file objects, tables, arrays, Ray datasets, dicts
     settings : loss, algorithm and hyperparameters; several values of one are mixed; None for those of
         :func:`forel.learner.grid.default_grid`
     loss : of the default settings, such as "squared" for regression or "poisson" for counts; None for log-loss

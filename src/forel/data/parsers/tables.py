@@ -332,9 +332,13 @@ def _numbers(array: Any) -> NumberColumn:
 
 
 def _strings(array: Any, name: str, known: DictionaryCache) -> StringColumn | DictionaryColumn:
+    import pyarrow as pa
     from pyarrow import types
 
     if not types.is_dictionary(array.type):
+        return StringColumn(string_spans(array, name), valid(array))
+    if is_number(array.type.value_type):  # a category that is a number, as in frames
+        array = array.cast(array.type.value_type).cast(pa.string())
         return StringColumn(string_spans(array, name), valid(array))
     dictionary, there, codes = array.dictionary, valid(array), plain(array.indices)
     if codes is None or not len(dictionary) or dictionary.null_count:

@@ -32,7 +32,7 @@ def test_columns_are_hashed_as_names_are_and_no_byte_beyond_them_matters(words, 
     ]
 
 
-def test_a_column_that_is_empty_at_first_is_what_its_first_value_is():
+def test_the_first_value_of_a_column_that_is_empty_at_first_decides_its_kind():
     text = b"y,a,b,c\n1,,,\n0, ,NA,\n1,5,6,Rome\n0,6,7,8\n"
     rows = [row for *_, row in examples(read(io.BytesIO(text), "csv", label="y"))]
     a, b, rome, eight = slot("a"), slot("b"), slot("Rome", "c"), slot("8", "c")
@@ -60,7 +60,7 @@ def test_arrays_are_read_where_they_lie(values, start, kind):
     assert float_array(values, there).equals(array.cast(pa.float64()))
 
 
-def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_path):
+def test_reading_a_table_imports_neither_pandas_nor_the_documentation_of_arrow(tmp_path):
     pq.write_table(pa.table({"y": [1, 0], "n": [0.5, None], "city": ["Rome", "Oslo"]}), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("y,n,city\n1,0.5,Rome\n0,,Oslo\n")
     code = (
@@ -74,7 +74,7 @@ def test_reading_a_table_imports_neither_pandas_nor_what_documents_arrow(tmp_pat
 
 @pytest.mark.parametrize("groups", [1 << 20, 3000])
 @pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
-def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest, tmp_path, monkeypatch):
+def test_dictionary_encoded_words_of_parquet_files_are_those_of_the_rows(groups, largest, tmp_path, monkeypatch):
     from forel.data.parsers import tables
 
     # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
@@ -96,7 +96,7 @@ def test_words_that_a_parquet_file_numbers_are_those_of_its_rows(groups, largest
 
 
 def coded(words, codes, kind="int32"):
-    """A batch with a column of words by number, whatever the numbers are."""
+    """A batch with a dictionary-encoded column with arbitrary codes."""
     column = pa.DictionaryArray.from_arrays(pa.array(codes, getattr(pa, kind)()), pa.array(words), safe=False)
     return pa.record_batch({"city": column})
 

@@ -1,4 +1,4 @@
-"""Generated clicks: the same bytes on every processor, and what is said of them."""
+"""Generated clicks: the same bytes on every processor, and the documented properties."""
 
 import hashlib
 import io
@@ -60,7 +60,7 @@ def test_one_weight_in_ten_is_not_zero_and_those_are_normal():
         assert np.mean(np.abs(weights) < width) == pytest.approx(share, abs=0.008)
 
 
-def test_the_loss_of_the_truth_is_that_of_its_chances(drawn):
+def test_the_reported_loss_is_that_of_the_true_probabilities(drawn):
     _, labels, chances = drawn
     truth = write_clicks(io.BytesIO(), 60_000, "csv", seed=2)
     assert truth.clicks == labels.sum()

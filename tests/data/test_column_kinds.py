@@ -1,4 +1,4 @@
-"""A model remembers what each column holds, and whatever it is given later is read by that."""
+"""A model stores the kind of each column, and later input is read accordingly."""
 
 import gzip
 import io
@@ -37,7 +37,7 @@ def as_dicts(rows):
     return [{"age": age, "code": code, "click": click} for age, code, click in rows]
 
 
-def test_a_model_keeps_the_kind_of_every_column():
+def test_a_model_stores_the_kind_of_every_column():
     stored = trained()
     assert stored.extra["reading"]["kinds"] == {"age": "number", "code": "category"}
 
@@ -125,7 +125,7 @@ def test_later_files_are_read_as_the_first(tmp_path):
     assert scores(one, as_dicts(ROWS[:4])) == scores(two, as_dicts(ROWS[:4]))
 
 
-def test_training_goes_on_by_the_kept_kinds():
+def test_continued_training_uses_the_stored_kinds():
     more = [(2, "7", 0), (31, "b", 1)]
     stored = forel.train(
         io.BytesIO(csv(more)), start=trained(), format="csv",
@@ -144,7 +144,7 @@ def test_learning_refuses_a_word_in_a_column_of_numbers():
     assert forel.evaluate(trained(), io.BytesIO(csv([("unknown", "b", 1)])), format="csv").report.rows == 1
 
 
-def test_words_where_logarithms_or_buckets_are_taken():
+def test_words_in_columns_with_logarithms_or_buckets():
     for how in ({"log": ["age"]}, {"bucket": ["age"]}):
         stored = trained(**how)
         word, nothing = scores(stored, io.BytesIO(csv([("unknown", "b", 1), ("", "b", 1)])), "csv")

@@ -1,4 +1,4 @@
-"""From format to format: the same features, the same models, and a word about what is lost."""
+"""Conversion between formats: the same features, the same models, and a report of lost content."""
 
 import gzip
 import io
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("source", ["a.vw", "a.csv"])
 @pytest.mark.parametrize("to", ["b.vw", "b.jsonl", "b.svm", "b.vw.gz"])
-def test_the_same_model_comes_of_it(folder, tmp_path, source, to):
+def test_converted_files_train_the_same_model(folder, tmp_path, source, to):
     reading = {"label": "click"} if source == "a.csv" else {}
     bits = {"bits": 16} if to == "b.svm" else {}
     done = convert(folder / source, tmp_path / to, **reading, **bits)
@@ -49,7 +49,7 @@ def test_the_same_model_comes_of_it(folder, tmp_path, source, to):
 
 @given(VW_LINES)
 @settings(max_examples=100)
-def test_lines_come_back_with_every_name_and_value(tmp_path_factory, line):
+def test_converted_lines_have_every_name_and_value(tmp_path_factory, line):
     folder = tmp_path_factory.getbasetemp()
     text = f"-1 0.1 'tag {line[2:]}|" if "|" in line else f"-1 0.1 'tag |{line[2:]}"
     wanted = examples(read(io.BytesIO(text.encode()), "vw", tags=True))
@@ -64,7 +64,7 @@ def test_lines_come_back_with_every_name_and_value(tmp_path_factory, line):
         )
 
 
-def test_what_a_format_cannot_hold_is_said(tmp_path):
+def test_lost_content_of_a_conversion_is_reported(tmp_path):
     rows = [
         {"label": "a word", "y": 1, "w": 2.0},
         {"city": "New York", "x|y": 1.5, "y": 0},
@@ -115,7 +115,7 @@ def test_columns_keep_their_types(tmp_path):
     assert pq.read_table(tmp_path / "some.parquet").column_names == ["n", "late"]
     with pytest.raises(ValueError, match="ignore: got 'z', expected one of the columns n, city, late"):
         convert(tmp_path / "a.csv.gz", tmp_path / "c.parquet", ignore=["z"])
-    with pytest.raises(ValueError, match=r"a name without \.gz: parquet has a compression of its own"):
+    with pytest.raises(ValueError, match=r"a name without \.gz: parquet files are compressed already"):
         convert(tmp_path / "a.csv.gz", tmp_path / "c.parquet.gz")
     with pytest.raises(ValueError, match=r"to: got '.*c\.xml', expected one of svmlight, vw"):
         convert(tmp_path / "a.vw", tmp_path / "c.xml")

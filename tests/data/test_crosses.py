@@ -123,7 +123,7 @@ def test_threads_and_blocks_change_nothing_and_names_are_kept(tmp_path):
     assert set(np.unique(found[0].indices)) == set(reader.names)
 
 
-def test_names_say_what_was_crossed():
+def test_names_of_crosses_are_those_of_their_parts():
     row = {"city": "Rome", "tags": ["u", "v"], "price": 3.0}
     text = b"1 |city Rome |tags u v |price price:3"
     for source in ([row], io.BytesIO(text)):
@@ -185,7 +185,7 @@ def test_crosses_are_refused_where_they_cannot_be():
             list(read(pa.table({"a": [1], "b": [2], "y": [1]}), label="y", interactions=[f"a*{name}"]))
 
 
-def test_a_model_knows_its_crosses(tmp_path):
+def test_a_model_stores_its_crosses(tmp_path):
     rows = [{"a": f"x{k % 2}", "b": f"z{k // 2 % 2}", "y": float((k % 2) ^ (k // 2 % 2))} for k in range(400)]
     plain = train(rows, Settings(alpha=1.0), label="y", bits=12)
     trained = train(rows, Settings(alpha=1.0), label="y", bits=12, interactions=(("a", "b"),))

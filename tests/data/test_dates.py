@@ -87,7 +87,7 @@ def test_every_format_has_the_same_features():
         assert features(source, **options) == expected, form
 
 
-def test_a_model_keeps_which_columns_are_dates(tmp_path, interpreted):
+def test_a_model_stores_which_columns_are_dates(tmp_path, interpreted):
     trained = forel.train(sources()["frame"], Settings(alpha=1.0), label="y", bits=12)
     assert trained.reading["kinds"]["when"] == "date"
     expected = forel.predict(trained, ROWS)

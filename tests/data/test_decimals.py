@@ -1,4 +1,4 @@
-"""Decimal numbers of text become the nearest float32, the even one of two, whatever they look like."""
+"""Decimal numbers in any notation become the nearest float32, ties to even."""
 
 import io
 import math
@@ -28,7 +28,7 @@ def oracle(text):
 
 
 def written(exact, digits, rng):
-    """Return a positive fraction cut off after so many digits, with its point anywhere."""
+    """Return a positive fraction truncated to a number of digits, with the point at any position."""
     power = math.floor(math.log10(exact)) + 1
     whole = str(int(exact * Fraction(10) ** (digits - power)))
     power += len(whole) - digits

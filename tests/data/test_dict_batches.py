@@ -1,4 +1,4 @@
-"""Dicts as JSON lines: the same rows, names, kinds and problems as key by key, whatever the values are."""
+"""Dicts as JSON lines: the same rows, names, kinds and problems as key by key, for all values."""
 
 import math
 

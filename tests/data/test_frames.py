@@ -1,4 +1,4 @@
-"""Data frames: what is learned are their columns; and models that go on from another."""
+"""Data frames as sources, and models that continue from another."""
 
 import io
 
@@ -115,7 +115,7 @@ def test_names_of_the_model_that_training_went_on_from_stay(tmp_path):
     assert len(more.names) == 3
 
 
-def test_going_on_keeps_what_was_kept_with_the_model(tmp_path):
+def test_continued_training_keeps_the_extra_content_of_the_model(tmp_path):
     trained = forel.train(FRAME, SETTINGS, label="click", bits=12)
     forel.save(tmp_path / "m", trained.model, {**trained.extra, "mine": [1, 2]})
     more = forel.train(FRAME, start=forel.load(tmp_path / "m"))

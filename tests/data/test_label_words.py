@@ -31,7 +31,7 @@ def labels(text, **options):
 
 
 @pytest.mark.parametrize(("negative", "positive"), PAIRS)
-def test_one_of_two_words_is_positive_whatever_the_order(negative, positive):
+def test_the_positive_word_does_not_depend_on_the_order(negative, positive):
     for words in ([negative, positive, positive], [positive, negative, positive]):
         expected = [float(word == positive) for word in words]
         assert labels(table(words)) == expected
@@ -69,7 +69,7 @@ def test_missing_labels_stay_missing():
     assert np.isnan(labels(table(["no", "NA", "yes"]))).tolist() == [False, True, False]
 
 
-def test_the_first_rows_may_have_one_word_that_is_known():
+def test_one_known_word_in_the_first_rows_is_enough():
     text = table(["no"] * 900 + ["yes"] * 100)
     assert sum(labels(text, block_bytes=500)) == 100
     assert sum(labels(table(["yes"] * 900 + ["no"] * 100), block_bytes=500)) == 900
@@ -101,7 +101,7 @@ def test_dicts_have_the_same_labels(as_lines):
     assert [b.labels.tolist() for b in read([{"y": "a"}, {"y": "b"}, {"y": "c"}], bits=8, label="y")] == [[0, 1, 2]]
 
 
-def test_a_model_keeps_its_words_at_every_door(tmp_path, interpreted):
+def test_a_model_stores_its_label_words_for_every_interface(tmp_path, interpreted):
     rows = [{"word": w, "y": y} for w, y in (("win", "spam"), ("hello", "ham"), ("cash", "spam"))] * 20
     text = b"word,y\n" + "".join(f"{row['word']},{row['y']}\n" for row in rows).encode()
     trained = forel.train(io.BytesIO(text), SETTINGS, format="csv", label="y", bits=8)

@@ -1,4 +1,4 @@
-"""Lines, headers and quotes have limits, and what they cost grows as what is read."""
+"""Limits of lines, headers and quotes; time and memory are linear in the input."""
 
 import gzip
 import io
@@ -74,7 +74,7 @@ def test_zeros_that_were_compressed_well_are_refused(tmp_path):
         list(read(tmp_path / "zeros.csv.gz", line_limit=LIMIT))
 
 
-def test_limits_unless_another_is_said():
+def test_lines_have_default_and_given_limits():
     for form, most in (("vw", 1 << 26), ("jsonl", 1 << 22)):
         assert read([], form).options.longest_line(form) == most
         assert read([], form, line_limit=7).options.longest_line(form) == 7
@@ -215,7 +215,7 @@ def test_rows_after_an_open_quote_are_learned_from(tmp_path):
 # What is written is what the name says, and text is UTF-8 whatever the locale.
 
 
-def test_generate_writes_what_the_name_says(tmp_path):
+def test_generate_writes_the_format_of_the_suffix(tmp_path):
     def generate(name, *more):
         return CliRunner().invoke(app, ["generate", "ctr", "--rows", "50", "-o", str(tmp_path / name), *more])
 
@@ -234,7 +234,7 @@ def test_generate_writes_what_the_name_says(tmp_path):
         assert generate(name, "--format", "vw").exit_code == 0
 
 
-def test_sources_are_read_as_utf_8_whatever_the_locale(tmp_path):
+def test_sources_are_read_as_utf_8_in_every_locale(tmp_path):
     text = (
         "import io, forel; from forel.learner.kernels.kernel import routine; routine('mixing', 'adahedge')\n"
         "print(len(list(forel.read(io.BytesIO(b'1 |st\\xc3\\xa4dte Z\\xc3\\xbcrich'), 'vw'))))"

@@ -91,7 +91,7 @@ ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b"\n \n"])
 @pytest.mark.parametrize("form", TWINS)
 @given(data=st.data())
 @settings(max_examples=250)
-def test_generated_lines_give_what_the_twin_gives(form, data):
+def test_generated_lines_give_the_same_as_the_reference(form, data):
     lines = data.draw(st.lists(st.tuples(LINES[form], ENDS), max_size=6))
     text = b"".join(line + end for line, end in lines)
     check(form, text, data.draw(st.sampled_from([1, 7, 50, 1 << 20])))
@@ -126,7 +126,7 @@ SHORT = [
 @example(b"|user x |b y z |c z")
 @example(b"|user x|b y |c z")
 @example(b"|a x |b")
-def test_namespaces_of_one_letter_and_feature_give_what_the_twin_gives(rest):
+def test_namespaces_of_one_letter_and_feature_give_the_same_as_the_reference(rest):
     check("vw", b"1 " + rest)
 
 
@@ -178,7 +178,7 @@ def plain_lines(draw):
 
 @given(plain_lines())
 @settings(max_examples=300)
-def test_long_lines_of_plain_names_give_what_the_twin_gives(text):
+def test_long_lines_of_plain_names_give_the_same_as_the_reference(text):
     check("vw", text)
 
 
@@ -202,7 +202,7 @@ def test_bytes_are_compared_64_at_a_time(marks, text, wanted):
 @pytest.mark.parametrize("form", TWINS)
 @given(data=st.data())
 @settings(max_examples=250)
-def test_mutated_files_give_what_the_twin_gives(form, data):
+def test_mutated_files_give_the_same_as_the_reference(form, data):
     text = bytearray(VALID[form])
     for _ in range(data.draw(st.integers(1, 4))):
         k = data.draw(st.integers(0, len(text) - 1))
@@ -218,7 +218,7 @@ def test_mutated_files_give_what_the_twin_gives(form, data):
 
 
 @pytest.mark.parametrize("form", TWINS)
-def test_every_truncation_gives_what_the_twin_gives(form):
+def test_every_truncation_gives_the_same_as_the_reference(form):
     for end in range(len(VALID[form]) + 1):
         check(form, VALID[form][:end])
         check(form, VALID[form][:end], block_bytes=5)
@@ -354,7 +354,7 @@ def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
 
 
 @given(st.lists(st.lists(st.integers(0, 3 * 8192), max_size=70), min_size=1, max_size=6), st.sampled_from([0, 65533]))
-def test_slots_that_are_known_to_differ_do(rows, before):
+def test_rows_reported_as_distinct_have_distinct_slots(rows, before):
     from forel.data.compiled.merge import STAMPS, distinct
 
     stamps = np.zeros(STAMPS, np.uint16)

@@ -39,7 +39,7 @@ def test_json_gives_options_back(name):
     assert getattr(missing, name) == getattr(ReadOptions(), name)
 
 
-def test_what_models_keep_has_its_present_form():
+def test_the_stored_form_of_options_is_unchanged():
     assert STORED == (
         "bits", "label", "importance", "positive", "classes", "keep", "ignore", "categories", "log", "bucket",
         "text", "ngram", "skips", "date", "char_ngram", "separator", "header", "missing", "decimal", "interactions",

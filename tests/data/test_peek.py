@@ -40,7 +40,7 @@ def test_no_header_and_marks_of_missing_values():
     assert found.arguments()[1:] == ["--label", "c4", "--no-header", "--missing", "?", "--model", "model.forel"]
 
 
-def test_words_that_come_again_are_not_a_header():
+def test_repeated_words_are_not_a_header():
     found = summary(SPAM)
     assert (found.format, found.options.header, found.label) == ("tsv", False, "c1")
     assert found.words == LabelWords("ham", "spam")
@@ -73,7 +73,7 @@ def test_identifiers_are_left_out():
     assert "--ignore" in found.arguments()
 
 
-def test_options_override_what_is_recognised():
+def test_options_override_detection():
     found = summary(b"a~b\n1~-\n0~2\n", separator="~", label="b", missing=["-"])
     assert [column.name for column in found.columns] == ["a", "b"]
     assert found.columns[1].missing == 1
@@ -112,7 +112,7 @@ def test_the_command_line_prints_the_summary_and_the_command(tmp_path):
 @pytest.mark.parametrize(
     "text", [b"", b"\n", b"a\n", b"a,b\n", b'"\n', b"1\n2\n", b"\xff,\xfe\n1,2\n", b"a,b\n1\n1,2,3\n"]
 )
-def test_odd_text_gives_a_summary_or_an_error_that_says_so(text):
+def test_unusual_text_gives_a_summary_or_a_plain_error(text):
     try:
         assert summary(text, format="csv").rows >= 0
     except ValueError as error:

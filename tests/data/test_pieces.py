@@ -18,7 +18,7 @@ JSON = [f'{{"y": {k % 2}, "age": {k % 9}, "city": "c{k % 4}", "odd": {k if k < 5
 
 @dataclass
 class Eager:
-    """Workers that read a whole piece as soon as it is sent, with what was known then."""
+    """Workers that read a whole piece as soon as it is sent, with the kinds known at that time."""
 
     number: int
     sent: list = field(default_factory=list)
@@ -77,7 +77,7 @@ def options_of(name):
 
 
 def rows(blocks):
-    """Return all rows, and where each is and reading goes on after the last; ranges have blocks of their own."""
+    """Return all rows with their lines, and the position after the last; ranges have separate blocks."""
     found = list(blocks)
     whole = concatenate(found)
     files = [block.file for block in found for _ in range(len(block))]

@@ -38,7 +38,7 @@ def test_threads_and_blocks_do_not_change_a_bit(tmp_path, threads, block_bytes):
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
-def test_problems_and_names_come_in_order(tmp_path, threads):
+def test_problems_and_names_are_recorded_in_order(tmp_path, threads):
     one, two = write(tmp_path / "a.vw", bad=(3, 70, 300)), write(tmp_path / "b.vw", bad=(5,))
     cut = tmp_path / "c.vw.gz"
     cut.write_bytes(gzip.compress(two.read_bytes())[:-20])

@@ -133,7 +133,7 @@ def test_invalid_options_are_refused(options, message):
         ReadOptions(**options)
 
 
-def test_files_of_a_pattern_come_in_natural_order(tmp_path):
+def test_files_of_a_pattern_are_read_in_natural_order(tmp_path):
     for k in (10, 2, 1):
         (tmp_path / f"part-{k}.csv").write_bytes(PLAIN)
     found = expand_paths(tmp_path / "*.csv")
@@ -141,7 +141,7 @@ def test_files_of_a_pattern_come_in_natural_order(tmp_path):
     assert sorted(["b1", "a", "a01", "a1", "1"], key=natural_key) == ["1", "a", "a01", "a1", "b1"]
 
 
-def test_a_model_keeps_how_its_text_is_read(tmp_path, interpreted):
+def test_a_model_stores_the_options_of_its_text(tmp_path, interpreted):
     body = b"1;2,5;Rome\n0;-3;unknown\n" * 20
     options = {"header": False, "decimal": ",", "missing": ["unknown"], "separator": ";"}
     trained = forel.train(io.BytesIO(body), forel.Settings(alpha=1.0), format="csv", label="c1", bits=6, **options)

@@ -69,7 +69,7 @@ def test_a_file_replaced_while_it_is_read_is_read_to_its_end(whole, tmp_path):
 
 
 def written(path, told=None, **parts):
-    """Write a cache of one block, whose checksums are right whatever is in it."""
+    """Write a cache of one block with valid checksums and any content."""
     arrays = {
         "indptr": np.array([0, 2, 3]), "indices": np.int32([1, 4, 0]), "values": np.float32([1, 2, 3]),
         "labels": np.float32([0, 1]), "importance": np.float32([1, 2]), **parts,
@@ -107,7 +107,7 @@ def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, said)
 
 
 @pytest.mark.parametrize("told", [{}, {"options": 3}, {"options": {}}, {"options": {"bits": "6"}}, {"options": None}])
-def test_a_cache_that_does_not_say_how_it_was_made_is_a_sentence(tmp_path, told):
+def test_a_cache_without_the_description_of_its_source_raises(tmp_path, told):
     path = tmp_path / "c.cache"
     written(path, told)
     for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
@@ -120,7 +120,7 @@ def test_a_label_may_be_missing(tmp_path):
     assert np.isnan(whole_block(tmp_path / "c").labels).tolist() == [True, False]
 
 
-def test_a_cache_of_another_version_or_in_a_stream_says_so(whole, tmp_path):
+def test_a_cache_of_another_version_or_in_a_stream_raises(whole, tmp_path):
     import gzip
     import io
 

@@ -43,7 +43,7 @@ def test_blocks_of_any_size_give_the_same_examples(form):
         same(examples(read(io.BytesIO(text), form, tags=True, block_bytes=size)), whole)
 
 
-def test_blocks_know_where_they_begin():
+def test_blocks_have_file_and_line_of_their_first_row():
     text = b"1 | a\n" * 10
     blocks = list(read(io.BytesIO(text), "vw", block_bytes=13))
     assert [b.line for b in blocks] == np.cumsum([1] + [len(b) for b in blocks])[:-1].tolist()
@@ -69,7 +69,7 @@ def how(request, monkeypatch):
     return request.param.split()[0]
 
 
-def test_compression_is_told_from_the_bytes(how, tmp_path):
+def test_compression_is_detected_from_the_bytes(how, tmp_path):
     text = VALID["vw"] * 30
     path = tmp_path / "data"
     path.write_bytes(compressed(text, how))
@@ -127,7 +127,7 @@ def test_the_callers_file_stays_open(how, tmp_path):
 
 
 class Endless(io.RawIOBase):
-    """A binary file of so many equal lines that are nowhere in memory."""
+    """A binary file of equal lines that is not held in memory."""
 
     def __init__(self, line, lines):
         self.line, self.left = line, lines

@@ -205,7 +205,7 @@ def test_columns_that_are_not_there_are_refused(wrong):
             list(read(source, **wrong))
 
 
-def test_rows_know_their_lines_where_others_are_left_out():
+def test_rows_have_their_lines_when_others_are_left_out():
     text = b'{"a": 1}\n\n{"a": 1e39}\n{"a": 2}\n'
     assert concatenate(read(io.BytesIO(text), "jsonl", on_error="skip")).lines.tolist() == [1, 4]
     rows = [{"a": v, "c": v} for v in (1.0, 3e38, 2.0, 1e39, 3.0)]
@@ -233,7 +233,7 @@ def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time(
     assert len(found) == 300_001
     assert found[-1][3] == {slot("n", bits=BITS): 2.5, slot("7", "c", BITS): 1, slot("late", bits=BITS): 5}
     assert reader.problems.messages == [
-        "stream, line 300003, column 'n': got 'z', expected a number, as the column's first; or say categories=['n']",
+        "stream, line 300003, column 'n': got 'z', expected a number, as the column's first; or use categories=['n']",
         "stream, line 300004, column 'late': got 'z', expected a number, as the column's first; or say "
         "categories=['late']",
     ]
@@ -258,7 +258,7 @@ def test_empty_lines_are_counted_and_left_out(end):
     assert list(read(io.BytesIO(f"a,b{end}".encode()), "csv")) == []
 
 
-def test_cells_that_mean_nothing():
+def test_missing_cells_are_absent():
     text = b"a,b,c\n1,NA,x\nNA,2,NA\nnan,3, \n 4 ,+5,\n"
     assert [row for *_, row in examples(read(io.BytesIO(text), "csv", bits=BITS))] == [
         {slot("a", bits=BITS): 1, slot("x", "c", BITS): 1},

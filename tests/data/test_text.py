@@ -156,7 +156,7 @@ def messages(count=60):
     return found
 
 
-def test_models_keep_how_text_is_split(tmp_path, interpreted):
+def test_models_store_how_text_is_split(tmp_path, interpreted):
     rows = messages()
     trained = forel.train(rows, Settings(alpha=1.0), label="label", text=["text"], ngram=2, bits=14)
     assert trained.report.auc > 0.9

@@ -1,4 +1,4 @@
-"""Logarithms and buckets of numeric columns: the same in every form, and what they must be."""
+"""Logarithms and buckets of numeric columns: the same in every format, and invalid input."""
 
 import io
 import json
@@ -20,7 +20,7 @@ NUMBERS = st.floats(-(2.0**100), 2.0**100)
 @given(st.lists(NUMBERS, min_size=1, max_size=20), st.integers(1, 9))
 @example([1.0, 2.0, -2.0, math.nextafter(2.0, 0), 0.0, -0.0, 5e-324], 1)
 @example([2.0**0.5, math.nextafter(2.0**0.5, 0), 2.0**1.5, 2.0**-0.5], 2)
-def test_a_number_is_in_the_bucket_whose_name_says_so(values, per):
+def test_a_number_is_within_the_range_in_the_name_of_its_bucket(values, per):
     names, which = buckets(values, per)
     assert len(set(names)) == len(names)
     for x, k in zip(values, which, strict=True):
@@ -60,7 +60,7 @@ def test_every_form_has_the_same_features():
         assert {reader.names[k] for k in reader.names} == {"p^2..4", "p^-4..-8", "p^0", "q", "c^x", "c^y"}
 
 
-def test_what_is_no_number_is_a_sentence():
+def test_values_that_are_not_numbers_raise():
     with pytest.raises(ValueError, match=r"log: got 'column c of type string', expected numbers"):
         list(read(pa.Table.from_pylist(ROWS), log=["c"]))
     reader = read(ROWS, bucket=["c"], on_error="skip")
@@ -81,7 +81,7 @@ def test_what_is_no_number_is_a_sentence():
         list(read(io.BytesIO(b"1 |a b"), log=["a"]))
 
 
-def test_a_table_need_not_have_the_label_it_is_asked_for():
+def test_a_table_to_predict_may_lack_the_label():
     table = pa.table({"a": [1.0]})
     for source in (table, io.BytesIO(b"a\n1\n")):
         (block,) = read(source, "csv" if source is not table else "auto", label="y", unlabelled=True)

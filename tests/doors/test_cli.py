@@ -37,7 +37,7 @@ def test_help_fits_a_terminal_of_80_columns(command):
     assert not re.search(r"\n \S{1,30}\n \S", paragraphs), "a line of the docstring is too long"
 
 
-def test_flags_of_reading_are_read_options_and_every_command_knows_its_own():
+def test_reading_flags_are_read_options_and_each_command_has_its_own():
     options = {field.name for field in fields(ReadOptions)}
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options

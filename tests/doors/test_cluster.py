@@ -1,4 +1,4 @@
-"""Training with files read on a Ray cluster: the same bytes as on one machine, whatever fails."""
+"""Training with files read on a Ray cluster: the same bytes as on one machine, also after failures."""
 
 import gzip
 import importlib.util
@@ -150,7 +150,7 @@ def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, fil
     assert together.certificate == alone.certificate
 
 
-def test_bad_input_on_a_worker_is_the_sentence_of_one_machine(address, files, tmp_path, interpreted):
+def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, files, tmp_path, interpreted):
     bad = tmp_path / "bad.vw"
     bad.write_text("1 |a b\n" * 500 + "1 |a b:oops\n" + "1 |a b\n" * 500)
     source = [*files["gzip"], str(bad), *files["gzip"]]

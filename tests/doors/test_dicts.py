@@ -130,7 +130,7 @@ def test_slots_beyond_the_state_are_unknown():
     assert len(names) == 3
 
 
-def test_nothing_is_kept_but_names():
+def test_conversion_holds_no_references_except_to_names():
     key, value = "".join(["a name ", "of its own"]), 12345.678
     names, x = {str(k): k + 1 for k in range(300)}, {key: value}  # small numbers are the interpreter's own
     before = sys.getrefcount(key), sys.getrefcount(value)

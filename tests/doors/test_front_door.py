@@ -31,7 +31,7 @@ def test_every_public_name_is_there_and_documented():
         forel.nothing  # noqa: B018
 
 
-def test_names_are_those_of_the_modules_they_come_from():
+def test_public_names_are_the_objects_of_their_modules():
     for name in {*forel.__all__} - PACKAGES:
         thing = getattr(forel, name)
         assert getattr(sys.modules[thing.__module__], thing.__name__) is thing

@@ -1,4 +1,4 @@
-"""Rows whose objects run code of their own: learned as they were given, or refused with a sentence; never a crash."""
+"""Rows whose objects run Python code: learned as given, or refused with an error; never a crash."""
 
 import pickle
 import sys
@@ -28,7 +28,7 @@ def test_rows_that_run_code():
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Rows are read in Python, and kernels run as Python; return the specs that were asked for."""
+    """Read rows in Python and run kernels uncompiled; return the specs that were requested."""
     specs = set()
 
     def kernel(spec: KernelSpec):
@@ -71,7 +71,7 @@ def test_a_name_that_empties_the_row_when_it_is_compared():
 
 
 @pytest.mark.parametrize("bits", [None, 4])
-def test_learning_inside_a_conversion_comes_first(bits):
+def test_learning_inside_a_conversion_is_applied_before_the_outer_row(bits):
     model, same = LinearRegressor(alpha=0.1, bits=bits), LinearRegressor(alpha=0.1, bits=bits)
     model.learn_one({"a": 1.0, "c": Acting(lambda: model.learn_one({"x": 3.0, "y": 4.0, "z": 5.0}, 2.0))}, 1.0)
     same.learn_one({"x": 3.0, "y": 4.0, "z": 5.0}, 2.0)
@@ -80,7 +80,7 @@ def test_learning_inside_a_conversion_comes_first(bits):
     assert model.predict_one({"a": Acting(lambda: model.predict_one({"x": 1.0}))}) == same.predict_one({"a": 2.0})
 
 
-def test_a_class_that_comes_while_a_row_is_converted():
+def test_a_class_added_while_a_row_is_converted():
     model, same = LinearClassifier(alpha=0.1), LinearClassifier(alpha=0.1)
     for one in (model, same):
         one.learn_one({"a": 1.0}, "first")
@@ -92,7 +92,7 @@ def test_a_class_that_comes_while_a_row_is_converted():
     assert model.weights == same.weights
 
 
-def test_learning_inside_a_comparison_is_refused_and_leaves_nothing():
+def test_learning_inside_a_comparison_is_refused_and_changes_nothing():
     model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1.0}, 1.0)
     before = pickle.dumps(model)
@@ -109,7 +109,7 @@ def test_learning_inside_a_comparison_is_refused_and_leaves_nothing():
     assert model._learner._table is model._learner.names  # so that rows are read by compiled code again
 
 
-def test_recursion_without_end_is_an_error_and_the_model_goes_on():
+def test_infinite_recursion_raises_and_the_model_continues():
     model = LinearRegressor(alpha=0.1)
     x = {"a": Acting(lambda: model.learn_one(x, 1.0))}
     with pytest.raises(RecursionError):
@@ -192,7 +192,7 @@ def test_rows_read_in_python_give_the_same_bits(bits, monkeypatch):
     assert [fast.predict_proba_one(x) for x in rows] == [slow.predict_proba_one(x) for x in rows]
 
 
-def test_an_interpreter_that_is_not_known_is_left_alone(monkeypatch):
+def test_unknown_interpreters_use_the_python_path(monkeypatch):
     assert dicts.usable()
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     assert not dicts.usable()

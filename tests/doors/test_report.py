@@ -1,4 +1,4 @@
-"""The report of training: a page that parses, loads nothing, escapes everything, and says what the command says."""
+"""The report of training: a page that parses, loads nothing, escapes everything, and has the numbers of the command."""
 
 import html
 import json
@@ -28,7 +28,7 @@ VOID = {"meta", "link", "br"}
 
 
 class Tree(HTMLParser):
-    """The elements of a page in order, each with its attributes and text; refuses what is not nested."""
+    """The elements of a page in order, each with its attributes and text; raises for elements that are not nested."""
 
     def __init__(self, text):
         super().__init__()
@@ -97,7 +97,7 @@ def test_figures_are_those_of_the_command(written):
     assert "forel train a.vw --report r.html --json --certificate" in text
 
 
-def test_every_part_is_there_with_words_for_those_who_cannot_see_it(written):
+def test_every_figure_has_a_text_alternative(written):
     tree = Tree(written[1])
     titles = ["Loss over rows", "Calibration", "Loss of other linear models"]
     headings = [text for _, text in tree.all("h2")]
@@ -126,7 +126,7 @@ def test_the_bound_is_plotted_from_where_it_is_below_the_loss():
 
 
 @pytest.mark.parametrize("rows", [40, 4000])
-def test_the_frontier_is_the_floor_by_norm_and_bounds_that_say_nothing_are_left_out(rows):
+def test_the_frontier_is_the_floor_by_norm_and_trivial_bounds_are_left_out(rows):
     rng = np.random.default_rng(0)
     data = [{"x": float(rng.normal()), "y": float(rng.random() < 0.4)} for _ in range(rows)]
     trained, history = reported(data, Settings(alpha=0.1), label="y", certified=True)
@@ -143,7 +143,7 @@ def test_the_frontier_is_the_floor_by_norm_and_bounds_that_say_nothing_are_left_
     assert ("Regret and its bound" in headings) == (bound < loss)
 
 
-def test_nothing_is_loaded_and_nothing_runs(written):
+def test_the_page_loads_nothing_and_has_no_scripts(written):
     assert_alone(written[1])
     assert EVIL not in written[1]
     names = [text for a, text in Tree(written[1]).all("th") if a.get("scope") == "row"]
@@ -260,7 +260,7 @@ document.getElementById("found").textContent = JSON.stringify(found);
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium, chromium-browser or google-chrome")
-def test_a_browser_shows_it_whole_on_a_desktop_and_on_a_phone(written, tmp_path):
+def test_the_page_fits_a_desktop_and_a_phone_browser(written, tmp_path):
     frames = "".join(
         f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(written[1])}"></iframe>'
         for width in (1280, 390)

@@ -131,7 +131,7 @@ def test_frames_are_the_same_as_one_row_at_a_time_to_the_bit(kind, bits, dtype, 
     assert found.tolist() == expected if kind != "number" else np.allclose(found, expected)
 
 
-def test_classes_come_as_they_come_and_each_is_the_model_of_its_own(interpreted):
+def test_classes_may_appear_at_any_time_and_each_has_its_own_model(interpreted):
     rng = np.random.default_rng(0)
     centers = {"a": 0.0, "b": 2.0, "c": -2.0, "d": 4.0, "e": -4.0, "f": 6.0}
     order = [*"aab", *"abbaab", *(rng.choice(list("abc"), 40)), *(rng.choice(list("abcdef"), 200))]
@@ -205,7 +205,7 @@ def state(model):
         ({"a": "1", "b": 1.0, "c": "1"}, r"x\['a'\]: got '1'"),
     ],
 )
-def test_what_is_not_a_finite_number_is_refused_by_name_and_changes_nothing(x, message, bits):
+def test_values_that_are_not_finite_numbers_are_refused_by_name_and_change_nothing(x, message, bits):
     if bits is not None and any(isinstance(value, str) for value in x.values()):
         pytest.skip("text is a category where names are hashed")
     for model, y in (
@@ -227,7 +227,7 @@ def test_what_is_not_a_finite_number_is_refused_by_name_and_changes_nothing(x, m
             assert sorted(model._learner.names.values()) == [1, 2, 3, 4, 5]
 
 
-def test_values_that_only_add_up_to_too_much_are_fine():
+def test_values_whose_sum_is_too_large_are_accepted():
     model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1e308, "b": 1e308}, 0.0)
     assert math.isfinite(model.predict_one({"a": 1.0}))
@@ -259,7 +259,7 @@ FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, F
         (lambda m: LinearRegressor(alpha=0.1).learn_one({"a": 1}, math.nan), "y: got nan, expected a finite number"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_sentence(act, message):
+def test_invalid_arguments_raise(act, message):
     model = LinearClassifier(alpha=0.1)
     before = state(model)
     with pytest.raises(ValueError, match=message):
@@ -316,7 +316,7 @@ def test_hashed_names_share_slots_and_values_that_meet_are_added():
     assert model._learner.lanes.features == 2
 
 
-def test_rows_longer_than_ever_and_rows_without_anything():
+def test_rows_longer_than_the_buffers_and_empty_rows():
     model = LinearRegressor(alpha=0.1)
     model.learn_one({}, 1.0)
     model.learn_one(dict.fromkeys(range(5000), 1.0), 1.0)

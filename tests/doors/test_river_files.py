@@ -64,7 +64,7 @@ def test_a_saved_model_continues_to_the_same_bits(make, labels, tmp_path, interp
     assert (tmp_path / "again.forel").read_bytes() == (tmp_path / "m.forel").read_bytes()
 
 
-def test_a_model_that_has_learned_nothing_and_one_that_outgrew_its_slots(tmp_path, interpreted):
+def test_an_untrained_model_and_one_with_more_names_than_slots_are_restored(tmp_path, interpreted):
     for model in (LinearClassifier(), LinearRegressor(alpha=0.1)):
         forel.save(tmp_path / "m.forel", model)
         assert state(model_of(forel.load(tmp_path / "m.forel"))) == state(model)

@@ -1,4 +1,4 @@
-"""Flags as Vowpal Wabbit spells them mean what they mean there: its figures on rows of integer arithmetic."""
+"""Flags of Vowpal Wabbit have the same meaning: its results on rows from integer arithmetic."""
 
 import io
 import json
@@ -98,7 +98,7 @@ def test_passes_and_caches_have_the_constant_once(folder):
     assert len(set(states)) == 1
 
 
-def test_own_flags_mean_what_they_did(folder):
+def test_flags_of_forel_keep_their_meaning(folder):
     flags = ("-b", 16, "--quiet", "--json", "--alpha", 0.3)
     half = json.loads(run("train", folder / "zero.vw", *flags, "--loss", "squared", "--no-bias"))["report"]["loss"]
     assert 2 * half == pytest.approx(0.184035, rel=0.1)  # with another beta, but not with twice the slope
@@ -122,14 +122,14 @@ def test_a_row_has_the_constants_slot_once():
     assert add_constant(block, 3).indices.size == 5
 
 
-def test_constants_are_read_where_they_are_asked_for():
+def test_the_constant_feature_is_added_with_its_flag():
     names = Names(10)
     (block,) = read(io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"])
     assert np.diff(block.indptr).tolist() == [6, 1]
     assert "Constant" in {names[k] for k in names}
 
 
-def test_options_that_are_not_supported_say_what_to_use_instead():
+def test_errors_of_unsupported_options_name_an_alternative():
     commands = map(load_command, COMMANDS)
     own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
     assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}

@@ -67,7 +67,7 @@ def test_regret_is_exactly_log_k_when_every_expert_but_one_is_refuted():
     assert mixed.posterior.max() == pytest.approx(1.0)
 
 
-def test_an_expert_refuted_once_never_comes_back_and_costs_no_more_than_its_weight():
+def test_a_refuted_expert_keeps_weight_zero_and_costs_at_most_its_prior_weight():
     mixed = mix([[1.0, 0.5]] * 3, [1, 0, 1])
     assert mixed.weights[2:, 0].tolist() == [0.0, 0.0]
     assert mixed.totals[0] == math.inf

@@ -129,7 +129,7 @@ def test_adahedge_is_invariant_to_scale_and_offset_of_losses(seed, moved, power)
 
 
 @pytest.mark.parametrize("rule", [Hedge(1.0), AdaHedge()], ids=repr)
-def test_regret_comes_near_the_bound_when_experts_alternate_and_then_one_leads(rule):
+def test_the_bound_is_nearly_tight_when_experts_alternate_and_then_one_leads(rule):
     # Alternating costs the mixability gap, and the lead log(K)/η on top: both halves of the bound.
     table = np.array([[1.0, -1.0], [-1.0, 1.0]] * 1000 + [[1.0, -1.0]] * 134)
     measured, bound = follow(rule, table)[0].guarantee().pair

@@ -1,4 +1,4 @@
-"""Write small model files of the present version of the format, and what they predict, into a folder of that version.
+"""Write small model files of the current version of the format, and their predictions, to a folder of that version.
 
 ``python -m tests.files.make`` is run once for each version, before it is released; the files of older versions stay as
 they are. Rows come from integer arithmetic and kernels run uncompiled, so that predictions are the same everywhere to
@@ -104,7 +104,7 @@ def write_all(folder):
 
 
 def found(path):
-    """Return what a file predicts, and for learners what they predict after more rows."""
+    """Return the predictions of a file, and for learners those after more rows."""
     stored = load(path)
     model = stored.model
     if path.stem in ("trained", "checkpoint"):
@@ -118,7 +118,7 @@ def found(path):
 
 
 def resumed(folder, checkpoint):
-    """Return what the model predicts that training goes on to from a checkpoint."""
+    """Return the predictions of the model after resuming from a checkpoint."""
     copy = pathlib.Path(folder) / "copy"
     shutil.copy(checkpoint, copy)
     trained = training(folder, checkpoint=copy, resume=True, checkpoint_every=10**6)

@@ -1,4 +1,4 @@
-"""Fuzzers: each module has ``run(seconds, seed)``, which says what it tried, and a ``main`` with ``--seconds``."""
+"""Fuzzers: each module has ``run(seconds, seed)``, which prints what it tried, and a ``main`` with ``--seconds``."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 
 def process(name: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a fuzzer as a process of its own, in which a crash is no more than a failed test."""
+    """Run a fuzzer in a separate process, so that a crash is only a failed test."""
     paths = [str(pathlib.Path(forel.__file__).parents[1]), str(ROOT)]
     return subprocess.run(
         [sys.executable, "-X", "faulthandler", "-m", f"tests.fuzz.{name}", "--seconds", str(seconds)],

@@ -1,4 +1,4 @@
-"""Run all fuzzers in turn, each in a process of its own: ``python -m tests.fuzz --seconds 60 --seed 7``."""
+"""Run all fuzzers in turn, each in a separate process: ``python -m tests.fuzz --seconds 60 --seed 7``."""
 
 import argparse
 import pathlib

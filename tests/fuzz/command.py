@@ -1,4 +1,4 @@
-"""The command of a fuzzer that runs for so many seconds."""
+"""The command line of a fuzzer with a time limit."""
 
 import argparse
 from collections.abc import Callable

@@ -40,7 +40,7 @@ PARTS = ("indptr", "indices", "values", "labels", "importance")
 
 
 def digest(path):
-    """Return what a file says, as numbers to compare."""
+    """Return the content of a file as numbers to compare."""
     if path.suffix == ".cache":
         block = concatenate(read(path, bits=BITS))
         return [zlib.crc32(getattr(block, part).tobytes()) for part in PARTS]
@@ -136,7 +136,7 @@ DAMAGE = (flip, flip, flip, overwrite, overwrite, cut, extend, remove, insert, s
 
 
 def damaged(rng, data):
-    """Return other bytes, and what was done to them."""
+    """Return changed bytes, and a description of the change."""
     other, done = bytearray(data), []
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         if other:
@@ -147,7 +147,7 @@ def damaged(rng, data):
 
 
 def forged(rng, source, path):
-    """Write a file with other numbers or fields, under checksums that are right; return what was changed."""
+    """Write a file with other numbers or fields, under valid checksums; return a description of the change."""
     if source.suffix == ".cache":
         return forged_cache(rng, source, path)
     with safe_open(source, framework="numpy") as file:
@@ -196,7 +196,7 @@ def change_array(rng, arrays, name):
 
 
 def forged_cache(rng, source, path):
-    """Write a cache whose arrays say what no source says."""
+    """Write a cache whose arrays have invalid numbers."""
     block = concatenate(read(source, bits=BITS))
     arrays = {part: getattr(block, part).copy() for part in PARTS}
     done = change_array(rng, arrays, rng.choice(PARTS))
@@ -209,7 +209,7 @@ def forged_cache(rng, source, path):
 
 
 def run(seconds, seed=0):
-    """Damage files for some seconds, print what was tried, and return how often; whatever is no sentence is raised."""
+    """Damage files for some seconds, print what was tried, and return how often; undocumented errors are raised."""
     rng, until, tried = random.Random(seed), time.monotonic() + seconds, Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)

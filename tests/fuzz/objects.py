@@ -1,4 +1,4 @@
-"""Rows whose names, values and labels run code: a row is learned as it was given, or an error says why not.
+"""Rows whose names, values and labels run code: a row is learned as given, or an error gives the reason.
 
 ``python -m tests.fuzz.objects --seconds 60`` goes on for longer. What was learned, in the order in which calls return,
 is learned once more from plain names and numbers, and both models have to agree to the bit.
@@ -18,7 +18,7 @@ REFUSALS = (ValueError, RuntimeError, ZeroDivisionError, TypeError, RecursionErr
 
 
 class Session:
-    """A model, and what it has learned in plain words; ``lies`` are names that are equal or not as it happens."""
+    """A model, and the rows it learned as plain dicts; ``lies`` are names with inconsistent equality."""
 
     def __init__(self, rng, model, lies=False):
         self.rng, self.model, self.lies = rng, model, lies
@@ -171,7 +171,7 @@ class Text(str):
 
 
 class Value:
-    """A number that runs code when it is asked for its value, and when it is forgotten."""
+    """A number that runs code when it is converted, and when it is deleted."""
 
     def __init__(self, number, session):
         self.number, self.session = number, session

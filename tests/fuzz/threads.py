@@ -24,7 +24,7 @@ THREADS, SWITCH = 4, 1e-5
 
 
 def together(*tasks):
-    """Run functions on threads of their own, let them begin at once, and raise what any of them raised."""
+    """Run each function on a thread, start them together, and raise the first exception."""
     barrier, errors = threading.Barrier(len(tasks)), []
 
     def run(task):
@@ -128,7 +128,7 @@ def beside_learning(learn, predict, states):
 
 
 def states_of(learn, predict, steps):
-    """Return what is predicted before the first step and after each of them."""
+    """Return the predictions before the first step and after each step."""
     states = [predict()]
     for step in range(steps):
         learn(step)
@@ -159,7 +159,7 @@ def answers_of_whole_states(rng):
 
 
 def copies_are_whole(rng):
-    """A pickle or copy taken beside learning is a whole model, and goes on."""
+    """A pickle or copy made during learning is a consistent model, and can continue."""
     rows = dicts(rng, 200, names=300)
     probe = rows[0]
 

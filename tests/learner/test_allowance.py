@@ -94,7 +94,7 @@ def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):
             assert model._lanes.sums[4, 0] == pytest.approx(squares(settings, dense, [1, 1, 0]), rel=1e-12)
 
 
-def test_the_sample_comes_to_the_whole(interpreted):
+def test_the_sampled_sum_estimates_the_full_sum(interpreted):
     """What is kept is within a few per cent of the squares of all coordinates, however unlike these are."""
     rng = np.random.default_rng(3)
     dense = (rng.random((3000, N)) < np.linspace(0.9, 0.05, N)).astype(float)
@@ -114,7 +114,7 @@ def test_without_a_certificate_nothing_is_summed(interpreted):
     assert not model._lanes.sums[[1, 2, 3, 4, 5]].any()
 
 
-def test_the_sums_of_a_file_come_back(interpreted, tmp_path):
+def test_the_sums_of_a_file_are_restored(interpreted, tmp_path):
     model = Linear(N, Settings(alpha=(0.1, 1.0), seed=7), certified=True)
     model.learn(*stream())
     save(tmp_path / "m", model)

@@ -62,7 +62,7 @@ def test_sums_since_a_moment_and_before_it_add_up(loss, rate):
         assert whole.norm == pytest.approx(model.loss_floor().norm, rel=1e-12)
 
 
-def test_merging_is_commutative_and_nothing_is_neutral():
+def test_merging_is_commutative_and_empty_sums_are_neutral():
     X, y, weight = stream("logistic")
     one, two = (learned("logistic", "scale_free", X[half], y[half], weight[half])[0].snapshot() for half in HALVES)
     first, second, third = merge(one, two), merge(two, one), merge(CertificateSums(), one, two)

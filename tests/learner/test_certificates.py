@@ -25,7 +25,7 @@ CERTIFIED = [
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("settings", CERTIFIED, ids=str)
-def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
+def test_the_certificate_equals_that_of_the_theory_for_the_same_game(settings):
     """Regret, bound and worst case from running sums equal those of the reference trace."""
     from forel.theory.analysis import play, strong_ftrl_lemma, theorem_1, theorem_10, theorem_12
     from forel.theory.sets import l1_ball, l2_ball
@@ -62,7 +62,7 @@ def test_the_certificate_is_what_the_theory_says_of_the_same_game(settings):
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("settings", [*CERTIFIED, Settings(rate="scale_free", alpha=0.4, l1=0.02)], ids=str)
-def test_the_certificate_among_seen_coordinates_says_the_same(settings):
+def test_the_certificate_among_seen_coordinates_is_the_same(settings):
     dense, labels = stream(settings.loss)
     wide = np.zeros((ROUNDS, 3 * N))
     wide[:, 1::3] = dense
@@ -150,7 +150,7 @@ def test_the_strong_ftrl_lemma_is_an_equality_from_the_kernels_sums(l2):
         (Settings(rate="root", l1=0.1, penalty_weight="every"), "use penalty_weight='once' or rate='adagrad'"),
     ],
 )
-def test_a_void_bound_says_why_and_regret_is_still_known(settings, reason):
+def test_a_void_bound_has_a_reason_and_the_regret_is_still_computed(settings, reason):
     dense, labels = stream("logistic")
     model = Linear(N, settings, dtype=np.float64, certified=True)
     model.learn(dense, labels)

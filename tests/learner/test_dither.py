@@ -77,7 +77,7 @@ def test_a_sum_grows_by_steps_far_below_its_last_place(step):
     assert grown == pytest.approx(rounds * step, abs=4 * deviation)
 
 
-def test_adding_nothing_changes_nothing_and_zero_takes_a_step_exactly():
+def test_adding_zero_changes_nothing_and_a_step_from_zero_is_exact():
     model = Linear(2, Settings())
     model.learn(np.eye(2), [1, 0])
     before = model.state.copy()
@@ -104,7 +104,7 @@ def forward(settings, rounds, dtype, certified=True):
 
 
 def test_after_a_billion_rounds_everything_still_counts():
-    """From the state that a billion rounds lead to, float32 goes on as float64 does."""
+    """From a state after a billion rounds, float32 continues as float64 does."""
     rng = np.random.default_rng(0)
     rounds = 2_000_000
     X, y = np.ones((rounds, 1), np.float32), (rng.random(rounds) < 0.25).astype(np.float32)

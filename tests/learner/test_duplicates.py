@@ -1,4 +1,4 @@
-"""Rows that are not what they look like: indices twice, imaginary parts, masks."""
+"""Misleading rows: repeated indices, imaginary parts, masks."""
 
 import numpy as np
 import pytest

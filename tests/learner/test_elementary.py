@@ -63,7 +63,7 @@ def test_every_binade_of_doubles_and_its_edges():
 
 
 @pytest.mark.parametrize("a", [87.1, 88.0, 104.0, 1e4, 1e30])
-def test_beyond_normal_numbers_nothing_is_left(a):
+def test_exponentials_below_normal_numbers_are_zero(a):
     assert decays(np.float32(a)) == 0
 
 

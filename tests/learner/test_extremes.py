@@ -1,4 +1,4 @@
-"""Numbers at the ends of their types: nothing that is not finite ever gets into a model, and what was learned stays."""
+"""Numbers at the limits of their types: a model never contains NaN or infinity, and keeps what it learned."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def ordinary(model, rounds=2, column=2):
 
 
 def finite(model):
-    """Everything that a file would hold, and everything that can be asked for."""
+    """Check everything that a file would store, and all predictions."""
     pack_learner(model)  # refuses what is not finite
     lanes = model._lanes
     arrays = (lanes.records, lanes.scales, lanes.drift_marks, lanes.totals, model.weights, model.bias)
@@ -123,7 +123,7 @@ def test_softmax_likewise(interpreted):
 @pytest.mark.parametrize("power", [-120, -60, 60, 100])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_scale_free_models_do_not_mind_any_power_of_two(power, algorithm, lanes, interpreted):
-    """Margins have the same bits, whatever the unit of a feature, and weights are in the inverse unit."""
+    """Margins have the same bits for every unit of a feature, and weights are in the inverse unit."""
     rng = seed(1)
     X = rng.normal(size=(40, N)).astype(np.float32)
     y = rng.integers(0, 2, 40)
@@ -229,7 +229,7 @@ def broken(margin, label):
 
 
 @pytest.mark.parametrize("lanes", [1, 2])
-def test_a_loss_of_ones_own_that_is_not_finite_names_the_row_and_keeps_what_was_learned(lanes, interpreted):
+def test_a_user_defined_loss_that_is_not_finite_names_the_row_and_keeps_earlier_rows(lanes, interpreted):
     rng = seed(5)
     X, y = rng.normal(size=(9, N)), rng.normal(size=9)
     y[[5, 8]] = 7

@@ -1,4 +1,4 @@
-"""Gaussian filters: the same margins as a slow reference, alone and beside FTRL's lanes, and what they refuse."""
+"""Gaussian filters: the same margins as a slow reference, alone and with lanes of FTRL, and invalid options."""
 
 import numpy as np
 import pytest

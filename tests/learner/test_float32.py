@@ -22,7 +22,7 @@ def census():
 
 
 def reviews(name):
-    """Rows of words and counts, each word a column of its own."""
+    """Rows of words and counts, with one column per word."""
     columns, labels, indptr, indices, values = {}, [], [0], [], []
     with gzip.open(DATA / f"amazon_{name}.vw.gz", "rt", encoding="utf-8") as opened:
         lines = [line.split() for line in opened]

@@ -89,7 +89,7 @@ def test_feeding_the_gradients_of_a_linear_model_is_learning_it():
         (lambda m: GradientLearner(2, Settings(alpha=(1.0, 2.0)), lanes=3), "one for each of 3 lanes"),
     ],
 )
-def test_what_cannot_work_is_refused_and_nothing_changes(act, message):
+def test_invalid_calls_are_refused_and_change_nothing(act, message):
     learner = GradientLearner(N, Settings())
     learner.feed([2], [1.0])
     before = learner._lanes.state.tobytes(), learner.rounds

@@ -1,4 +1,4 @@
-"""Rows, labels, importances and settings: what the learner accepts, and what it refuses."""
+"""Rows, labels, importances and settings: valid and invalid input of the learner."""
 
 import math
 
@@ -12,7 +12,7 @@ from tests.learner.reference import ROUNDS, N, reference, stream
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_rows_may_come_in_pieces_sparse_or_dense_in_any_type_and_order():
+def test_block_size_format_dtype_and_order_of_rows_do_not_matter():
     dense, labels = stream("logistic")
     settings = Settings(alpha=0.3, l1=0.05)
     whole, pieces, shuffled = (Linear(N, settings, dtype=np.float64) for _ in range(3))
@@ -36,7 +36,7 @@ def test_rows_of_the_right_type_are_not_copied():
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_importance_multiplies_the_loss_and_is_not_seeing_a_row_twice():
+def test_importance_multiplies_the_loss_and_differs_from_repeating_a_row():
     row, label = [[1.0, 2.0]], [1]
     settings = Settings("squared", rate="constant", algorithm="mirror", alpha=0.1, bias=False)
     once, double, twice = (Linear(2, settings, dtype=np.float64) for _ in range(3))
@@ -152,7 +152,7 @@ def test_progress_is_what_was_predicted_before_learning():
 @pytest.mark.parametrize("rate", ["adagrad", "scale_free", "root"])
 @pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
 @pytest.mark.parametrize("penalty_weight", ["once", "every"])
-def test_rows_held_out_are_predicted_in_turn_and_leave_nothing_behind(rate, algorithm, penalty_weight):
+def test_held_out_rows_are_predicted_in_order_and_do_not_change_the_model(rate, algorithm, penalty_weight):
     dense, labels = stream("logistic")
     held = np.arange(ROUNDS) % 4 == 2
     settings = Settings(rate=rate, algorithm=algorithm, penalty_weight=penalty_weight, l1=0.02, alpha=0.5)

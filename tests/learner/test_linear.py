@@ -211,7 +211,7 @@ def test_importing_the_package_does_not_import_numba():
 
 
 @pytest.mark.slow
-def test_the_second_process_does_not_compile_and_the_first_says_so(tmp_path):
+def test_the_first_process_prints_a_notice_and_the_second_does_not_compile(tmp_path):
     code = (
         "import numpy as np; from forel.learner.linear import Linear, Settings; m = Linear(3, Settings());"
         "m.learn(np.eye(3), [1, 0, 1]); m._lanes.kernel.learn_one; import sys;"
@@ -256,14 +256,14 @@ def test_softmax_equals_the_reference(algorithm):
 
 
 def asymmetric(m, y):
-    """A loss of one's own: squared, and three times as much above the label."""
+    """A user-defined loss: squared, and three times as large above the label."""
     d = m - y
     factor = 3.0 if d > 0 else 1.0
     return 0.5 * factor * d * d, factor * d
 
 
 @pytest.mark.slow
-def test_a_loss_of_ones_own_is_one_function():
+def test_a_user_defined_loss_is_one_function():
     dense, _ = stream("squared")
     y = dense[:, 0] - dense[:, 1] + np.random.default_rng(2).normal(size=ROUNDS)
 

@@ -138,7 +138,7 @@ def test_margins_and_importances_of_any_size_leave_numbers(margins, label):
             assert np.linalg.eigvalsh(state[1:]).min() >= -1e-9
 
 
-def test_filters_are_part_of_the_default_where_nothing_else_is_given():
+def test_filters_are_part_of_the_default_without_other_options():
     assert default_grid().filters == default_grid(bias=False, seed=3).filters == FILTERS
     for options in ({"l1": 1.0}, {"lanes": 8}, {"algorithm": "mirror"}, {"loss": "hinge"}, {"l2": 0.1}, {"alpha": 1.0}):
         assert default_grid(**options).filters == ()

@@ -1,4 +1,4 @@
-"""Mixtures of settings: never more than the bound behind the best, and what the slow rules of experts say."""
+"""Mixtures of settings: regret to the best below the bound, and the same predictions as the rules of experts."""
 
 import pathlib
 
@@ -270,7 +270,7 @@ def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_a_loss_of_ones_own_and_refusals():
+def test_mixtures_of_a_user_defined_loss_and_refused_options():
     def bent(m, y):
         return (m - y) ** 2 / 2, m - y
 
@@ -299,7 +299,7 @@ def clicks(tmp_path_factory):
     return path
 
 
-def test_training_without_settings_mixes_and_goes_on_from_a_file(clicks, tmp_path):
+def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_path):
     import forel
     from forel.training.scoring import evaluate
 
@@ -356,7 +356,7 @@ def test_later_passes_do_not_weigh_settings(clicks):
     assert many.certificate_.lower == best.lower
 
 
-def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
+def test_an_interrupted_mixture_resumes_to_the_same_bytes(clicks, tmp_path):
     import forel
 
     class Stop(Exception):
@@ -374,7 +374,7 @@ def test_a_mixture_that_was_stopped_goes_on_to_the_same_bytes(clicks, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "never").read_bytes()
 
 
-def test_the_command_says_which_settings_were_mixed(clicks, tmp_path):
+def test_the_command_lists_the_mixed_settings(clicks, tmp_path):
     import json
     import subprocess
     import sys
@@ -417,7 +417,7 @@ COLUMNS = {
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the data, in shared/data next to the checkout")
 @pytest.mark.parametrize("name", SETS)
-def test_on_real_data_the_mixture_stays_within_its_bound(name):
+def test_on_real_data_the_regret_of_the_mixture_is_below_its_bound(name):
     """As it comes, shuffled, and in order of labels, which is the worst order that rows can come in."""
     import forel
     from forel.data import concatenate

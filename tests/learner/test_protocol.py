@@ -37,7 +37,7 @@ def test_both_learners_have_every_member_of_the_protocol(settings):
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_one_model_is_its_own_only_model_and_learns_again_as_before():
+def test_only_of_one_model_is_the_model_and_relearn_is_progress():
     once, again = Linear(3, Settings()), Linear(3, Settings())
     assert once.only() is once
     np.testing.assert_array_equal(once.progress(ROWS, LABELS), again.relearn(ROWS, LABELS))

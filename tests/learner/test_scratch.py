@@ -12,7 +12,7 @@ from forel.learner.linear import Linear, Settings
 
 @numba.njit
 def used(like, count):
-    """Return what new memory has in it, where it begins, and what it has in it after it was written to."""
+    """Return the initial content of new memory, its address, and its content after writing."""
     array = allocate(like, count)
     before, address = array.sum(), array.ctypes.data % 64
     for k in range(array.size):
@@ -24,7 +24,7 @@ def used(like, count):
 
 @pytest.fixture
 def balance():
-    """Return a function that tells how many pieces of memory are taken and not given back."""
+    """Return a function that counts allocations that are not released."""
     _nrt_python.memsys_enable_stats()
     yield lambda: _nrt_python.memsys_get_stats_alloc() - _nrt_python.memsys_get_stats_free()
     _nrt_python.memsys_disable_stats()

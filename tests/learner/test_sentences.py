@@ -1,4 +1,4 @@
-"""Every printed sentence is true as printed: an oracle that knows nothing of forel recomputes it from the raw rows."""
+"""Every printed sentence is true as printed: an oracle that does not import forel recomputes it from the raw rows."""
 
 import re
 
@@ -48,7 +48,7 @@ def test_the_oracle_refutes_what_is_false(old, new, interpreted):
     assert oracle.certificate_violation(false, "logistic", X, y, one, own) is not None
 
 
-def test_the_oracle_refutes_a_mixture_that_is_worse_than_it_says(interpreted):
+def test_the_oracle_refutes_a_guarantee_that_does_not_hold(interpreted):
     X, y = np.ones((50, 1)), np.ones(50)
     model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False), dtype=np.float64)
     mixed, settings = model.progress(X, y)[:, 0], model.settings
@@ -137,7 +137,7 @@ def test_these_rows_are_the_rows_of_this_run_and_of_the_first_pass(interpreted):
 
 
 @pytest.mark.parametrize("settings", [Settings(alpha=0.5), None], ids=["one", "mixture"])
-def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path, settings):
+def test_a_resumed_run_prints_the_certificate_of_an_uninterrupted_one(tmp_path, settings):
     rng = np.random.default_rng(4)
     lines = [f"{2 * row['y'] - 1:g} | a:{row['a']:.4f} b:{row['b']:.4f}" for row in _rows(rng, 300, 2.0)]
     (tmp_path / "rows.vw").write_text("\n".join(lines) + "\n")
@@ -168,7 +168,7 @@ def test_a_resumed_run_says_what_an_unbroken_one_says(tmp_path, settings):
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile", "huber"])
-def test_a_mixture_of_regressions_says_what_its_own_predictions_lost(loss, interpreted):
+def test_a_mixture_of_regressions_reports_the_loss_of_its_predictions(loss, interpreted):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(200, 3)) * [1, 10, 100]
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=200) * 50
@@ -191,7 +191,7 @@ def test_a_mixture_of_regressions_says_what_its_own_predictions_lost(loss, inter
         assert regret <= proof.regret(w) + proof.slack + proof.rounding * np.linalg.norm(w)
 
 
-def test_a_learner_that_was_not_told_losses_says_nothing_of_them(interpreted):
+def test_a_gradient_learner_without_losses_has_no_loss_floor(interpreted):
     learner = GradientLearner(3, Settings(alpha=0.5), certified=True)
     learner.feed([0], [1.0])
     proof = learner.certificate()
@@ -201,7 +201,7 @@ def test_a_learner_that_was_not_told_losses_says_nothing_of_them(interpreted):
     assert "nothing is proved of the losses" in proof.summary([1.0, 0.0, 0.0])
 
 
-def test_a_learner_that_is_told_losses_bounds_them(interpreted):
+def test_a_gradient_learner_with_losses_has_a_loss_floor(interpreted):
     rng = np.random.default_rng(6)
     targets, learner = rng.normal(size=40), GradientLearner(1, Settings(alpha=0.5), dtype=np.float64, certified=True)
     for target in targets:
@@ -221,7 +221,7 @@ def test_a_loss_that_can_be_negative_has_a_floor_below_zero(interpreted):
     assert re.search(r"average loss below -\d", model.summary())
 
 
-def test_the_norm_says_whether_the_bias_is_in_it(interpreted):
+def test_the_sentence_states_whether_the_norm_includes_the_bias(interpreted):
     for bias in (True, False):
         model = Linear(2, Settings(alpha=0.5, bias=bias), dtype=np.float64, certified=True)
         model.learn([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]] * 30, [1, 0, 1] * 30)
@@ -264,7 +264,7 @@ def test_the_printed_area_is_the_exact_one_to_two_units_of_its_last_digit():
         assert "±" not in shown
 
 
-def test_tables_say_what_is_half_of_the_squared_error(interpreted):
+def test_tables_label_half_the_squared_error(interpreted):
     rows = [{"x": 1.0, "y": 3.0}] * 5
     trained = forel.train(rows, Settings("squared", alpha=0.1), label="y", bits=4)
     names = [name for _, name, _ in trained.report.lines(trained.model.settings.title)]
@@ -293,7 +293,7 @@ def with_signs(m, y):
 with_signs.labels = Choice((-1, 1))
 
 
-def test_a_loss_is_coded_by_what_it_says_and_not_by_its_name():
+def test_labels_are_coded_by_the_attributes_of_a_loss_and_not_by_its_name():
     X, y = np.eye(3), [0, 1, 2]
     named, other = (Linear(3, Settings(loss, alpha=0.5), classes=3) for loss in (a_hinge, something_else))
     signed, hinge = (Linear(3, Settings(loss, alpha=0.5), classes=3) for loss in (with_signs, "hinge"))

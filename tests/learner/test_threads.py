@@ -1,4 +1,4 @@
-"""Models under threads: the fuzzer in a process of its own, and what stays of a guard in copies."""
+"""Models under threads: the fuzzer in a separate process, and the guards of copies."""
 
 import copy
 import pickle

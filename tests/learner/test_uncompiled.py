@@ -68,7 +68,7 @@ def test_everything_works_uncompiled():
 
 
 @given(st.binary(min_size=64, max_size=64), st.integers(0, 255))
-def test_words_are_read_as_their_bytes_say(text, wanted):
+def test_loads_and_masks_are_in_the_order_of_bytes(text, wanted):
     held = np.frombuffer(text, np.uint8)
     at = words.address(held)
     assert words.byte(at + np.uint64(3)) == text[3]

@@ -1,4 +1,4 @@
-"""Predictions of mixtures from tables of weights: those of the kernel and of all settings, whatever is left out."""
+"""Predictions of mixtures from tables of weights: the same as those of the kernel with all settings."""
 
 import pickle
 

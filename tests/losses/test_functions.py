@@ -122,7 +122,7 @@ def test_strong_convexity_of_an_example() -> None:
     assert Example(Logistic(), [2.0], 1).strong_convexity == 0
 
 
-def test_what_a_loss_keeps_does_not_change_with_the_callers_arrays() -> None:
+def test_a_loss_copies_the_arrays_of_the_caller() -> None:
     g, center, features = np.ones(2), np.ones(2), np.ones(2)
     linear, quadratic, example = Linear(g), Quadratic(center, g=g), Example(Hinge(), features, 1)
     g[:] = center[:] = features[:] = 9.0
@@ -161,7 +161,7 @@ def test_subgradients_of_a_loss_of_ones_own(gradient: Any, message: str) -> None
     assert str(error.value) == message
 
 
-def test_a_loss_of_ones_own_without_expression_says_so() -> None:
+def test_a_user_defined_loss_without_expression_raises() -> None:
     with pytest.raises(Unsupported, match=r"pass one, as in Convex\(..., expression=...\)"):
         Convex(lambda x: 0.0, lambda x: x).expression(cp.Variable(2))
     assert Convex(lambda x: math.inf, lambda x: x)(np.ones(2)) == math.inf

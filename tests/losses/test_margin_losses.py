@@ -108,7 +108,7 @@ def test_links() -> None:
     assert float(Poisson().link(np.int8(1))) == math.exp(1)
 
 
-def test_poisson_is_finite_for_huge_margins_and_meets_its_tangent() -> None:
+def test_poisson_is_finite_for_huge_margins_and_continues_as_its_tangent() -> None:
     for m in (-1e80, -1e30, 79.0, 80.0, 81.0, 1e30, 1e80):
         for y in (0.0, 3.0, 1e200):
             assert close(float(Poisson()(m, y)), poisson(mp.mpf(m), mp.mpf(y)), abs(y * m))

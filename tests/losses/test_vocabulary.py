@@ -41,7 +41,7 @@ def test_losses_are_given_as_names_objects_or_functions():
             resolve(wrong)
 
 
-def test_settings_keep_what_was_given_and_resolve_it_once():
+def test_settings_store_the_given_loss_and_resolve_it_once():
     settings = Settings("huber")
     assert settings.loss == "huber"
     assert settings.loss_function is settings.loss_function
@@ -50,7 +50,7 @@ def test_settings_keep_what_was_given_and_resolve_it_once():
         assert again.loss_function == settings.loss_function
 
 
-def test_a_function_says_more_about_itself_by_attributes():
+def test_attributes_of_a_function_describe_the_loss():
     plain = Custom(margin_and_label)
     assert (plain.title, plain.least, plain.labels) == ("margin_and_label loss", -math.inf, Interval())
     assert (plain.twin, plain.name, plain.parameter(np.float32)) == (margin_and_label, "margin_and_label", 0.0)
@@ -78,7 +78,7 @@ def test_links_are_inverted(loss):
         np.testing.assert_allclose(link.inverse(predictions), margins, rtol=1e-12)
 
 
-def test_links_compute_in_the_type_asked_for():
+def test_links_compute_in_the_given_dtype():
     margins = np.array([[-1.0, 2.0]])
     for name, link in BY_NAME.items():
         if name not in ("sign", "largest"):

@@ -10,7 +10,7 @@ from tests.fuzz import files, formats, process
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["files", "formats"])
-def test_fuzzer_finds_nothing_in_a_few_seconds(name):
+def test_the_fuzzer_finds_no_failure_in_a_few_seconds(name):
     done = process(name, 4)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{name}, seed 0: ")
@@ -91,7 +91,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("form", "data"), FOUND)
-def test_earlier_findings_stay_fixed(form, data):
+def test_earlier_findings_are_fixed(form, data):
     *_, check = formats.twins()[form]
     for size in (1, 1 << 20):
         check(data, size)

@@ -71,7 +71,7 @@ def test_source_distribution_can_be_tested_and_holds_no_local_files(dist):
 
 
 @pytest.mark.slow
-def test_installed_wheel_runs_from_its_own_files(wheel, tmp_path):
+def test_the_installed_wheel_does_not_use_the_repository(wheel, tmp_path):
     """Dependencies come from the running environment by a .pth file, which is searched after the wheel's files."""
     place = tmp_path / "venv"
     venv.create(place, symlinks=True)

@@ -1,4 +1,4 @@
-"""A model file is replaced atomically, and errors say what to do."""
+"""A model file is replaced atomically, and errors name a remedy."""
 
 import errno
 import os

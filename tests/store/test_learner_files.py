@@ -1,4 +1,4 @@
-"""Learners continue bit for bit from a file, and files hold what was saved with them."""
+"""Learners continue bit for bit from a file, and files store the extra content."""
 
 import itertools
 import subprocess

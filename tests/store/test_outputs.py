@@ -257,7 +257,7 @@ def test_temporary_files_in_use_are_not_removed(tmp_path, monkeypatch):
     assert names(tmp_path) == ["m"]  # without what a killed process had left
 
 
-def test_what_a_killed_process_left_of_a_text_is_swept_and_what_is_in_use_is_not(tmp_path):
+def test_temporary_files_of_a_killed_process_are_removed_and_those_in_use_are_not(tmp_path):
     path = tmp_path / "p.txt"
     (tmp_path / os.path.basename(temporary_path(path))).write_text("left")
     with atomic_writer(path) as first, atomic_writer(path) as second:
@@ -344,6 +344,6 @@ def test_memory_that_the_system_refuses_is_a_sentence(monkeypatch, clicks):
     assert (done.exit_code, "forel: out of memory" in done.stderr) == (2, True)
 
 
-def test_json_says_where_the_model_is(clicks, tmp_path):
+def test_json_has_the_path_of_the_model(clicks, tmp_path):
     done = run("train", clicks, "--model", tmp_path / "m", "--json", *ONE)
     assert json.loads(done.stdout)["model"] == str(tmp_path / "m")

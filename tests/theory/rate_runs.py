@@ -11,7 +11,7 @@ CURVATURE = 0.25
 
 
 def states(rate, gradients, curvature=CURVATURE):
-    """All states of a run; a rate that wants features gets the gradients, as if every derivative were 1."""
+    """All states of a run; a rate that uses features gets the gradients, as if every derivative were 1."""
     path = [rate.init(len(gradients[0]) if len(gradients) else N)]
     for g in gradients:
         before = rate.observe(path[-1], g) if isinstance(rate, ScaleFree) else path[-1]

@@ -262,13 +262,13 @@ def test_orthogonal_refuses_where_there_is_no_such_direction(n):
         adversary(2, np.ones(n))
 
 
-def test_alternating_gradients_alternate_whatever_is_played():
+def test_alternating_gradients_do_not_depend_on_the_points():
     x = np.random.default_rng(2).normal(size=(6, 3))
     g = np.array([alternating(2.0)(t, x[t - 1]).g for t in range(1, 7)])
     assert g.tolist() == [[2.0 * (-1) ** t, 0.0, 0.0] for t in range(6)]
 
 
-def test_spikes_are_rare_large_and_what_adagrad_is_for():
+def test_spikes_are_rare_and_large_and_favour_adagrad():
     around, G, T, n = Box(-1, 1), 5.0, 2000, 4
     counts_gradients = FTRL(DiagonalAdaGrad(math.sqrt(2)), Diagonal(), proximal=True, feasible=around)
     counts_rounds = FTRL(proximal_rate(2.0, G), Euclidean(), proximal=True, feasible=around)

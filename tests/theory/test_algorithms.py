@@ -171,7 +171,7 @@ def kinds(parts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parts", combinations(), ids=", ".join)
-def test_every_geometry_penalty_and_set_keeps_its_bound(parts):
+def test_every_geometry_penalty_and_set_is_within_its_bound(parts):
     """Centered, proximal and Mirror Descent, against random and adversarial losses, at corners and in hindsight."""
     for algorithm in kinds(parts):
         for adversary in (random_gradients, follows_the_player):

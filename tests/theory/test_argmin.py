@@ -240,7 +240,7 @@ def test_a_coordinate_that_has_seen_nothing_stays_at_zero(feasible):
     assert pushed[1] < -0.9
 
 
-def test_the_simplex_shares_what_is_left_among_coordinates_without_strength():
+def test_the_simplex_divides_the_rest_among_coordinates_without_strength():
     play = Argmin(Diagonal(), feasible=Simplex())
     assert np.allclose(play(np.zeros(4), np.zeros(4)), 0.25)
     assert np.allclose(play(np.array([-1.0, 0.0, 0.0]), np.array([2.0, 0.0, 0.0])), [0.5, 0.25, 0.25])
@@ -270,7 +270,7 @@ def test_argmin_of_a_running_sum_is_the_surveys_ftrl_proximal_update():
     assert np.allclose(x, [(1 - 0.5 + 0.2) / 2 * 0 + (1.0 - 0.5 - 0.2) / 2, (-2.0 + 2.0 + 0) / 4])
 
 
-def test_the_objective_is_what_is_minimised_and_infinite_outside_the_set():
+def test_the_objective_is_minimised_and_infinite_outside_the_set():
     play, z, strength = Argmin(Diagonal(), l1(0.5), Box(-1, 1)), np.array([2.0, -3.0]), np.array([1.0, 4.0])
     x = np.array([-1.0, 0.5])
     assert play.objective(x, z, strength, weight=3.0) == pytest.approx(-3.5 + 3 * 0.75 + 0.5 * (1 + 1))
@@ -283,7 +283,7 @@ def test_the_objective_is_what_is_minimised_and_infinite_outside_the_set():
 
 
 class Smallness:
-    """A penalty that forel does not know: Σ x_i⁴."""
+    """A user-defined penalty: Σ x_i⁴."""
 
     separable, smooth, strong_convexity = True, True, 0.0
 
@@ -294,7 +294,7 @@ class Smallness:
         return cvx.cvxpy().sum(cvx.cvxpy().power(x, 4))
 
 
-def test_a_users_own_penalty_goes_to_the_solver_and_adds_up_with_ours():
+def test_user_defined_penalties_use_the_solver_and_can_be_added_to_others():
     play = Argmin(Euclidean(), l1(0.5) + Smallness())
     assert play.method == SOLVER
     x = play(np.array([2.0, 0.1]), 1.0)

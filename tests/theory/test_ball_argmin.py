@@ -156,7 +156,7 @@ def test_implicit_updates_never_lose_their_bracket(features, start, eta, loss):
     assert math.isfinite(loss[0](np.array(features) @ x, loss[1]))
 
 
-def test_centered_and_proximal_ftrl_agree_before_anything_is_seen():
+def test_centered_and_proximal_ftrl_have_the_same_first_point():
     for proximal in (False, True):
         algorithm = FTRL(Constant(1.0), Euclidean(), proximal, feasible=l2_ball(0.5, CENTER))
         state = algorithm.init(3)

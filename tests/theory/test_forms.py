@@ -132,7 +132,7 @@ def test_theorems_18_and_19_hold_where_only_the_solver_can_tell(column, name):
 
 
 @pytest.mark.parametrize(("geometry", "feasible"), CLOSED)
-def test_the_columns_are_the_library_s_own_algorithms(geometry, feasible):
+def test_the_columns_are_the_named_algorithms(geometry, feasible):
     phi, region = GEOMETRIES[geometry], SETS[feasible]
     strength = STRENGTHS[phi.shape]
     rate = Constant(1 / strength) if phi.shape == "scalar" else Fixed(strength, phi.shape)
@@ -174,7 +174,7 @@ def test_lazy_and_greedy_differ_once_a_constraint_has_been_active(geometry, feas
     + [(Entropy(), Simplex()), (Euclidean(), Box(-1e6, 1e6))],
     ids=str,
 )
-def test_lazy_and_greedy_coincide_where_constraints_forget_nothing(geometry, feasible):
+def test_lazy_and_greedy_coincide_where_projections_lose_nothing(geometry, feasible):
     """Without active constraints, or with only equations: what those subtract from g is constant on X."""
     columns = {
         f"{column}": forms(c, geometry, feasible)["explicit"] for column, c in (("lazy", LAZY), ("greedy", GREEDY))
@@ -195,7 +195,7 @@ def test_the_greedy_ftrl_form_needs_r_to_be_flat_at_the_first_point():
 
 
 @pytest.mark.parametrize(("geometry", "feasible"), CLOSED)
-def test_the_pieces_are_what_the_figure_says(geometry, feasible):
+def test_the_terms_are_those_of_the_figure(geometry, feasible):
     """∇R⋆ is the slope of R⋆, Π^r_X the Bregman projection, and g^(Ψ) supports X at x_{t+1}."""
     phi, region = GEOMETRIES[geometry], SETS[feasible]
     form = forms(GREEDY, phi, region)["FTRL"]

@@ -1,4 +1,4 @@
-"""Iterates stay right on streams of any length: points may underflow, what the state knows of them may not."""
+"""Iterates are correct on streams of any length: points may underflow, the state does not."""
 
 import math
 
@@ -49,7 +49,7 @@ ENTROPIC = {
 
 @pytest.mark.parametrize("name", ENTROPIC)
 def test_entropic_updates_remember_every_loss(name):
-    """With a fixed rate all of them are x ∝ exp(−η g_{1:T}), whatever happened on the way."""
+    """With a fixed rate all of them are x ∝ exp(−η g_{1:T}), independent of the order of gradients."""
     half, found = finish(ENTROPIC[name](1.0), SWITCH[:ROUNDS], SWITCH[ROUNDS:])
     assert half.tolist() == [0.0, 1.0, 0.0]  # 5,000 nats are beyond what floats hold
     assert np.allclose(found, softmax(-SWITCH.sum(axis=0)), rtol=1e-8)
@@ -61,7 +61,7 @@ def test_hedge_remembers_every_loss():
     assert np.allclose(found, softmax(-eta * SWITCH.sum(axis=0)), rtol=1e-9)
 
 
-def test_adaptive_proximal_entropy_remembers_what_its_points_forgot():
+def test_adaptive_proximal_entropy_recovers_from_points_that_underflow():
     """x ∝ exp(−(g_{1:t} − Σ σ_s log x_s)/σ_{0:t}), in which the log x_s are kept, not taken from x_s."""
     gradients = 4 * SWITCH[::4]
     rate = ScalarAdaGrad(2.0, 1.0)

@@ -52,7 +52,7 @@ def test_the_dual_norm_of_a_geometry_is_the_largest_product_over_its_unit_ball(n
 
 
 @pytest.mark.parametrize("p", [1.1, 1.5, 1.9])
-def test_the_p_norm_is_as_strong_as_it_says_and_no_stronger(p):
+def test_the_strong_convexity_of_the_p_norm_is_tight(p):
     """½σ‖y − x‖_p² is below the Bregman divergence, and 1.05 times it is not, at points that are nearly equal."""
     geometry, norm, sigma = SquaredPNorm(p), PNorm(p), 1.7
     rng, ratios = np.random.default_rng(2), []

@@ -110,7 +110,7 @@ def test_scale_free_ftrl_is_invariant_to_units():
 
 
 @pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
-def test_strength_for_features_to_come_is_around_the_first_point(proximal):
+def test_strength_for_later_features_is_around_the_first_point(proximal):
     """The point before and after ``observe`` minimises what the rounds and the features have added so far."""
     region, penalty, rng = Box(0.5, 3.0), l1(0.1), np.random.default_rng(0)
     learner = FTRL(ScaleFree(0.5), Diagonal(), proximal, penalty=penalty, weights=EveryRound(), feasible=region)

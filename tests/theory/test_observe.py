@@ -131,7 +131,7 @@ def test_lemmas_are_equalities_and_regret_is_below_every_bound(name, stream):
 
 @every_observer
 @every_stream
-def test_every_point_minimises_what_rounds_and_observations_added(name, stream):
+def test_every_point_minimises_the_sum_of_rounds_and_observations(name, stream):
     """h_{0:t}(x_{t+1}) ≤ h_{0:t}(x): strength for the features to come is in h_{0:t}, around x_1 for FTRL."""
     trace = game(OBSERVERS[name], stream)
     for stage, x in zip(trace.stages, trace.points[1:], strict=True):
@@ -173,7 +173,7 @@ def test_theorems_are_their_formulas_from_the_raw_rows(proximal):
     assert trace.regret(x) <= regret <= limit.total
 
 
-def test_a_gradient_is_not_measured_by_features_that_come_later():
+def test_a_gradient_is_not_measured_by_later_features():
     """A feature a million times as large, later on: were round 1 measured with it, its stability would vanish."""
     algorithm = FTRL(ScaleFree(1.0), Diagonal(), True)
     first, second = Example(Absolute(), [1.0], 1.0), Example(Absolute(), [1e6], 1e6)
@@ -224,7 +224,7 @@ def test_losses_without_features_are_refused_with_a_sentence(losses, message):
         play(FTRL(RATE, Diagonal()), losses, rounds=1, n=2)
 
 
-def test_who_observes_says_so():
+def test_algorithms_that_use_features_have_the_attribute():
     assert all(algorithm.observes for algorithm in (*OBSERVERS.values(), Implicit(RATE, Diagonal())))
     for plain in (dual_averaging(1.0, 1.0), adagrad_ftrl_proximal(1.0), gradient_descent(1.0)):
         state = plain.init(2)

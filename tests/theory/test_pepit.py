@@ -37,7 +37,7 @@ class WorstCase(NamedTuple):
 
 
 def etas(rate, rounds):
-    """η_0, …, η_{T−1} of a rate that only looks at the round: what x_1, …, x_T are made with."""
+    """η_0, …, η_{T−1} of a rate that depends only on the round, with which x_1, …, x_T are computed."""
     state, found = rate.init(1), []
     for _ in range(rounds):
         found.append(1 / rate.strength(state))
@@ -111,7 +111,7 @@ def test_tuned_rate_attains_the_root_of_the_horizon(rounds):
 
 @needs_solver
 @pytest.mark.parametrize("rounds", [*ROUNDS, 12])
-def test_dual_averaging_comes_near_its_bound(rounds):
+def test_the_bound_of_dual_averaging_is_nearly_tight(rounds):
     rate = dual_averaging_rate(RADIUS, LIPSCHITZ)
     rates = etas(rate, rounds)
     case, bound = worst_case(rates), centered_bound(rates)
@@ -140,7 +140,7 @@ def solved(problem):
 
 
 def online(pepit, rates):
-    """PEPit's problem of x_{t+1} = −η_t g_{1:t} against T convex losses, each with a gradient of its own at x_t."""
+    """PEPit's problem of x_{t+1} = −η_t g_{1:t} against T convex losses, each with its own gradient at x_t."""
     problem = pepit.PEP()
     comparator, regret, total = problem.set_initial_point(), 0, pepit.null_point
     problem.add_constraint(comparator**2 <= RADIUS**2)

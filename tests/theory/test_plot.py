@@ -1,4 +1,4 @@
-"""Pictures: what is drawn, where it is written, and that nothing is cut off or left behind."""
+"""Figures: their content, where they are drawn, and that nothing is cut off or left open."""
 
 import subprocess
 import sys
@@ -207,7 +207,7 @@ def test_posterior_puts_the_least_of_many_experts_together():
     assert float(shown[2][1]) == pytest.approx(1 - sum(last[name] for name, _ in shown[:2]), abs=5e-3)
 
 
-def test_figure_4_says_what_is_seen():
+def test_figure_4_shows_the_points_of_both_algorithms():
     figure = plot.figure_4()
     for axes, zeros in zip(figure.axes, ([13, 14, 15, 16], [13, 14]), strict=True):
         mirror, native = (line.get_ydata() for line in axes.lines[:2])
@@ -223,7 +223,7 @@ def test_figure_4_says_what_is_seen():
     assert "leaves 0 in round 15 for 4.875" in right
 
 
-def test_pictures_go_where_they_are_told():
+def test_figures_are_drawn_on_the_given_axes():
     figure = Figure()
     axes = figure.subplots(2, 2).ravel()
     trace = game()

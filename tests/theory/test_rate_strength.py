@@ -1,4 +1,4 @@
-"""What a rate counts and what it may do: only curvature that is kept, and strengths that never fall."""
+"""Rates count only curvature that the objective keeps, and their strengths never decrease."""
 
 import math
 from typing import ClassVar
@@ -29,7 +29,7 @@ BALL = l2_ball(1.0)
 
 
 class Scripted:
-    """A rate that goes through given strengths, and notes what it was told of curvature."""
+    """A rate with given strengths, which records the curvature it receives."""
 
     gradient_bound: ClassVar[float] = math.inf
     gradient_norm: ClassVar = L2

@@ -371,7 +371,7 @@ def test_invalid_dimensions_raise(rate, n):
     ],
 )
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, "fast"])
-def test_what_must_be_positive(build, name, bad):
+def test_parameters_that_must_be_positive(build, name, bad):
     with pytest.raises(ValueError, match=f"{name}: got .*{str(bad).strip('-')}.*, expected .*(positive|vector of)"):
         build(bad)
 
@@ -389,7 +389,7 @@ def test_what_must_be_positive(build, name, bad):
     ],
 )
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
-def test_what_must_not_be_negative(build, name, bad):
+def test_parameters_that_must_not_be_negative(build, name, bad):
     build(0.0)
     with pytest.raises(ValueError, match=f"{name}: got {bad}, expected .* of at least 0"):
         build(bad)

@@ -43,7 +43,7 @@ from forel.validation import Unsupported
 
 @dataclass(frozen=True)
 class Wrong:
-    """An algorithm whose points are changed in some rounds; what it adds to the objective is as it should be."""
+    """An algorithm whose points are changed in some rounds; its terms of the objective are correct."""
 
     right: Any
     change: Any  # (t, x_t) -> what is played instead
@@ -149,7 +149,7 @@ def test_every_algorithm_plays_argmins(name):
 
 
 @pytest.mark.parametrize("geometry", [Euclidean(), Entropy(), SquaredPNorm(1.5)], ids=str)
-def test_before_anything_was_added_every_point_is_an_argmin(geometry):
+def test_every_point_is_an_argmin_of_the_empty_objective(geometry):
     """r_0 = 0: a rate that counts gradients has no strength before the first."""
     region = Simplex() if geometry == Entropy() else l2_ball(1.0)
     for make in (FTRL, MirrorDescent):
@@ -168,7 +168,7 @@ def test_formulas_are_void_as_well():
     assert tuned_formula(implicit, x, 1.0, 1.0, 20).void.startswith("the survey proves no bound for implicit updates")
 
 
-def test_an_algorithm_that_only_says_it_is_proximal_has_no_proximal_bound():
+def test_an_algorithm_that_only_claims_to_be_proximal_has_no_proximal_bound():
     """Centered AdaGrad that calls itself proximal: its points are argmins, but Theorem 10 is not about them."""
 
     @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def test_an_algorithm_that_only_says_it_is_proximal_has_no_proximal_bound():
 
 
 def test_an_objective_without_a_minimum_is_no_proof():
-    """An algorithm of one's own that stays where it is, and says that it adds no strength."""
+    """A user-defined algorithm that never moves, and claims to add no strength."""
 
     @dataclass(frozen=True)
     class Stays:

@@ -51,7 +51,7 @@ def test_contains_agrees_with_the_constraints(name):
 
 
 @EVERY
-def test_a_tolerance_is_relative_and_no_wider_than_it_says(name):
+def test_a_tolerance_is_relative_and_not_exceeded(name):
     feasible, u = sets(N)[name], np.array([9.0, -9.0, 9.0, 8.0])
     inside = project(u, feasible)
     if isinstance(feasible, Reals):
@@ -95,7 +95,7 @@ def test_support_is_the_maximum_of_a_linear_function(name):
 
 
 @EVERY
-def test_no_point_is_longer_and_no_pair_farther_than_said(name):
+def test_radius_and_diameter_bound_all_points_and_pairs(name):
     feasible, rng = sets(N)[name], np.random.default_rng(2)
     points = [project(10 * u, feasible) for u in np.vstack([np.eye(N), -np.eye(N), rng.normal(size=(6, N))])]
     longest = max(np.linalg.norm(p) for p in points)
@@ -191,7 +191,7 @@ def test_an_affine_set_drops_redundant_rows():
     assert Affine(np.eye(2), [3.0, 4.0]).largest_norm(2) == pytest.approx(5.0)
 
 
-def test_what_is_kept_does_not_change_with_the_callers_array():
+def test_sets_copy_the_arrays_of_the_caller():
     upper = np.ones(2)
     box = Box(0, upper)
     upper[:] = 5
@@ -256,7 +256,7 @@ def test_bad_sets_are_refused_with_a_sentence(make, message):
         make()
 
 
-def test_an_empty_intersection_says_so_when_it_is_used():
+def test_an_empty_intersection_raises_when_it_is_used():
     empty = intersect(Simplex(), HalfSpace([1.0, 1.0], 0.5))
     with pytest.raises(Infeasible, match="no point"):
         project([0.0, 0.0], empty)

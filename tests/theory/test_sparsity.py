@@ -28,7 +28,7 @@ def compare(task, penalty, scales):
 
 
 def synthetic(rows=1000, rare=3000, words=12):
-    """Reviews without the reviews: a few common words that tell the label, and many rare ones that tell nothing."""
+    """Synthetic reviews: a few common words that determine the label, and many rare ones that are noise."""
     rng = np.random.default_rng(0)
     x = np.concatenate((rng.choice([-1.5, 1.5], TELLING), np.zeros(rare)))
     dense = np.zeros((rows, TELLING + rare))
@@ -41,7 +41,7 @@ def synthetic(rows=1000, rare=3000, words=12):
 
 
 def frequent(task, rows):
-    """The task with only those features that occur in so many examples."""
+    """The task with only the features that occur in at least a number of examples."""
     kept = np.flatnonzero(np.bincount(task.examples.indices, minlength=task.examples.shape[1]) >= rows)
     return task._replace(examples=task.examples[:, kept], unseen=task.unseen[:, kept])
 

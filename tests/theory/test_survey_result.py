@@ -1,4 +1,4 @@
-"""Outcomes: one that fails is never masked by one that is fine, whatever their order."""
+"""Outcomes: one that fails is never masked by one that holds, in any order."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_what_fails_is_found_wherever_it_stands(wrong):
+def test_a_failing_outcome_is_found_at_any_position(wrong):
     assert not BOUND.holds(wrong)
     for place in range(len(FINE) + 1):
         assert largest([*FINE[:place], wrong, *FINE[place:]]) is wrong

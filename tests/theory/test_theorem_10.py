@@ -196,7 +196,7 @@ def test_curvature_makes_bounds_tighter():
         (Linear([1.0, 2.0]), 0.0),
     ],
 )
-def test_the_curvature_of_a_penalty_is_told_per_coordinate(penalty, expected):
+def test_the_curvature_of_a_penalty_is_per_coordinate(penalty, expected):
     assert np.array_equal(curvature_of(penalty), expected)
 
 

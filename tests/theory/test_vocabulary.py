@@ -17,7 +17,7 @@ def typed_names():
     return {alias.name: node.module for node in block.body for alias in node.names}
 
 
-def test_what_type_checkers_see_is_what_loads():
+def test_names_for_type_checkers_are_the_lazily_loaded_ones():
     assert sorted(typed_names()) == sorted(theory.__all__) == sorted(dir(theory))
     for name, module in typed_names().items():
         loaded = getattr(theory, name)
@@ -27,7 +27,7 @@ def test_what_type_checkers_see_is_what_loads():
             assert loaded is getattr(sys.modules[module], name)
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
+def test_the_error_of_an_unknown_name_lists_the_known_ones():
     with pytest.raises(AttributeError, match=r"has no attribute 'FTLR'; it has .*FTRL"):
         theory.FTLR  # noqa: B018
 

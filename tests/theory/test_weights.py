@@ -19,7 +19,7 @@ def test_total_is_the_sum_of_the_weights(weights):
 
 
 @pytest.mark.parametrize("weights", ALL)
-def test_non_increasing_says_what_the_weights_do(weights):
+def test_non_increasing_describes_the_weights(weights):
     values = [weights(t) for t in range(1, 12)]
     assert weights.non_increasing == all(later <= earlier for earlier, later in pairwise(values))
 

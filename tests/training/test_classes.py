@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def examples(count=90, seed=3):
-    """Return rows of three classes, of which a word and a number tell something."""
+    """Return rows of three classes, with a word and a number that depend on the class."""
     rng, words = np.random.default_rng(seed), ["apple", "tyre", "moon"]
     rows = []
     for _ in range(count):
@@ -193,7 +193,7 @@ def test_classes_after_the_first_rows_are_not_counted(monkeypatch):
         (ONE, {"classes": 3, "positive": "food"}, "positive: got 'food', expected None"),
     ],
 )
-def test_what_several_classes_cannot_have(settings, options, message):
+def test_options_without_support_for_several_classes_are_refused(settings, options, message):
     with pytest.raises(ValueError, match=message):
         forel.train(ROWS, settings, label="topic", bits=8, **options)
 

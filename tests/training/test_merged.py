@@ -130,7 +130,7 @@ def test_a_drifting_stream_costs_much_and_does_not_diverge():
     ({"merge": Merging(), "settings": Settings(algorithm="mirror")}, "merge: got 'algorithm=mirror'"),
     ({"merge": Merging(), "share": 0.01}, "merge: got 'share=0.01'"),
 ])  # fmt: skip
-def test_what_cannot_be_merged_is_refused(clicks, options, message):
+def test_options_that_cannot_be_merged_are_refused(clicks, options, message):
     with pytest.raises(ValueError, match=message):
         train(clicks, bits=12, **options)
 

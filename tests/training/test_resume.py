@@ -1,4 +1,4 @@
-"""Killed at any moment, a run goes on to the same bytes; what cannot be written is a sentence, and nothing is lost."""
+"""A run that is killed at any moment resumes to the same bytes; write errors are reported, and no file is lost."""
 
 import errno
 import gzip
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 
 def stopped(after, *arguments, **options):
-    """Train until so many blocks were learned from, then stop as if the power had failed."""
+    """Train for a number of blocks, then stop as after a power failure."""
     count = iter(range(after))
 
     def tick(_):

@@ -54,7 +54,7 @@ def test_later_passes_tighten_the_floor():
     assert floors[2] > floors[0] + 0.01
 
 
-def test_a_checkpoint_keeps_the_certificate():
+def test_a_checkpoint_stores_the_certificate():
     model, after, (X, y, weight), first = three_passes("logistic", Mixture, (0.1, 1.0))
     X, y, weight = stream("logistic")
     again = Mixture(N, model.settings, dtype=np.float64, certified=True)

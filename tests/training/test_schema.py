@@ -129,7 +129,7 @@ def test_strict_refuses_with_the_line():
     assert forel.predict(model, io.BytesIO(csv_text()), strict=True).size == len(ROWS)
 
 
-def test_models_without_a_schema_say_nothing():
+def test_models_without_a_schema_give_no_warning():
     model = train().stored
     del model.extra["schema"]
     assert warning(model, [{"other": 7}] * 200) == []

@@ -33,7 +33,7 @@ def order(seed=1, pass_number=1, block_bytes=1 << 20, first=0):
         return [(float(v), int(line)) for b in blocks for v, line in zip(b.values, b.lines, strict=True)]
 
 
-def test_every_row_comes_once_with_its_line():
+def test_every_row_occurs_once_with_its_line():
     rows = order()
     assert sorted(rows) == [(float(k), k + 2) for k in range(ROWS)]
     # The first pool has rows of all parts of the file more often than not: groups are in random order.

@@ -23,7 +23,7 @@ def blocks(size=1 << 20):
     return list(read(io.BytesIO(clicks()), "vw", bits=8, block_bytes=size))
 
 
-def test_positives_stay_and_negatives_stand_for_those_left_out():
+def test_positives_are_kept_and_importances_compensate_for_dropped_negatives():
     (block,) = blocks()
     kept = Subsampling(0.25, seed=3).apply(block, 0)
     assert np.sum(kept.labels > 0) == np.sum(block.labels > 0)
@@ -63,7 +63,7 @@ def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted
     assert resumed.model.state.tobytes() == whole.model.state.tobytes()
 
 
-def test_what_cannot_be_subsampled(interpreted):
+def test_losses_and_labels_that_cannot_be_subsampled_are_refused(interpreted):
     with pytest.raises(ValueError, match=r"subsample: got 2\.0, expected a number above 0 and at most 1"):
         Subsampling(2.0)
     with pytest.raises(ValueError, match=r"subsample: got 0\.5, expected None but for labels of two classes"):

@@ -31,8 +31,8 @@ VOID = re.compile(
     rf"nothing is proved of the losses of fixed models of {NORM} on these (?P<rows>[0-9,]+) rows, because .+"
 )
 MIXTURE = re.compile(
-    rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) settings"
-    rf"(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, "
+    rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) "
+    rf"(settings|experts)(?P<clipped>, predictions clipped to the labels seen before,)? over (?P<rows>[0-9,]+) rows, "
     rf"which is (?P<name>.+) \((?P<other>{NUMBER}) per (example|unit of importance)\)"
 )
 
@@ -101,21 +101,26 @@ def average(loss, margins, labels, importance):
     return float((importance * LOSSES[loss].value(margins, labels)).sum() / weight) if weight else 0.0
 
 
-def least_average(loss, features, labels, importance, norm, free_bias=None):
+def least_average(loss, features, labels, importance, norm, free_bias=None, ball="l2"):
     """The smallest average loss found among models of at most this norm, by a convex solver and a few obvious ones.
 
     The result is the loss of an actual model: an inaccurate solver can only hide a violation, never create one. With
-    ``free_bias`` the norm is that of all weights but the last, which is at most this large in absolute value.
+    ``free_bias`` the norm is that of all weights but the last, which is at most this large in absolute value. ``ball``
+    is the norm: "l2", "l1", or "box" for the largest absolute value.
     """
+    order = {"l2": 2, "l1": 1, "box": np.inf}[ball]
     x = cp.Variable(features.shape[1])
     rows = importance > 0
     tried = [np.zeros(features.shape[1])]
     scale = float(np.abs(features).max(initial=0.0)) or 1.0  # so that the solver's numbers are near 1
     objective = importance[rows] @ LOSSES[loss].expression(features[rows] / scale @ x, labels[rows])
-    ball = [cp.norm(x) <= norm * scale]
+    within = [cp.norm(x, "inf" if ball == "box" else order) <= norm * scale]
     if free_bias is not None:
-        ball = [cp.norm(x[:-1]) <= norm * scale, cp.abs(x[-1]) <= free_bias * scale]
-    problem = cp.Problem(cp.Minimize(objective / importance.sum()), ball)
+        within = [
+            cp.norm(x[:-1], "inf" if ball == "box" else order) <= norm * scale,
+            cp.abs(x[-1]) <= free_bias * scale,
+        ]
+    problem = cp.Problem(cp.Minimize(objective / (importance.sum() or 1.0)), within)
     try:
         with warnings.catch_warnings(action="ignore"):  # inaccurate solutions are valid candidates too
             problem.solve(solver=cp.CLARABEL)
@@ -124,11 +129,11 @@ def least_average(loss, features, labels, importance, norm, free_bias=None):
         found = None
     if found is not None and np.isfinite(found).all():
         found = found / scale
-        if free_bias is None:
-            tried.append(found * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found), 1e-300)))
-        else:
-            shrunken = found[:-1] * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(found[:-1]), 1e-300))
-            tried.append(np.append(shrunken, np.clip(found[-1], -free_bias, free_bias)))
+        inside = found if free_bias is None else found[:-1]
+        inside = inside * min(1.0, norm * (1 - 1e-15) / max(np.linalg.norm(inside, order), 1e-300))
+        if free_bias is not None:
+            inside = np.append(inside, np.clip(found[-1], -free_bias, free_bias))
+        tried.append(inside)
     with np.errstate(over="ignore"):
         return min(average(loss, features @ one, labels, importance) for one in tried)
 
@@ -187,7 +192,7 @@ def needed_violation(found, loss, rows, labels, importance, own, free=None):
 
 
 def clipped_margins(loss, margins, labels):
-    """The settings' predictions as a mixture clips them: to the range of the labels seen before, with 0."""
+    """The experts' predictions as a mixture clips them: to the range of the labels seen before, with 0."""
     if not LOSSES[loss].clips:
         return margins
     seen = np.concatenate(([0.0], labels[:-1]))
@@ -197,13 +202,46 @@ def clipped_margins(loss, margins, labels):
     return np.clip(margins, np.minimum.accumulate(seen)[:, None], np.maximum.accumulate(seen)[:, None])
 
 
-def mixture_violation(words, loss, mixed, settings, names, labels, importance):
-    """The reason why a mixture's sentence is false, None if true; one column of ``settings`` per setting."""
+def mixer_margins(margins, labels, importance, variance, memory):
+    """The margins of a geometric mixer of log-loss: a Gaussian filter with all covariances over clipped margins.
+
+    With precision matrices in place of the covariances of the definition, and a solver of linear equations.
+    """
+    x = np.column_stack([np.clip(margins, -4, 4), np.full(len(margins), 0.3)])
+    count = x.shape[1]
+    mean = np.append(np.full(count - 1, 1 / (count - 1)), 0.0)
+    covariance, found = variance * np.eye(count), np.empty(len(margins))
+    for t, (row, label, weight) in enumerate(zip(x, labels, importance, strict=True)):
+        found[t] = np.clip(mean @ row, -30, 30)
+        if weight == 0:
+            continue
+        p = 1 / (1 + np.exp(-found[t]))
+        curvature = weight * max(p * (1 - p), 1e-6)
+        covariance = np.linalg.inv(np.linalg.inv(covariance) + curvature * np.outer(row, row))
+        covariance = (covariance + covariance.T) / 2
+        mean = mean + covariance @ row * weight * (label - p)
+        covariance = memory * covariance + (1 - memory) * variance * np.eye(count)
+    return found
+
+
+def expert_margins(margins, labels, importance, mixers):
+    """The margins of all experts: those given, a column for each setting, and after them those of the mixers."""
+    added = [mixer_margins(margins, labels, importance, variance, memory) for variance, memory in mixers]
+    return np.column_stack([margins, *added])
+
+
+def expert_losses(loss, experts, labels, importance):
+    """The average loss of each expert."""
+    each = clipped_margins(loss, experts, labels)
+    return np.array([average(loss, each[:, k], labels, importance) for k in range(each.shape[1])])
+
+
+def mixture_violation(words, loss, mixed, experts, names, labels, importance):
+    """The reason why a mixture's sentence is false, None if true; one column of ``experts`` per expert."""
     found = MIXTURE.fullmatch(words)
     if found is None:
         return None if words.startswith("nothing is proved against") else "it is not one of the sentences"
-    each = clipped_margins(loss, settings, labels)
-    lost = np.array([average(loss, each[:, k], labels, importance) for k in range(each.shape[1])])
+    lost = expert_losses(loss, experts, labels, importance)
     own, best = average(loss, mixed, labels, importance), float(lost.min())
     if number(found["rows"]) != len(labels) or int(found["count"]) != len(lost):
         return f"there were {len(labels)} rows and {len(lost)} settings"
@@ -220,4 +258,35 @@ def mixture_violation(words, loss, mixed, settings, names, labels, importance):
         return f"another setting is the best: {names[int(lost.argmin())]}"
     if (found["unit"] == "example") != bool(importance.sum() == len(labels)):
         return "averages are per unit of importance"
+    return None
+
+
+def bayes_violation(words, count, importance):
+    """The reason why a sentence about Bayes' mixture promises less than log K, of the largest importance; None if not.
+
+    Rows of importances below 1 are mixed with the rate 1.
+    """
+    found, limit = MIXTURE.fullmatch(words), np.log(count) * max(1.0, importance.max())
+    if found is None or number(found["bound"]) * importance.sum() <= 1.1 * limit + 1e-6:
+        return None
+    return f"the bound is above that of {count} experts, {limit / importance.sum():.4g}"
+
+
+def table_violation(table, loss, experts, names, labels, importance, weighs=True):
+    """The reason why a table of experts is false, None if true; its rows are name, average loss and weight.
+
+    Weights are those of Bayes' rule for log-loss, with a rate that is divided by the largest importance above 1, unless
+    the mixture ``weighs`` experts otherwise.
+    """
+    lost = expert_losses(loss, experts, labels, importance)
+    if [name for name, _, _ in table] != list(names):
+        return f"the experts are {names}"
+    for (name, shown, _), known in zip(table, lost, strict=True):
+        if abs(shown - known) > 1e-6 * (1 + abs(known)):
+            return f"{name} had {known:.9g}, not {shown:.9g}"
+    if loss == "logistic" and weighs:
+        behind = (lost - lost.min()) * importance.sum() / max(1.0, importance.max())
+        weights = np.exp(-behind) / np.exp(-behind).sum()
+        if np.abs(weights - [weight for _, _, weight in table]).max() > 1e-6:
+            return f"the weights are {weights}"
     return None

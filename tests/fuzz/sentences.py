@@ -5,102 +5,25 @@ source, because each combination of settings would need a compilation; ``--compi
 """
 
 import argparse
-import itertools
+import json
+import pathlib
+import tempfile
 import time
-from collections import Counter
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 import forel
-from forel.data.features.hashing import slot
 from forel.learner.certificate_sums import difference, merge
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
-from forel.learner.linear import Linear, Settings
+from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
+from tests.fuzz.streams import BITS, FEATURES, KINDS, NAMES, SLOTS, settings_for, stream
 
-BITS, FEATURES = 5, 6
-KINDS = ("plain", "separable", "flips", "outlier", "leader", "scales", "adversary", "constant", "repeated")
-ALGORITHMS, RATES = ("proximal", "centered", "mirror", "implicit"), ("adagrad", "scale_free", "constant", "root")
-
-
-def names():
-    """Names of features that hash to different slots."""
-    chosen, taken = [], set()
-    for name in (f"x{k}" for k in itertools.count()):
-        if slot(name, bits=BITS) not in taken:
-            chosen.append(name)
-            taken.add(slot(name, bits=BITS))
-        if len(chosen) == FEATURES:
-            return chosen
-    raise AssertionError
-
-
-NAMES = names()
-
-
-def stream(rng, loss, kind):
-    """Rows, labels and importances, rounded to float32."""
-    rows = int(rng.integers(20, 160))
-    X = rng.normal(size=(rows, FEATURES)) * (rng.random((rows, FEATURES)) < 0.6)
-    if kind == "constant":
-        X[:] = 1.0
-    if kind == "scales":
-        X *= 10.0 ** rng.integers(-4, 5, FEATURES)
-    if kind == "repeated":
-        X[:] = X[0]
-    truth = rng.normal(size=FEATURES) * (0.0 if kind == "leader" else 1.0)
-    signal = X @ truth
-    signal = signal / (np.abs(signal).max() or 1.0) * 3
-    if loss in ("logistic", "hinge", "squared_hinge"):
-        y = (signal > 0) if kind == "separable" else rng.random(rows) < 1 / (1 + np.exp(-signal))
-        y = y.astype(float)
-    elif loss == "poisson":
-        y = rng.poisson(np.exp(signal)).astype(float)
-    else:
-        y = (signal + rng.normal(size=rows)) * 10.0 ** rng.integers(-2, 4)
-    binary = loss in ("logistic", "hinge", "squared_hinge")
-    if kind == "flips":
-        y[rows // 2 :] = 1 - y[rows // 2 :] if binary else y.max() - y[rows // 2 :]
-    if kind == "outlier":
-        k = int(rng.integers(rows // 2, rows))
-        y[k], X[k] = (1 - y[k]) if binary else np.abs(y).max() * 50 + 40, X[k] * 30
-    if kind == "leader":  # one setting leads by far, then is confidently wrong on one row
-        X[:] = 0
-        X[:, 0], y[:] = 1.0, 1.0 if binary else 3.0
-        X[-1, 0], y[-1] = 200.0, 0.0 if binary else 90.0
-    if kind == "adversary":  # labels against what a plain gradient descent would predict
-        w = np.zeros(FEATURES)
-        for t in range(rows):
-            y[t] = float(X[t] @ w <= 0) if binary else (4.0 if loss == "poisson" else 5.0) * float(X[t] @ w <= 0)
-            w += 0.3 * (2 * float(y[t] > 0) - 1) * X[t]
-    weight = (np.ones(rows), np.full(rows, 10.0), rng.exponential(size=rows) * 3)[int(rng.choice(3, p=(0.5, 0.2, 0.3)))]
-    return (
-        X.astype(np.float32).astype(float),
-        y.astype(np.float32).astype(float),
-        weight.astype(np.float32).astype(float),
-    )
-
-
-def settings_for(rng, loss):
-    """Random settings of one model or of three."""
-    algorithm, rate = ALGORITHMS[rng.integers(4)], RATES[rng.integers(4)]
-    several = bool(rng.random() < 0.6)
-    alphas = 10.0 ** rng.uniform(-2, 1, 3)
-    return Settings(
-        loss=loss,
-        algorithm=algorithm,
-        rate=rate,
-        alpha=tuple(alphas) if several else float(alphas[0]),
-        beta=float(rng.choice([0.01, 1.0])),
-        l1=float(rng.choice([0.0, 0.0, 0.3])),
-        l2=float(rng.choice([0.0, 0.0, 0.5])),
-        penalty_weight=str(rng.choice(["once", "once", "every"])),
-        radius=float(rng.choice([0.5, 5.0])) if rng.random() < 0.15 else None,
-        bias=bool(rng.random() < 0.7),
-    )
+PLAYED = (*oracle.LOSSES, "logistic", "squared")  # losses in turn; those with filters come twice
 
 
 @contextmanager
@@ -128,13 +51,83 @@ def coded(loss, y):
     return 2 * y - 1 if oracle.LOSSES[loss].sign else y
 
 
+def learned_model(model, coordinates):
+    """The learned model: weights of some coordinates, and the bias, if it has one."""
+    weights = model.weights_at(coordinates)[:, 0]
+    return (np.append(weights, model.bias[0]) if model.settings.bias else weights).astype(float)
+
+
+def mixture_violations(model, loss, mixed, settings, labels, importance):
+    """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
+    words, names, share = str(model.guarantee()), list(model.names), model.share
+    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
+    found = [
+        oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
+        oracle.bayes_violation(words, len(names), importance) if loss == "logistic" and share is None else None,
+    ]
+    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
+    why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs=share is None)
+    return [f"{words}: {one}" for one in found if one] + ([f"table of experts: {why}"] if why else [])
+
+
+class Stop(Exception):
+    """Raised in the middle of a run, which is then resumed."""
+
+
+class Run:
+    """One run of ``forel.train``, interrupted and resumed or not, with the margins of every pass."""
+
+    def __init__(self, folder, rows, interrupted, **options):
+        self._margins = defaultdict(dict)
+        if interrupted:
+            (folder / "rows.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+            saved = {"checkpoint": folder / "checkpoint", "checkpoint_every": 1, "block_bytes": 2000}
+            with suppress(Stop):
+                forel.train(folder / "rows.jsonl", progress=self._stop(len(rows) // 2), **saved, **options)
+            self.trained = forel.train(folder / "rows.jsonl", progress=self._keep, resume=True, **saved, **options)
+        else:
+            self.trained = forel.train(rows, progress=self._keep, **options)
+
+    def _keep(self, now):
+        first = now.rows - len(now.margins)
+        self._margins[now.pass_number].update(enumerate(now.margins.tolist(), first))
+
+    def _stop(self, after):
+        def keep(now):
+            self._keep(now)
+            if (now.pass_number - 1) * 2 * after + now.rows > after:
+                raise Stop
+
+        return keep
+
+    def margins(self, number):
+        """The margins of all rows in a pass, held-out ones among them."""
+        return np.array([margin for _, margin in sorted(self._margins[number].items())])
+
+
+def report_violations(trained, loss, run, y, weight, learned):
+    """The reasons why the averages of a run's tables are false: of each pass, and of the rows held out."""
+    last = len(trained.passes)
+    known = {f"pass {k}": (trained.passes[k - 1].loss, k, learned) for k in range(1, last + 1)}
+    known["report"] = (trained.report.loss, 1, learned)
+    if trained.holdout is not None and not learned.all():
+        known["holdout"] = (trained.holdout.loss, last, ~learned)
+    found = []
+    for name, (shown, number, rows) in known.items():
+        own = oracle.average(loss, run.margins(number)[rows], y[rows], weight[rows])
+        if weight[rows].sum() and not abs(shown - own) <= 1e-6 * (1 + abs(own)):
+            found.append(f"{name}: the table has {shown}, the rows {own}")
+    return found
+
+
 def trained_violations(rng, loss, kind):
-    """Train with ``forel.train``, in one or two runs of one or two passes, with and without held-out rows."""
+    """Train with ``forel.train``: one or two runs of one or two passes, with held-out rows, stored and interrupted."""
     settings = settings_for(rng, loss)
     X, y, weight = stream(rng, loss, kind)
     holdout, passes = int(rng.choice([0, 0, 4])), int(rng.choice([1, 1, 2]))
     cut = len(y) // 2 if rng.random() < 0.4 else 0
-    made, stored, violations = [], None, []
+    share = 0.01 if loss == "logistic" and settings.lanes > 1 and rng.random() < 0.15 else None
+    alone, each, made, stored, violations = Linear(1 << BITS, settings), [], [], None, []
     for part in (slice(0, cut), slice(cut, None)):
         rows = [
             {"label": b, "weight": c, **{n: v for n, v in zip(NAMES, a, strict=True) if v}}
@@ -142,32 +135,31 @@ def trained_violations(rng, loss, kind):
         ]
         if not rows:
             continue
-        margins = []
-
-        def keep(moment, into=margins):
-            if moment.pass_number == 1:
-                into.extend(moment.margins.tolist())
-
-        trained = forel.train(
-            rows, None if stored else settings, label="label", importance="weight", bits=BITS, certified=True,
-            holdout=holdout, passes=passes, start=stored, progress=keep,
-        )  # fmt: skip
-        stored = trained.stored
+        begin = {"start": stored} if stored else {"settings": settings, "share": share}
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run(
+                pathlib.Path(folder), rows, bool(rng.random() < 0.2), label="label", importance="weight", bits=BITS,
+                certified=True, holdout=holdout, passes=passes, **begin,
+            )  # fmt: skip
+            stored = run.trained.stored
+            if rng.random() < 0.3:
+                run.trained.save(pathlib.Path(folder) / "model.forel")
+                stored = forel.load(pathlib.Path(folder) / "model.forel")
         learned = np.arange(1, len(rows) + 1) % holdout != 0 if holdout else np.ones(len(rows), bool)
-        a, b, c, m = X[part][learned], coded(loss, y[part][learned]), weight[part][learned], np.array(margins)[learned]
+        violations += report_violations(run.trained, loss, run, coded(loss, y[part]), weight[part], learned)
+        a, b, c, m = X[part][learned], coded(loss, y[part][learned]), weight[part][learned], run.margins(1)[learned]
         made.append((a, b, c, m))
-        own = oracle.average(loss, m, b, c)
-        if abs(trained.report.loss - own) > 1e-6 * (1 + abs(own)):
-            violations.append(f"the report has {trained.report.loss}, the rows {own}")
-        scales = scales_of(np.concatenate([part[0] for part in made]), settings)
-        why = oracle.certificate_violation(trained.certificate, loss, with_constant(a, settings), b, c, own, scales)
-        violations += [f"{trained.certificate}: {why}"] if why else []
-    if settings.lanes > 1 and passes == 1:
-        a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
-        words = str(stored.model.guarantee())
-        each = Linear(FEATURES, settings).progress(a, b, c).astype(float)
-        why = oracle.mixture_violation(words, loss, m, each, list(settings.names), b, c)
+        dense = np.zeros((len(a), 1 << BITS))
+        dense[:, SLOTS] = a
+        each += [alone.progress(dense, b, c).astype(float) for _ in range(passes)][:1]
+        words, own = run.trained.certificate, oracle.average(loss, m, b, c)
+        scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
+        model = learned_model(stored.model, SLOTS)
+        why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, scales, model)
         violations += [f"{words}: {why}"] if why else []
+    if settings.lanes > 1:
+        a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
+        violations += mixture_violations(stored.model, loss, m, np.concatenate(each), b, c)
     return settings, violations
 
 
@@ -180,9 +172,7 @@ def learner_violations(rng, loss, kind):
     parts = [model.progress(X[k : k + 50], labels[k : k + 50], weight[k : k + 50]) for k in range(0, len(y), 50)]
     margins = np.concatenate(parts)[:, 0].astype(float)
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
-    words = model.summary()
-    learned = np.append(model.weights[:, 0], model.bias[0])[: features.shape[1]].astype(float)
-    scales = scales_of(X, settings)
+    words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
     violations += [f"{words}: {why}"] if why else []
     if settings.bias:
@@ -190,27 +180,42 @@ def learner_violations(rng, loss, kind):
         why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
         violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
-        words = str(model.guarantee())
         each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
-        why = oracle.mixture_violation(words, loss, margins, each, list(settings.names), labels, weight)
-        violations += [f"{words}: {why}"] if why else []
-    proof, radius = model.certificate(), float(rng.exponential())
+        violations += mixture_violations(model, loss, margins, each, labels, weight)
+    proof = model.certificate()
     if proof.floor_void:
         return settings, violations
-    floor, least = proof.loss_floor(l2=radius), oracle.least_average(loss, features, labels, weight, radius)
-    if floor > least:
-        violations.append(f"loss_floor(l2={radius}) is {floor}, and a model has {least}")
-    needed = min(proof.needed_norm(0.8 * own), 1e9)
-    least = oracle.least_average(loss, features, labels, weight, needed)
-    if needed and least < 0.8 * own * (1 - 1e-9):
-        violations.append(f"needed_norm({0.8 * own}) is {needed}, and such a model has {least}")
+    return settings, violations + proof_violations(rng, proof, loss, features, labels, weight, own, scales)
+
+
+def proof_violations(rng, proof, loss, features, labels, weight, own, scales):
+    """The reasons why the numbers of a certificate are false: floors and norms in a random ball, and the regret."""
+    violations = []
+    ball = str(rng.choice(["l2", "l1", "box"] if scales is None else ["l2", "l1", "box", "scaled"]))
+    rows = features
+    if ball == "scaled":
+        rows = np.divide(features, scales, out=np.zeros_like(features), where=scales > 0)
+    free = {"bias": float(rng.exponential())} if proof.bias and rng.random() < 0.3 else {}
+    radius = float(rng.exponential())
+
+    def least(norm):
+        kind = "l2" if ball == "scaled" else ball
+        return oracle.least_average(loss, rows, labels, weight, norm, free.get("bias"), kind)
+
+    floor, found = proof.loss_floor(**{ball: radius}, **free), least(radius)
+    if floor > found:
+        violations.append(f"loss_floor({ball}={radius}, {free}) is {floor}, and a model has {found}")
+    goal = own - 0.2 * abs(own)
+    needed = min(proof.needed_norm(goal, ball, **free), 1e9)
+    if needed and (found := least(needed)) < goal - 1e-9 * abs(goal):
+        violations.append(f"needed_norm({goal}, {ball}, {free}) is {needed}, and such a model has {found}")
     comparator = rng.normal(size=features.shape[1]) * radius
     with np.errstate(over="ignore"):
         regret = (own - oracle.average(loss, features @ comparator, labels, weight)) * weight.sum()
     allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)
     if regret > proof.regret(comparator) + allowance + 1e-12 * abs(own) * weight.sum():
         violations.append(f"regret against {comparator} is {regret}, above {proof.regret(comparator)}")
-    return settings, violations
+    return violations
 
 
 def merged_violations(rng, loss, kind):
@@ -227,15 +232,21 @@ def merged_violations(rng, loss, kind):
         sums.append(difference(model.snapshot(), before))
     features, own = with_constant(X, settings), oracle.average(loss, np.concatenate(margins), labels, weight)
     floor = model.loss_floor(rows=merge(*sums))
+    learned, scales = learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
     for one in (floor, floor.with_free_bias()) if settings.bias else (floor,):
         words = one.summary()
-        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales_of(X, settings))
+        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
         violations += [f"{words}: {why}"] if why else []
     return settings, violations
 
 
+def experts_of(settings):
+    """What is trained: one model, a mixture of settings, or one with filters."""
+    return "filters" if settings.filters else "mixture" if settings.lanes > 1 else "model"
+
+
 def run(streams, seed=0, compiled=False, say=None, seconds=None):
-    """Run ``streams`` streams, or until the time limit; return the count of each loss and kind, and all violations."""
+    """Run ``streams`` streams, or until the time limit; return counts by loss, kind and experts, and all violations."""
     played, violations = Counter(), []
     until = None if seconds is None else time.monotonic() + seconds
     with uncompiled(not compiled):
@@ -243,10 +254,10 @@ def run(streams, seed=0, compiled=False, say=None, seconds=None):
             if until is not None and time.monotonic() > until:
                 break
             rng = np.random.default_rng((seed, k))
-            loss, kind = list(oracle.LOSSES)[k % len(oracle.LOSSES)], KINDS[int(rng.integers(len(KINDS)))]
+            loss, kind = PLAYED[k % len(PLAYED)], KINDS[int(rng.integers(len(KINDS)))]
             play = (trained_violations, learner_violations, merged_violations)[rng.choice(3, p=(0.5, 0.35, 0.15))]
             settings, found = play(rng, loss, kind)
-            played[loss, kind] += 1
+            played[loss, kind, experts_of(settings)] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]
             if say is not None and (found or (k + 1) % 100 == 0):
                 say(k + 1, len(violations), found)
@@ -268,6 +279,11 @@ def main():
 
     played, violations = run(options.streams, options.seed, options.compiled, say, options.seconds)
     print(*violations, sep="\n")
+    for column, name in enumerate(("loss", "kind", "experts")):
+        counts = Counter()
+        for key, count in played.items():
+            counts[key[column]] += count
+        print(f"{name}: {', '.join(f'{key} {count:,}' for key, count in sorted(counts.items()))}")
     print(f"{sum(played.values()):,} streams of {len(played)} kinds, {len(violations)} violations")
     raise SystemExit(bool(violations))
 

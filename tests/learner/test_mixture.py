@@ -1,7 +1,5 @@
 """Mixtures of settings: regret to the best below the bound, and the same predictions as the rules of experts."""
 
-import pathlib
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +15,6 @@ from forel.losses import Absolute, Hinge
 
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 N, ROUNDS = 6, 300
-DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 
 
 def stream(loss, seed=0, rows=ROUNDS):
@@ -399,40 +396,3 @@ def test_the_command_lists_the_mixed_settings(clicks, tmp_path):
     assert "best of 10 experts" in run("inspect", tmp_path / "m.forel")
     one = run("train", clicks, "-b", 14, "--alpha", 0.1, "--l1", 1)
     assert "Mixture" not in one
-
-
-SETS = {
-    **dict.fromkeys(("amazon_books", "amazon_dvd", "amazon_electronics", "amazon_kitchen", "rcv1_small"), ".vw.gz"),
-    "spambase": ".vw.gz",
-    "a9a": ".svm.gz",
-    "elec2": ".csv.gz",
-    "bike_sharing": ".csv.gz",
-}
-COLUMNS = {
-    "elec2": {"label": "class"},
-    "bike_sharing": {"label": "cnt", "ignore": ["casual", "registered", "instant", "dteday"]},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data, in shared/data next to the checkout")
-@pytest.mark.parametrize("name", SETS)
-def test_on_real_data_the_regret_of_the_mixture_is_below_its_bound(name):
-    """As it comes, shuffled, and in order of labels, which is the worst order that rows can come in."""
-    import forel
-    from forel.data import concatenate
-
-    block = concatenate(forel.read(DATA / f"{name}{SETS[name]}", bits=18, **COLUMNS.get(name, {})))
-    X, y = block.matrix(1 << 18), block.labels
-    losses = ("squared", "absolute") if name == "bike_sharing" else ("logistic", "hinge")
-    orders = np.arange(len(y)), np.random.default_rng(0).permutation(len(y)), np.argsort(y, kind="stable")
-    for loss in losses:
-        kept = np.unique(X.indices)  # a slot each, which takes less memory and learns the same
-        targets = y if name == "bike_sharing" else np.where(y > 0, 1.0, -1.0 if loss == "hinge" else 0.0)
-        for order in orders:
-            model = Mixture(kept.size, default_grid(loss=loss))
-            model.learn(X[:, kept][order], targets[order])
-            measured, bound = model.guarantee().pair
-            assert measured <= bound + 1e-9 * model.loss
-            if loss == "logistic":
-                assert model.loss <= model.losses.min() + np.log(10) + 1e-9 * model.loss

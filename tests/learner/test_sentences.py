@@ -9,6 +9,7 @@ import forel
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.dual import DualPoint
 from forel.learner.gradients import GradientLearner
+from forel.learner.grid import default_grid
 from forel.learner.kernels import mixing
 from forel.learner.linear import Linear, Settings
 from forel.learner.loss_floor import LossFloor
@@ -22,7 +23,8 @@ from tests.fuzz import oracle, sentences
 def test_random_and_adversarial_streams_refute_no_sentence():
     played, violations = sentences.run(120, seed=20)
     assert violations == []
-    assert {loss for loss, _ in played} == set(oracle.LOSSES)
+    assert {loss for loss, _, _ in played} == set(oracle.LOSSES)
+    assert {experts for _, _, experts in played} == {"model", "mixture", "filters"}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,44 @@ def test_the_oracle_refutes_a_guarantee_that_does_not_hold(interpreted):
     assert oracle.mixture_violation(words, "logistic", mixed, *given) is None
     assert oracle.mixture_violation(words, "logistic", mixed - 0.1, *given) is not None
     assert oracle.mixture_violation(words.replace("alpha=1 ", "alpha=0.01 "), "logistic", mixed, *given) is not None
+
+
+def test_the_oracle_refutes_false_statements_about_the_default_experts(interpreted):
+    rng = np.random.default_rng(1)
+    X, weight = rng.normal(size=(60, 3)), rng.exponential(size=60) * 3
+    y = (rng.random(60) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.0]))).astype(float)
+    model = Mixture(3, default_grid(), dtype=np.float64)
+    mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
+    settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
+    experts = oracle.expert_margins(settings, y, weight, model.settings.mixers)
+    words, given = str(model.guarantee()), (names, y, weight)
+    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
+    assert oracle.mixture_violation(words, "logistic", mixed, experts, *given) is None
+    assert oracle.bayes_violation(words, len(names), weight) is None
+    assert oracle.table_violation(table, "logistic", experts, *given) is None
+    # As if mixers were not among the experts, a better expert had been left out, or less were promised than log K.
+    assert oracle.mixture_violation(words, "logistic", mixed, settings, names[:8], y, weight) is not None
+    better = np.column_stack([experts[:, :-1], 20 * (2 * y - 1)])
+    assert "the mixture had" in oracle.mixture_violation(words, "logistic", mixed, better, *given)
+    assert oracle.bayes_violation(words, 5, weight) is not None
+    for column, change in ((1, 0.01), (2, 0.001)):
+        for row in (0, 9):
+            false = [list(one) for one in table]
+            false[row][column] += change
+            assert oracle.table_violation(false, "logistic", experts, *given) is not None
+
+
+def test_the_certificate_compares_with_the_best_setting_also_where_it_is_a_filter(interpreted):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(150, 3))
+    y = (rng.random(150) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.0]))).astype(float)
+    model = Mixture(3, default_grid(), dtype=np.float64, certified=True)
+    model.learn(X, y)
+    assert model.settings.expert_kinds[model.best] == "filter"
+    learned = np.append(model.weights[:, 0], model.bias[0]) * np.append(np.abs(X).max(axis=0), 1.0)
+    found = oracle.CERTIFICATE.fullmatch(model.summary())
+    assert found["norm"] == found["learned"]
+    assert np.linalg.norm(learned) <= oracle.number(found["norm"]) <= 1.001 * np.linalg.norm(learned)
 
 
 @pytest.mark.parametrize("last", [15.0, 40.0, 400.0])

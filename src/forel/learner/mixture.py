@@ -276,7 +276,8 @@ class Mixture:
         ``among`` is as in :meth:`forel.learner.linear.Linear.certificate`. After a second pass the certificate is that
         of the best setting alone.
         """
-        proof, loss = self.linear.certificate(self._best_lane(lane), among), self._loss_since()
+        bounded = int(np.argmin(self.ledger.losses[: self.settings.first_filter]))  # filters have no bound
+        proof, loss = self.linear.certificate(self._lane(bounded, lane), among), self._loss_since()
         return proof if loss is None else replace(proof, loss=loss, constant=proof.constant + loss - proof.loss)
 
     @reads
@@ -302,11 +303,10 @@ class Mixture:
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm, as :meth:`Linear.loss_floor` does."""
         mixture_loss = self._loss_since(since, rows) if loss is None else loss
-        return self.linear.loss_floor(self._best_lane(lane), since, mixture_loss, rows)
+        return self.linear.loss_floor(self._lane(self.best, lane), since, mixture_loss, rows)
 
-    def _best_lane(self, lane: int) -> int:
-        best = int(np.argmin(self.ledger.losses[: self.settings.first_filter]))
-        return best + (0 if self.joint else lane * self.settings.lanes)
+    def _lane(self, setting: int, lane: int) -> int:
+        return setting + (0 if self.joint else lane * self.settings.lanes)
 
     def _loss_since(self, since: CertificateSums | None = None, rows: CertificateSums | None = None) -> float | None:
         """Return the mixture's loss; None where the best setting's is used: after a second pass, and for one class."""

@@ -262,14 +262,18 @@ def mixture_violation(words, loss, mixed, experts, names, labels, importance):
 
 
 def bayes_violation(words, count, importance):
-    """The reason why a sentence about Bayes' mixture promises less than log K, of the largest importance; None if not.
+    """The reason why a Bayes mixture promises less than log K times the largest importance, None if it does not.
 
-    Rows of importances below 1 are mixed with the rate 1.
+    Rows of importances below 1 are mixed with the rate 1. Sums of large losses are rounded.
     """
-    found, limit = MIXTURE.fullmatch(words), np.log(count) * max(1.0, importance.max())
-    if found is None or number(found["bound"]) * importance.sum() <= 1.1 * limit + 1e-6:
+    found = MIXTURE.fullmatch(words)
+    if found is None:
         return None
-    return f"the bound is above that of {count} experts, {limit / importance.sum():.4g}"
+    limit = np.log(count) * max(1.0, importance.max()) / importance.sum()
+    rounding = 1e-12 * number(found["other"])
+    if number(found["bound"]) <= 1.1 * (limit + rounding):
+        return None
+    return f"the bound is above that of {count} experts, {limit:.4g}"
 
 
 def table_violation(table, loss, experts, names, labels, importance, weighs=True):

@@ -28,14 +28,14 @@ def decayed(x, strength, skipped, p):
     if skipped <= 0 or x == 0:
         return x
     if p.l2 > 0:
-        return drifted(x, skipped * math.log(strength / (strength + p.l2)), p)
+        return drifted(x, -skipped * math.log1p(p.l2 / strength), p)
     return drifted(x, skipped * p.l1 / strength, p) if strength > 0 else x * 0
 
 
 @inline_ir
 def clock_tick(strength, p):
     """Return what a round of this strength adds to the penalty clock: log S/(S + λ2), or λ1/S without λ2."""
-    return math.log(strength / (strength + p.l2)) if p.l2 > 0 else p.l1 / strength
+    return -math.log1p(p.l2 / strength) if p.l2 > 0 else p.l1 / strength
 
 
 @inline

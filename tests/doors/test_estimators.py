@@ -175,7 +175,7 @@ def test_fit_begins_anew_unless_warm_start():
 def test_fit_shuffles_in_blocks_by_the_random_state_and_partial_fit_never(monkeypatch):
     X, y = clicks()
     weight = np.linspace(0, 1, 4000)
-    monkeypatch.setattr(shared, "SHUFFLED", 700)
+    monkeypatch.setattr(shared, "SHUFFLE_BLOCK", 700)
     models = [FTRLClassifier(passes=2, random_state=s).fit(X, y, weight) for s in (0, 0, 1)]
     assert same(models[0], models[1])
     assert same(models[0], FTRLClassifier(passes=2).fit(X, y, weight))  # reproducible by default
@@ -253,7 +253,7 @@ def test_a_grid_of_sixteen_settings_is_mixed():
     assert alone.progressive_loss_ * len(y) >= model.guarantee_.other - 1e-2
     tried = FTRLClassifier(alpha=(0.01, 0.1), l1=0.5).fit(X, y)
     assert tried._model.names == ("alpha=0.01", "alpha=0.1")
-    with pytest.raises(AttributeError, match="guarantee_ is of a mixture of settings; leave out alpha"):
+    with pytest.raises(AttributeError, match="guarantee_ needs a mixture of settings; leave out alpha"):
         _ = alone.guarantee_
     numbers = FTRLRegressor(loss="absolute").fit(X, X @ np.ones(60))
     assert numbers.guarantee_.measured <= numbers.guarantee_.bound
@@ -302,7 +302,7 @@ X3, Y3 = np.eye(3), [0, 1, 1]
         (lambda: FTRLClassifier(dtype="float31").fit(X3, Y3), "dtype: got 'float31', expected float32 or float64"),
         (lambda: FTRLClassifier(dtype="int8").fit(X3, Y3), "dtype: got 'int8', expected float32 or float64"),
         (lambda: FTRLClassifier(passes=0).fit(X3, Y3), "passes: got 0, expected a whole number of at least 1"),
-        (lambda: FTRLClassifier().fit(X3, [1, 1, 1]), r"y: got the one class \[1\], expected at least two classes"),
+        (lambda: FTRLClassifier().fit(X3, [1, 1, 1]), r"y: got one class, \[1\], expected at least two"),
         (
             lambda: FTRLClassifier().fit(X3, Y3, [1, 1]),
             r"sample_weight: got shape \(2,\), expected a vector of length 3",
@@ -315,7 +315,7 @@ X3, Y3 = np.eye(3), [0, 1, 1]
         (lambda: started().partial_fit(X3, Y3, classes=[0, 1, 2]), r"classes: .*expected \[0, 1\], as at the start"),
         (lambda: started().partial_fit(np.eye(2), [0, 1]), "X has 2 features, but FTRLClassifier is expecting 3"),
         (lambda: started().set_params(alpha=1.0, fit_intercept=False).partial_fit(X3, Y3), "alpha, fit_intercept: got"),
-        (lambda: started().set_params(dtype="float64").partial_fit(X3, Y3), "dtype: got another value than at the st"),
+        (lambda: started().set_params(dtype="float64").partial_fit(X3, Y3), "dtype: got another value than before"),
     ],
 )
 def test_invalid_arguments_raise(act, message):
@@ -354,7 +354,7 @@ def test_the_certificate_of_an_estimator():
     assert proof.loss_floor(l2=size) <= log_loss(y, fixed.predict_proba(X))
     with pytest.raises(AttributeError, match="certificate_ needs certified=True"):
         _ = FTRLClassifier().fit(X, y).certificate_
-    with pytest.raises(ValueError, match="certified: got another value than at the start"):
+    with pytest.raises(ValueError, match="certified: got another value than before"):
         model.set_params(certified=False).partial_fit(X, y)
 
 

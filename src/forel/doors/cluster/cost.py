@@ -31,7 +31,7 @@ class Costs:
     slice, merge : processor seconds to copy a coordinate out of a state, and to merge one of a shard
     row_bytes, coordinate_bytes : bytes of a parsed row, and of a coordinate's state
     features : features of a row
-    distinct : of all features in a shard's rows between two merges, the share that is distinct
+    distinct : share of distinct features among all features of a shard between two merges
     network : bytes per second to and from one machine
     start : seconds to start Ray and its workers
 
@@ -70,11 +70,11 @@ class Costs:
     def merged(self, rows: int, readers: int, learners: int, shards: int, every: int) -> Estimate:
         """Return the time of shards on ``learners`` machines, whose changes one process merges after each round.
 
-        Rounds that are short because few rows were seen count as well.
+        The shorter rounds at the beginning are counted as well.
         """
         coordinates = self.features * every * self.distinct
-        turns = math.ceil(shards / learners)
-        learn = turns * (every * self.learn + 3 * coordinates * self.slice)
+        shards_each = math.ceil(shards / learners)
+        learn = shards_each * (every * self.learn + 3 * coordinates * self.slice)
         merge = shards * coordinates * (self.merge + self.slice)
         changes = coordinates * self.coordinate_bytes * (shards + learners)
         sent = shards * every * self.row_bytes + changes

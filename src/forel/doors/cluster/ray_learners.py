@@ -1,7 +1,7 @@
 """Learners on a Ray cluster: actors that hold the model, and learn shards from it.
 
 Shards leave an actor's model as it was, so any actor can learn any shard, and the merged changes keep all models equal.
-An actor that Ray restarted has lost its model; it says so, and gets the present one.
+An actor that Ray restarted has no model: it returns None, and receives the current one.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.doors.cluster.ray_workers import import_ray, ray_errors
-from forel.doors.cluster.views import view
+from forel.doors.cluster.views import writable_view
 from forel.learner.factory import make_learner
 from forel.learner.merging import StateSlice, learn_shard, restore, slice_of
 from forel.learner.protocol import Learner
@@ -21,7 +21,7 @@ from forel.validation import refuse, whole
 
 __all__ = ["RayLearners"]
 
-NOTHING = -1  # the version of an actor without a model
+NO_MODEL = -1  # version of an actor without a model
 
 
 class RayLearners:
@@ -66,10 +66,10 @@ class RayLearners:
         actors = self._actors[:number]
         results = ray.get([a.learn.remote(self._version, group) for a, group in zip(actors, groups, strict=True)])
         while None in results:
-            present = ray.put((_description(model), slice_of(model, model.seen)))
+            current = ray.put((_description(model), slice_of(model, model.seen)))
             for k, (actor, group) in enumerate(zip(actors, groups, strict=True)):
                 if results[k] is None:
-                    actor.reset.remote(self._version, present)
+                    actor.reset.remote(self._version, current)
                     results[k] = actor.learn.remote(self._version, group)
             results = [ray.get(found) if isinstance(found, ray.ObjectRef) else found for found in results]
         return [found for group in results for found in group]
@@ -86,12 +86,12 @@ class _Replica:
     """An actor: the model of a version, and learning from it."""
 
     def __init__(self) -> None:
-        self._version = NOTHING
+        self._version = NO_MODEL
         self._model: Learner | None = None
 
-    def reset(self, version: int, present: tuple[dict[str, Any], StateSlice]) -> None:
-        """Take over a whole model."""
-        description, state = present
+    def reset(self, version: int, current: tuple[dict[str, Any], StateSlice]) -> None:
+        """Replace the model."""
+        description, state = current
         self._model = make_learner(**description)
         restore(self._model, state)
         self._version = version
@@ -99,26 +99,28 @@ class _Replica:
     def update(self, version: int, merged: StateSlice) -> None:
         """Apply merged changes, unless changes before them are missing."""
         if self._model is None or self._version != version - 1:
-            self._version = NOTHING
+            self._version = NO_MODEL
             return
         restore(self._model, merged)
         self._version = version
 
     def learn(self, version: int, shards: list[Shard]) -> list[tuple[NDArray[Any], StateSlice]] | None:
-        """Learn shards; None without the model of this version."""
+        """Learn shards; return None without a model of this version."""
         if self._model is None or self._version != version:
             return None
-        return [learn_shard(self._model, *_in_memory(shard)) for shard in shards]
+        return [learn_shard(self._model, *_with_views(shard)) for shard in shards]
 
 
-def _in_memory(shard: Shard) -> Shard:
+def _with_views(shard: Shard) -> Shard:
     """Return a shard with arrays that kernels accept."""
-    rows, labels, importance, held, again, offset = shard
-    return Shard(Merged(*map(view, rows)), view(labels), view(importance), held, again, offset)
+    rows, labels, importance, held_out, again, offset = shard
+    return Shard(
+        Merged(*map(writable_view, rows)), writable_view(labels), writable_view(importance), held_out, again, offset
+    )
 
 
 def _description(model: Learner) -> dict[str, Any]:
-    """Return the arguments that make an equal learner that has learned nothing."""
+    """Return the arguments for an untrained learner with the same settings."""
     return {
         "features": model.features,
         "settings": model.settings,

@@ -1,7 +1,7 @@
 """Workers of a Ray cluster that read, decompress and parse files.
 
-Scheduling, retries and the transport of blocks are Ray's: a piece is a generator task, whose blocks are objects in
-shared memory. The task of a worker that dies is run again by Ray, and gives the same blocks.
+Ray schedules tasks, repeats them and transports blocks: a piece is a generator task, whose blocks are objects in
+shared memory. Ray repeats the task of a worker that dies, with the same blocks.
 """
 
 import os
@@ -12,12 +12,12 @@ from typing import Any
 
 from forel.data.block import Block
 from forel.data.pieces import Parsed, Piece, read_piece
-from forel.doors.cluster.views import view
+from forel.doors.cluster.views import writable_view
 from forel.validation import refuse, whole
 
 __all__ = ["RayWorkers", "import_ray", "ray_errors"]
 
-AHEAD = 4  # blocks of a piece that wait in the object store
+MAX_WAITING_BLOCKS = 4  # blocks of a piece that wait in the object store
 
 
 class RayWorkers:
@@ -51,7 +51,7 @@ class RayWorkers:
         if self._number is None:
             self._number = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
         self._task = ray.remote(num_cpus=1)(read_piece).options(
-            _generator_backpressure_num_objects=AHEAD, name="forel.read_piece"
+            _generator_backpressure_num_objects=MAX_WAITING_BLOCKS, name="forel.read_piece"
         )
         return self
 
@@ -74,7 +74,7 @@ class RayWorkers:
 
     @property
     def number(self) -> int:
-        """How many pieces are read at the same time."""
+        """The number of pieces that are read at the same time."""
         return self._number or 1
 
     def read(self, piece: Piece) -> "RayResults":
@@ -93,7 +93,7 @@ class RayResults:
     def __iter__(self) -> Iterator[Parsed]:
         with ray_errors():
             for reference in self.references:
-                yield _shared(import_ray().get(reference))
+                yield _with_views(import_ray().get(reference))
 
     def close(self) -> None:
         """Stop reading."""
@@ -101,12 +101,14 @@ class RayResults:
             import_ray().cancel(self.references, force=False)
 
 
-def _shared(parsed: Parsed) -> Parsed:
-    """Return what was parsed with arrays that kernels accept."""
+def _with_views(parsed: Parsed) -> Parsed:
+    """Return parsed rows with arrays that kernels accept."""
     block = parsed.block
     if block is None:
         return parsed
-    return replace(parsed, block=replace(block, **{one.name: view(getattr(block, one.name)) for one in fields(Block)}))
+    return replace(
+        parsed, block=replace(block, **{one.name: writable_view(getattr(block, one.name)) for one in fields(Block)})
+    )
 
 
 @contextmanager
@@ -121,9 +123,11 @@ def ray_errors() -> Iterator[None]:
 
 
 def import_ray() -> Any:
-    """Return Ray, or raise an error that says how to install it."""
+    """Return the module of Ray, or raise an error with the command that installs it."""
     try:
         import ray
     except ImportError as error:
-        raise refuse("ray", "an environment without Ray", "it installed: pip install 'forel[ray]'") from error
+        raise refuse(
+            "ray", "an environment without Ray", "an installation with it: pip install 'forel[ray]'"
+        ) from error
     return ray

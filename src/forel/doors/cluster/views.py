@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["view"]
+__all__ = ["writable_view"]
 
 
-def view(array: Any) -> Any:
+def writable_view(array: Any) -> Any:
     """Return a view of an array that is not marked as read-only; anything else is returned unchanged.
 
     Kernels are compiled for arrays that may be written, and never write to rows. A copy would take as long as parsing
@@ -15,7 +15,7 @@ def view(array: Any) -> Any:
 
     >>> array = np.arange(3)
     >>> array.flags.writeable = False
-    >>> view(array).flags.writeable, view(array).base.array is array
+    >>> writable_view(array).flags.writeable, writable_view(array).base.array is array
     (True, True)
     """
     return np.asarray(_Memory(array)) if isinstance(array, np.ndarray) and not array.flags.writeable else array
@@ -26,5 +26,5 @@ class _Memory:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        place, _ = array.__array_interface__["data"]
-        self.__array_interface__ = {**array.__array_interface__, "data": (place, False)}
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}

@@ -22,7 +22,7 @@ LOSSES = tuple(n for n, loss in VOCABULARY.items() if isinstance(loss.link, Prob
 PROBABILITIES = tuple(name for name in LOSSES if VOCABULARY[name].link.probabilities)
 
 
-def _logistic(estimator: Any) -> bool:
+def _has_probabilities(estimator: Any) -> bool:
     loss = built_in(estimator.loss)
     if loss is None or not loss.link.probabilities:
         known = " or ".join(repr(name) for name in PROBABILITIES)
@@ -31,7 +31,8 @@ def _logistic(estimator: Any) -> bool:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_with_logistic: Callable[[F], F] = available_if(_logistic)  # typed here, because scikit-learn has no types
+# Typed here, because scikit-learn has no types.
+_with_probabilities: Callable[[F], F] = available_if(_has_probabilities)
 
 
 class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -61,12 +62,12 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "balanced" for factors inverse to the frequencies of classes in the rows of ``fit``; None for 1
     filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
         :class:`forel.learner.settings.Filter`; None for none
-    seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
+    seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
         mixture with the best expert, and ``coef_`` are the weights of the best setting
 
-    Two classes are one model; with more, each class has a model against the rest. A sample weight multiplies the loss
+    Two classes have one model; with more, each class has a model against the rest. A sample weight multiplies the loss
     of its row.
 
     >>> X, y = np.eye(2, dtype=np.float32), ["ham", "spam"]
@@ -152,11 +153,11 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
     ) -> "FTRLClassifier":
         X, y = shared.validate(self, X, y, reset=not continues)
-        if y.dtype.kind not in "biuSU":  # always classes; other types need a check of the values
+        if y.dtype.kind not in "biuSU":  # always valid as classes; other types need a check of the values
             check_classification_targets(y)
         classes = np.unique(y) if classes is None else classes
         if classes.size < 2:
-            raise ValueError(f"y: got the one class {classes.tolist()}, expected at least two classes")
+            raise ValueError(f"y: got one class, {classes.tolist()}, expected at least two")
         labels = _encode(y, classes)
         if self.class_weight is not None:
             factors = compute_class_weight(self.class_weight, classes=classes, y=y)[labels]
@@ -164,7 +165,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight = given * factors
         loss = built_in(self.loss)
         several = classes.size if classes.size > 2 or (loss is not None and loss.joint) else None
-        model = shared.begin(self, LOSSES, continues, X.shape[1], several)
+        model = shared.model_to_train(self, LOSSES, continues, X.shape[1], several)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
         shared.train(self, model, X, labels, sample_weight, passes)
@@ -174,32 +175,32 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @shared.predicts
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the margin of the second of two classes, or a column of margins for each class."""
-        found = shared.margins(self, X)
-        if found.shape[1] == 1:
-            return found[:, 0]
+        margins = shared.margins(self, X)
+        if margins.shape[1] == 1:
+            return margins[:, 0]
         # Two classes with a margin each, as in softmax, compare by the difference.
-        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+        return margins[:, 1] - margins[:, 0] if margins.shape[1] == 2 else margins
 
     @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest margin for each row."""
-        found = shared.margins(self, X)
-        best = found[:, 0] > 0 if found.shape[1] == 1 else found.argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[best.astype(np.intp)]
-        return chosen
+        margins = shared.margins(self, X)
+        best = margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        return predicted
 
-    @_with_logistic
+    @_with_probabilities
     @shared.predicts
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each class, finite for margins of any size."""
-        found = shared.margins(self, X).astype(np.float64)
+        margins = shared.margins(self, X).astype(np.float64)
         # Probabilities of one-against-rest models are normalised; those of two classes sum to 1.
-        each = np.hstack([-found, found]) if found.shape[1] == 1 else found
-        done = self._model.softmax_margins
-        logs: NDArray[np.float64] = log_softmax(each if done else log_expit(each), axis=1)
+        by_class = np.hstack([-margins, margins]) if margins.shape[1] == 1 else margins
+        joint = self._model.softmax_margins
+        logs: NDArray[np.float64] = log_softmax(by_class if joint else log_expit(by_class), axis=1)
         return logs
 
-    @_with_logistic
+    @_with_probabilities
     @shared.predicts
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, with a row for each example."""
@@ -229,9 +230,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _encode(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return the index of each label among the sorted classes."""
-    places = np.minimum(np.searchsorted(classes, y), classes.size - 1)
-    strange = classes[places] != y
-    if np.any(strange):
-        new = np.unique(y[strange]).tolist()
+    indices = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+    unknown = classes[indices] != y
+    if np.any(unknown):
+        new = np.unique(y[unknown]).tolist()
         raise ValueError(f"y: got the new class {new[0]!r}, expected one of the classes {classes.tolist()}")
-    return places
+    return indices

@@ -28,8 +28,8 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     rate : "adagrad", "scale_free" (scale-invariant), "constant", or "root" (α/√(t + 1)); None for the first, or the
         second if ``alpha`` is None
     loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive" or "poisson" (counts, whose mean is the
-        exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or your own function of margin
-        and label, which returns value and slope
+        exponential of the margin), one of ``forel.losses`` such as ``Quantile(0.9)``, or a function of margin and
+        label that returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     fit_intercept : whether to add a constant feature, which is not penalised
@@ -40,7 +40,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     warm_start : whether ``fit`` continues the present model
     filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
         :class:`forel.learner.settings.Filter`; None for none
-    seed : seed of the noise with which float32 sums are rounded; certificates assume rows independent of it
+    seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
         mixture with the best expert, and ``coef_`` are the weights of the best setting
@@ -110,17 +110,17 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
     ) -> "FTRLRegressor":
         X, y = shared.validate(self, X, y, reset=not continues, y_numeric=True)
-        model = shared.begin(self, LOSSES, continues, X.shape[1])
+        model = shared.model_to_train(self, LOSSES, continues, X.shape[1])
         shared.train(self, model, X, y, sample_weight, passes)
         return self
 
     @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
-        found = shared.margins(self, X)[:, 0]
+        margins = shared.margins(self, X)[:, 0]
         # The link by its name has the largest margin of float32 as its cap, as in model files.
         link = link_by_name(self._model.settings.loss_function.link.name)
-        return link(found, found.dtype)
+        return link(margins, margins.dtype)
 
     def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:
         first: NDArray[Any] = weights[0]

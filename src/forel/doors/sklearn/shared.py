@@ -26,7 +26,7 @@ from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 OPTIONAL = ("alpha", "beta", "l1", "rate", "filters")  # None selects the default grid's value
-SHUFFLED = 1 << 14  # rows that are copied at a time; the model does not depend on it
+SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
 
 def guard_of(estimator: Any) -> Guard:
@@ -86,7 +86,7 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
     return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
 
 
-def begin(
+def model_to_train(
     estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
 ) -> Learner:
     """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
@@ -101,9 +101,7 @@ def begin(
     if changed:
         # The state depends on the rates and penalties of all rounds so far.
         names = ", ".join(changed).replace("bias", "fit_intercept")
-        raise ValueError(
-            f"{names}: got another value than at the start, expected the same; fit without warm_start anew"
-        )
+        raise ValueError(f"{names}: got another value than before, expected the same; fit again without warm_start")
     return model
 
 
@@ -117,39 +115,39 @@ def train(
 ) -> None:
     """Train the model, in one pass in order if ``passes`` is None, and keep it only if no error occurs."""
     weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
-    turns = 1 if passes is None else whole("passes", passes, low=1)
+    passes_made = 1 if passes is None else whole("passes", passes, low=1)
     random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
-    if turns > 1 or random is not None:
+    if passes_made > 1 or random is not None:
         X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
     before, first = float(np.sum(model.loss)), 0.0
-    for turn in range(turns):
+    for number in range(passes_made):
         # Only rows of the first pass compare settings fairly.
-        learn = model.relearn if turn > 0 else model.learn
+        learn = model.relearn if number > 0 else model.learn
         if random is None:
             learn(X, labels, weight)
         else:
             order = random.permutation(len(labels))
-            for block in (order[k : k + SHUFFLED] for k in range(0, order.size, SHUFFLED)):
+            for block in (order[k : k + SHUFFLE_BLOCK] for k in range(0, order.size, SHUFFLE_BLOCK)):
                 learn(X.take(block), labels[block], None if weight is None else weight[block])
         # Only the first pass predicts rows before learning from them.
-        first = float(np.sum(model.loss)) - before if turn == 0 else first
+        first = float(np.sum(model.loss)) - before if number == 0 else first
     if model is not getattr(estimator, "_model", None):
         estimator._model, estimator._progress, estimator._sparse = model, (0.0, 0.0), False
-    suffered, seen = estimator._progress
-    estimator._progress = suffered + first, seen + (len(labels) if weight is None else float(weight.sum()))
-    estimator.n_iter_ = turns
+    total_loss, total_weight = estimator._progress
+    estimator._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
+    estimator.n_iter_ = passes_made
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
     """Return non-negative sample weights, one for each row; all may be 0 only in ``partial_fit``."""
     given = np.asarray(real("sample_weight", sample_weight))
-    held = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
-    if held.min() < 0:
-        k = int(np.argmax(held < 0))
-        raise ValueError(f"sample_weight: got {held[k]} in row {k}, expected numbers of at least 0")
-    if not (stream or held.any()):
+    weights = vector("sample_weight", np.full(count, given) if given.ndim == 0 else given, count)
+    if weights.min() < 0:
+        k = int(np.argmax(weights < 0))
+        raise ValueError(f"sample_weight: got {weights[k]} in row {k}, expected numbers of at least 0")
+    if not (stream or weights.any()):
         raise ValueError("sample_weight: got only zeros, expected a row with a weight above 0")
-    return held
+    return weights
 
 
 def margins(estimator: Any, X: Any) -> NDArray[Any]:
@@ -183,16 +181,16 @@ def rounds(estimator: Any) -> int:
 def progressive_loss(estimator: Any) -> float:
     """The mean progressive loss of the first pass, summed over classes."""
     check_is_fitted(estimator)
-    suffered, seen = estimator._progress
-    return suffered / seen if seen else 0.0
+    total_loss, total_weight = estimator._progress
+    return total_loss / total_weight if total_weight else 0.0
 
 
 def guarantee(estimator: Any) -> Any:
-    """The loss of a mixture above that of its best setting, and its bound."""
+    """The difference between the loss of a mixture and that of its best setting, and a bound on it."""
     check_is_fitted(estimator)
     found = estimator._model.guarantee()
     if found is None:
-        raise AttributeError("guarantee_ is of a mixture of settings; leave out alpha, or give several")
+        raise AttributeError("guarantee_ needs a mixture of settings; leave out alpha, or give several values")
     return found
 
 
@@ -208,14 +206,14 @@ def certificate(estimator: Any) -> Any:
 
 
 def sparsify(self: Any) -> Any:
-    """Return ``coef_`` as a CSR array; learning is not affected."""
+    """Convert ``coef_`` to a CSR array; learning is not affected."""
     check_is_fitted(self)
     self._sparse = True
     return self
 
 
 def densify(self: Any) -> Any:
-    """Return ``coef_`` as a dense array."""
+    """Convert ``coef_`` to a dense array."""
     check_is_fitted(self)
     self._sparse = False
     return self
@@ -227,12 +225,12 @@ def is_fitted(self: Any) -> bool:
 
 
 def stored(self: Any) -> Stored:
-    """Return what a file keeps of an estimator: its learner, and its other parameters and attributes as JSON."""
+    """Return what is stored of an estimator: its learner, and its other parameters and attributes as JSON."""
     check_is_fitted(self)
     if not isinstance(self.random_state, int | np.integer | None):
-        expected = "a whole number or None, which a file can hold; set_params(random_state=0) before saving"
+        expected = "a whole number or None, which can be stored; set_params(random_state=0) before saving"
         raise refuse("random_state", self.random_state, expected)
-    known: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "passes": int(self.passes),
         "shuffle": bool(self.shuffle),
         "random_state": None if self.random_state is None else int(self.random_state),
@@ -246,15 +244,15 @@ def stored(self: Any) -> Stored:
         "unsaid": [name for name in OPTIONAL if getattr(self, name) is None],
     }
     if hasattr(self, "classes_"):
-        known["classes"] = pack_classes(self.classes_)
+        attributes["classes"] = pack_classes(self.classes_)
         if self.class_weight is not None:
             named = isinstance(self.class_weight, str)
-            known["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)
-    return Stored(self._model, estimator=known)
+            attributes["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)
+    return Stored(self._model, estimator=attributes)
 
 
 def notebook_html(self: Any) -> str:
-    """Return scikit-learn's diagram for notebooks and, of a fitted estimator, its loss, mixture and certificate."""
+    """Return scikit-learn's diagram for notebooks and, if fitted, the loss, guarantee and certificate."""
     diagram: str = estimator_html_repr(self)
     if not is_fitted(self):
         return diagram
@@ -277,5 +275,5 @@ def pack_classes(classes: NDArray[Any]) -> dict[str, Any]:
     """Return the classes of a classifier as JSON: dtype and values."""
     values = classes.tolist()
     if classes.dtype.kind not in "biufU" and not (classes.dtype.kind == "O" and all(type(v) is str for v in values)):
-        raise refuse("classes_", values, "numbers or text, which a file can hold; encode the labels before fitting")
+        raise refuse("classes_", values, "numbers or text, which can be stored; encode the labels before fitting")
     return {"dtype": classes.dtype.str, "values": values}

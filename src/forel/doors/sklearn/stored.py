@@ -1,4 +1,4 @@
-"""Estimators from files, with the same predictions, to continue learning."""
+"""Estimators from files: they have the same predictions, and can continue learning."""
 
 from dataclasses import fields
 from typing import Any
@@ -17,14 +17,14 @@ from forel.validation import refuse
 
 __all__ = ["estimator_of"]
 
-KINDS: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FTRLRegressor}
+CLASSES: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FTRLRegressor}
 LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
 
 
 def estimator_of(stored: Stored) -> Any:
-    """Return the estimator that was saved, or one around a learner that was saved by itself.
+    """Return the saved estimator, or a new one for a learner that was saved alone.
 
-    A learner by itself becomes a classifier if its loss is one of classification, with classes 0, 1, …, or −1 and 1
+    A learner alone becomes a classifier if its loss is a classification loss, with classes 0, 1, …, or −1 and 1
     for a hinge loss, and a regressor otherwise.
 
     >>> import pathlib, tempfile
@@ -36,16 +36,16 @@ def estimator_of(stored: Stored) -> Any:
     """
     model = stored.model
     if isinstance(model, ServingModel):
-        raise refuse("stored", stored, "a file of a learner; what was stored for serving only predicts")
+        raise refuse("stored", stored, "a learner; a serving model only predicts")
     if model.settings.lanes > 1 and model.guarantee() is None:
         raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
-    if known.get("class", "FTRLClassifier") not in KINDS:
+    if known.get("class", "FTRLClassifier") not in CLASSES:
         raise refuse(
             "stored", known["class"], "an estimator or a learner; forel.doors.river.model_of returns river models"
         )
-    kind = KINDS[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
+    kind = CLASSES[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
     parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in OPTIONAL)
     estimator = kind(
@@ -55,8 +55,8 @@ def estimator_of(stored: Stored) -> Any:
         certified=model.certified,
         **{name: known[name] for name in LEARNING if name in known},
     )
-    suffered, seen = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
-    estimator._model, estimator._progress = model, (suffered, seen)
+    total_loss, total_weight = known.get("progress", (float(np.sum(model.loss)), float(model.rounds)))
+    estimator._model, estimator._progress = model, (total_loss, total_weight)
     estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
     guard_of(estimator)

@@ -33,6 +33,35 @@ def test_predictions_are_those_of_the_link():
     assert metrics.report().mae == pytest.approx((np.e - 2) / 2)
 
 
+def test_counts_have_the_deviance_of_scikit_learn_in_place_of_a_negative_loss():
+    from sklearn.metrics import mean_poisson_deviance
+
+    rng = np.random.default_rng(3)
+    margins, weights = rng.normal(size=80) + 2, rng.random(80)
+    counts = rng.poisson(np.exp(margins)).astype(float)
+    counts[:3] = 0
+    metrics = Metrics(Poisson(), "number")
+    metrics.add(margins[:30], counts[:30], weights[:30])
+    recent = Metrics(Poisson(), "number")
+    recent.unpack(metrics.pack())
+    recent.report(recent=True)
+    for one in (metrics, recent):
+        one.add(margins[30:], counts[30:], weights[30:])
+    expected = mean_poisson_deviance(counts, np.exp(margins), sample_weight=weights)
+    assert metrics.report().deviance == pytest.approx(expected)
+    expected = mean_poisson_deviance(counts[30:], np.exp(margins[30:]), sample_weight=weights[30:])
+    assert recent.report(recent=True).deviance == pytest.approx(expected)
+    assert metrics.report().loss < 0
+    assert metrics.report().lines("Poisson loss")[1][1:] == ("Poisson deviance", f"{metrics.report().deviance:.6f}")
+    other = Metrics(Squared(), "number")
+    other.add(margins, counts)
+    assert other.report().deviance is None
+    old = {**metrics.pack(), "errors": metrics.pack()["errors"][:5]}  # written before least losses were counted
+    recent.unpack(old)
+    assert recent.report().deviance is None
+    assert recent.report().rmse == metrics.report().rmse
+
+
 def test_recent_rows_and_packed_metrics():
     metrics = Metrics(Squared(), "number")
     metrics.add([1.0, 2.0], [0.0, 4.0])

@@ -57,6 +57,11 @@ class Poisson:
         """Return eᵐ − y, with the tangent beyond the cap."""
         return np.asarray(np.subtract(self.link(margin), y, dtype=np.float64))
 
+    def saturated(self, y: ArrayLike) -> Array:
+        """Return the least loss of any margin for a label, y − y log y: the deviance is twice the loss above it."""
+        counts = np.asarray(y, dtype=np.float64)
+        return np.asarray(counts - xlogx(counts))
+
     @property
     def link(self) -> Exponential:
         """The mean, eᵐ up to the cap."""

@@ -31,7 +31,7 @@ class ClassMetrics:
 
     >>> from forel.losses.links import Shares
     >>> metrics = ClassMetrics(Settings("softmax"), Shares(), 2, ["cat", "dog"])
-    >>> metrics.add([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
+    >>> _ = metrics.add([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
     >>> found = metrics.report()
     >>> round(found.loss, 3), round(found.accuracy, 3), found.confusion
     (0.584, 0.667, ((1.0, 0.0), (1.0, 1.0)))

@@ -4,7 +4,7 @@ Sums are accumulated row by row, so that they do not depend on how rows are divi
 a histogram of 65,536 equal bins over [−16, 16]; the outermost bins also hold all margins beyond. The histogram yields
 the area under the ROC curve and the calibration table. A pair of rows in the same bin counts half in the area, so the
 area is off by at most half the fraction of such pairs. This bound is reported as ``auc_error``, usually about 0.0001,
-and limits the digits that are printed. It is not a standard error: it does not describe other samples.
+and limits the digits that are printed. How much the area would vary between samples of as many rows is ``auc_se``.
 """
 
 import math
@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
+from forel.training.ranking import auc_standard_error, roc_auc
 
-__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "roc_auc"]
+__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores"]
 
 BINS, LIMIT = 1 << 16, 16.0
 Floats = NDArray[np.float64]
@@ -45,12 +46,15 @@ class Report:
     entropy : mean log-loss divided by that of always predicting the mean label, or the shares of several classes; None
         without probabilities
     auc, auc_error : area under the ROC curve, and the largest possible error of it; None without two classes
+    auc_se : DeLong's standard error of ``auc``, for independent rows; None if labels are between 0 and 1, or a row's
+        importance is not 1
     calibration : sum of predictions over sum of labels; None without probabilities
     mean_label, mean_prediction : weighted means; None for several classes
     table : calibration by deciles of the prediction; empty without probabilities
     rmse, mae : root of the mean squared error, and mean absolute error, of regression; None for classes
     baseline_rmse : ``rmse`` of always predicting the mean label
     r2 : share of the labels' variance that predictions explain; None if labels are equal
+    deviance : mean Poisson deviance, twice the loss above that of predicting each label; None for other losses
     accuracy : share of rows whose class is the predicted one of several classes
     baseline_accuracy : accuracy of always predicting the commonest class
     classes : names of several classes
@@ -75,14 +79,19 @@ class Report:
     baseline_accuracy: float | None = None
     classes: tuple[str, ...] = ()
     confusion: tuple[tuple[float, ...], ...] = ()
+    auc_se: float | None = None
+    deviance: float | None = None
 
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
-        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss_name, f"{self.loss:.6f}")]
+        loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
+        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss[0], f"{loss[1]:.6f}")]
         if self.entropy is not None:
             lines.append(("entropy", "normalised entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
             lines.append(("auc", "AUC", self._format_auc()))
+        if self.auc_se is not None:
+            lines.append(("auc_se", "AUC, std. error", f"{self.auc_se:.2g}"))
         if self.calibration is not None:
             lines.append(("calibration", "calibration ratio", f"{self.calibration:.4f}"))
         if self.accuracy is not None:
@@ -130,13 +139,13 @@ class Metrics:
 
     >>> from forel.losses import Logistic
     >>> metrics = Metrics(Logistic(), "probability")
-    >>> metrics.add([-1.0, 2.0, 0.5, 0.0], [0, 1, 1, 0])
+    >>> _ = metrics.add([-1.0, 2.0, 0.5, 0.0], [0, 1, 1, 0])
     >>> total = metrics.report()
     >>> round(total.loss, 4), round(total.entropy, 4), total.auc, round(total.calibration, 3)
     (0.4019, 0.5798, 1.0, 1.136)
     >>> metrics.report(recent=True).rows
     4
-    >>> metrics.add([1.0], [0])
+    >>> _ = metrics.add([1.0], [0])
     >>> metrics.report(recent=True).rows, metrics.report().rows
     (1, 5)
     """
@@ -147,8 +156,9 @@ class Metrics:
         self._sums = np.zeros(5)  # rows, weight, loss, label, prediction
         # Weight, label and prediction of a bin are adjacent in memory: a row updates all three.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
-        # Of regression: squared and absolute errors, and labels and their squares after subtracting the first label.
-        self._errors = np.zeros(5)
+        # Of regression: squared and absolute errors, labels and their squares after subtracting the first label, that
+        # label, and least losses. Of classes: how far importances are from 1, and labels from 0 and 1.
+        self._errors = np.zeros(6)
         self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
@@ -167,6 +177,8 @@ class Metrics:
         positive = (1 + y) / 2 if self.kind == "sign" else y
         if self.kind == "number":
             self._add_errors(y, predictions, w)
+        else:
+            self._errors[:2] += np.abs(w - 1).sum(), np.minimum(positive, 1 - positive).sum()
         routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
         return RowScores(m, positive, w, losses, predictions)
 
@@ -179,23 +191,25 @@ class Metrics:
         if not self._sums[0] and labels.size:
             self._errors[4] = labels[0]
         errors, centred = predictions - labels, labels.astype(np.float64) - self._errors[4]
-        for k, parts in enumerate((errors**2, np.abs(errors), centred, centred**2)):
+        saturated = getattr(self.loss, "saturated", np.zeros_like)(labels)
+        for k, parts in zip((0, 1, 2, 3, 5), (errors**2, np.abs(errors), centred, centred**2, saturated), strict=True):
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._errors[k] = np.cumsum(np.append(self._errors[k], weights * parts))[-1]
 
     def pack(self) -> dict[str, Floats]:
         """Return the totals as arrays; empty bins are left out."""
         used = np.flatnonzero(self._bins.any(axis=0))
-        errors = {"errors": self._errors.copy()} if self.kind == "number" else {}
-        return {"sums": self._sums.copy(), "used": used.astype(np.float64), "bins": self._bins[:, used], **errors}
+        sums = {"sums": self._sums.copy(), "errors": self._errors.copy()}
+        return {**sums, "used": used.astype(np.float64), "bins": self._bins[:, used]}
 
     def unpack(self, arrays: Mapping[str, Floats]) -> None:
         """Replace the totals by those that :meth:`pack` returned."""
         self._sums[:] = arrays["sums"]
         self._bins[:] = 0
         self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
-        # Checkpoints of earlier versions do not have errors: those of the rest of the run are not known either.
-        self._errors[:] = arrays.get("errors", np.nan) if self.kind == "number" else 0
+        # Checkpoints of earlier versions do not have all errors: those of the rest of the run are not known either.
+        known = arrays.get("errors", np.zeros(0))
+        self._errors[:] = np.append(known, np.full(self._errors.size - known.size, np.nan))
         self._last_report = self._sums.copy(), self._bins.copy(), self._errors.copy()
 
     def report(self, recent: bool = False) -> Report:
@@ -207,9 +221,14 @@ class Metrics:
             # Rounding may leave a difference slightly below 0.
             sums, bins = sums - before[0], np.maximum(bins - before[1], 0)
         report = _report(self.kind, sums, bins)
-        if self.kind != "number" or not report.weight > 0 or np.isnan(errors).any():
+        if self.kind != "number":
+            once = not errors[:2].any()  # false if unknown
+            return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
+        if not report.weight > 0 or np.isnan(errors[:5]).any():
             return report
-        return replace(report, **_errors(errors, sums[1]))
+        least = errors[5] / sums[1] if hasattr(self.loss, "saturated") else math.nan
+        deviance = None if math.isnan(least) else max(2 * (report.loss - least), 0.0)
+        return replace(report, **_errors(errors[:5], sums[1]), deviance=deviance)
 
 
 def _floats(values: ArrayLike) -> NDArray[Any]:
@@ -256,21 +275,6 @@ def _report(kind: str, sums: Floats, bins: Floats) -> Report:
         mean_prediction=mean(prediction),
         table=_calibration_table(bins) if probability else (),
     )
-
-
-def roc_auc(negative: Floats, positive: Floats) -> tuple[float | None, float | None]:
-    """Return the area under the ROC curve of a histogram by increasing score, and its largest possible error.
-
-    >>> roc_auc(np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0]))
-    (0.916..., 0.083...)
-    """
-    pairs = float(negative.sum()) * float(positive.sum())
-    if pairs <= 0:
-        return None, None
-    below = np.cumsum(negative) - negative
-    # Not the @ operator, for which BLAS starts threads on arrays of this length.
-    tied = 0.5 * float(np.sum(positive * negative)) / pairs
-    return float(np.sum(positive * below)) / pairs + tied, tied
 
 
 def _calibration_table(bins: Floats, parts: int = 10) -> tuple[CalibrationBin, ...]:

@@ -2,6 +2,7 @@
 
 A kernel is written as ordinary Python modules that import everything that depends on settings from one *reference*
 module. A copy executes the same source with other values for these names. Modules of one copy import each other.
+Copies share the functions of numba that are equal in them.
 """
 
 import ast
@@ -9,8 +10,10 @@ import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
+
+from forel.jit.sharing import share
 
 __all__ = ["specialise"]
 
@@ -38,32 +41,35 @@ def specialise(
     """
     copies: dict[str, ModuleType] = {}
     for original in modules:
-        tree, path = _parsed(original)
+        homes: dict[str, Mapping[str, Any]] = {
+            reference: bindings,
+            **{each: vars(copy) for each, copy in copies.items()},
+        }
+        homes |= {each: homes[other] for each, other in (aliases or {}).items() if other in homes}
+        imports, code, path = _split(original, frozenset(homes))
         copy = ModuleType(original if name is None else f"{name}.{original.rpartition('.')[2]}")
-        statements = []
-        for node in tree.body:
-            home = node.module if isinstance(node, ast.ImportFrom) else None
-            home = None if home is None else (aliases or {}).get(home, home)
-            if home == reference and isinstance(node, ast.ImportFrom):
-                copy.__dict__.update({each.asname or each.name: bindings[each.name] for each in node.names})
-            elif home in copies and isinstance(node, ast.ImportFrom):
-                copy.__dict__.update(
-                    {each.asname or each.name: getattr(copies[home], each.name) for each in node.names}
-                )
-            else:
-                statements.append(node)
+        copy.__dict__.update({own: homes[home][imported] for home, imported, own in imports})
         if name is not None:
             sys.modules[copy.__name__] = copy
         copy.__file__ = path
-        exec(compile(ast.Module(statements, []), path, "exec"), copy.__dict__)
+        exec(code, copy.__dict__)
+        share(copy.__dict__)
         copies[original] = copy
     return copies
 
 
 @cache
-def _parsed(module: str) -> tuple[ast.Module, str]:
+def _split(module: str, homes: frozenset[str]) -> tuple[list[tuple[str, str, str]], CodeType, str]:
+    """Return the imports of a module from ``homes`` (module, name, name here), its other code, and its path."""
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ImportError(module)
     with open(spec.origin, encoding="utf-8") as file:
-        return ast.parse(file.read(), spec.origin), spec.origin
+        tree = ast.parse(file.read(), spec.origin)
+    imports, statements = [], []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module in homes:
+            imports += [(node.module, each.name, each.asname or each.name) for each in node.names]
+        else:
+            statements.append(node)
+    return imports, compile(ast.Module(statements, []), spec.origin, "exec"), spec.origin

@@ -93,7 +93,7 @@ class ElasticNet:
 
     def __call__(self, x: Vector) -> float:
         """Return Ψ(x)."""
-        return float(np.sum(self.l1 * np.abs(x)) + 0.5 * np.sum(self.l2 * x * x))
+        return float((self.l1 * np.abs(x)).sum() + 0.5 * (self.l2 * x * x).sum())  # np.sum takes twice the time
 
     def __add__(self, other: Penalty) -> Penalty:
         return _add(self, other)

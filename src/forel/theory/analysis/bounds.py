@@ -88,7 +88,7 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimises Ψ.
     """
     penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
-    at_x, played = penalty(x), np.array([penalty(point) for point in trace.points])
+    at_x, played = penalty(x), trace.penalty_values
     smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
     above = played[0] - smallest if against == "composite" else at_x - smallest
     totals = [weights.total(1 if against == "composite" else t - lag) for t in range(1, trace.rounds + 1)]
@@ -257,5 +257,4 @@ def _proximal(trace: Trace) -> str:
 
 def _bare(trace: Trace) -> str:
     """Return the reason, if there is a penalty; an indicator that all points satisfy is none."""
-    penalty = trace.algorithm.penalty
-    return "" if not any(penalty(p) for p in trace.points) else "there is a penalty; use theorem_10 or theorem_12"
+    return "" if not trace.penalty_values.any() else "there is a penalty; use theorem_10 or theorem_12"

@@ -73,9 +73,9 @@ def surrogate_regret(trace: Trace, x: ArrayLike, against: Against = "losses") ->
     x = vector("x", x, trace.points.shape[1])
     total = sum(added.loss(point) - added.loss(x) for added, point in zip(trace.added, trace.points, strict=False))
     if against == "composite":
-        weights, penalty = trace.algorithm.weights, trace.algorithm.penalty
-        charged = ((weights(t), point) for t, point in enumerate(trace.points[:-1], start=1))
-        total += sum(weight * (penalty(point) - penalty(x)) for weight, point in charged if weight > 0)
+        weights, at_x = trace.algorithm.weights, trace.algorithm.penalty(x)
+        charged = ((weights(t), value) for t, value in enumerate(trace.penalty_values[:-1].tolist(), start=1))
+        total += sum(weight * (value - at_x) for weight, value in charged if weight > 0)
     return total
 
 

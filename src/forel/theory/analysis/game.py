@@ -86,6 +86,11 @@ class Trace:
         return np.array([loss(x) for loss, x in zip(self.losses, self.points, strict=False)])
 
     @cached_property
+    def penalty_values(self) -> Vector:
+        """Ψ(x_1), …, Ψ(x_{T+1})."""
+        return np.array([self.algorithm.penalty(x) for x in self.points])
+
+    @cached_property
     def initial(self) -> Regularizer:
         """r_0."""
         return self.algorithm.initial(self.states[0])

@@ -25,8 +25,9 @@ run: $(RUN)
 survey: $(READY)
 	$(BIN)/forel survey --plots figures
 
+# Each file is run by one worker, in the order of conftest.py: workers that need the same kernel would wait for each other.
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadgroup
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 	$(MAKE) test-narrowed
 
 # Run the tests of generated data and of the documents without optional CPU features such as AVX-512.

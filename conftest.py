@@ -30,6 +30,38 @@ def _examples_of_docstrings(request):
         request.getfixturevalue("interpreted")
 
 
+# The files that take longest, in that order. `make test` gives each file to one worker, so that a kernel is compiled by
+# the worker that needs it; a long file that starts last would leave the other workers without work.
+LONGEST = (
+    "tests/project/test_project.py",
+    "tests/project/test_docs.py",
+    "tests/learner/test_linear.py",
+    "tests/doors/test_estimators.py",
+    "tests/learner/test_extremes.py",
+    "tests/learner/test_mixture.py",
+    "tests/theory/test_algorithms.py",
+    "tests/doors/test_river.py",
+    "tests/learner/test_sentences.py",
+    "tests/project/test_reproduce.py",
+    "tests/doors/test_cluster.py",
+    "tests/theory/test_survey.py",
+    "tests/theory/test_argmin.py",
+    "tests/theory/test_convex.py",
+    "tests/training/test_merged.py",
+    "tests/project/test_fuzz.py",
+    "tests/learner/test_units.py",
+    "docs/guide/sparsity.md",
+    "docs/guide/regression.md",
+    "docs/guide/multiclass.md",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
 def pytest_collection_finish() -> None:
     """Exempt what lives as long as the process from garbage collection."""
     gc.collect()

@@ -19,14 +19,14 @@ from forel.training.merged import Merging
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 ONE = forel.Settings(alpha=0.5, l1=0.1)
 SOFTMAX = forel.Settings("softmax", alpha=0.5)
 SQUARED = forel.Settings("squared", alpha=(0.1, 0.5))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address():
     """Ray on this machine with two CPUs, started once."""
     with RayWorkers("local", 2):

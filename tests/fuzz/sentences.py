@@ -1,7 +1,8 @@
 """Train on random and adversarial streams, and check every printed guarantee with the oracle.
 
 ``python -m tests.fuzz.sentences --streams 10000`` runs many; the tests run a few. Kernels run uncompiled, from the same
-source, because each combination of settings would need a compilation; ``--compiled`` compiles them.
+source, because each combination of settings would need a compilation; ``--compiled default`` compiles those of the
+default experts, and ``--compiled all`` every kernel.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import numpy as np
 
 import forel
 from forel.learner.certificate_sums import difference, merge
+from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear
@@ -27,10 +29,15 @@ PLAYED = (*oracle.LOSSES, "logistic", "squared")  # losses in turn; those with f
 
 
 @contextmanager
-def uncompiled(active=True):
-    """Run kernels as plain Python, with overflow warnings off, as in compiled code."""
-    before = kernel.kernel
-    kernel.kernel = uncompiled_kernel if active else before
+def uncompiled(compiled="none"):
+    """Run kernels as plain Python but for those ``compiled``, with overflow warnings off, as in compiled code."""
+    before, usual = kernel.kernel, default_grid()
+
+    def choose(spec):
+        default = (spec.layout.lanes, spec.layout.filters) == (usual.lanes, len(usual.filters))
+        return before(spec) if compiled == "all" or (compiled == "default" and default) else uncompiled_kernel(spec)
+
+    kernel.kernel = choose
     try:
         with np.errstate(all="ignore"):
             yield
@@ -149,9 +156,10 @@ def trained_violations(rng, loss, kind):
         violations += report_violations(run.trained, loss, run, coded(loss, y[part]), weight[part], learned)
         a, b, c, m = X[part][learned], coded(loss, y[part][learned]), weight[part][learned], run.margins(1)[learned]
         made.append((a, b, c, m))
-        dense = np.zeros((len(a), 1 << BITS))
-        dense[:, SLOTS] = a
-        each += [alone.progress(dense, b, c).astype(float) for _ in range(passes)][:1]
+        if settings.lanes > 1:
+            dense = np.zeros((len(a), 1 << BITS))
+            dense[:, SLOTS] = a
+            each += [alone.progress(dense, b, c).astype(float) for _ in range(passes)][:1]
         words, own = run.trained.certificate, oracle.average(loss, m, b, c)
         scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
         model = learned_model(stored.model, SLOTS)
@@ -245,11 +253,11 @@ def experts_of(settings):
     return "filters" if settings.filters else "mixture" if settings.lanes > 1 else "model"
 
 
-def run(streams, seed=0, compiled=False, say=None, seconds=None):
+def run(streams, seed=0, compiled="none", say=None, seconds=None):
     """Run ``streams`` streams, or until the time limit; return counts by loss, kind and experts, and all violations."""
     played, violations = Counter(), []
     until = None if seconds is None else time.monotonic() + seconds
-    with uncompiled(not compiled):
+    with uncompiled(compiled):
         for k in range(streams):
             if until is not None and time.monotonic() > until:
                 break
@@ -269,7 +277,7 @@ def main():
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, help="time limit in seconds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--compiled", choices=["none", "default", "all"], default="none")
     options, begun = parser.parse_args(), time.perf_counter()
 
     def say(done, count, found):

@@ -37,7 +37,7 @@ SLOTS = np.array([slot(name, bits=BITS) for name in NAMES])
 
 def stream(rng, loss, kind):
     """Rows, labels and importances, rounded to float32."""
-    rows, binary = int(rng.integers(20, 160)), loss in BINARY
+    rows, binary = int(rng.integers(20, 120)), loss in BINARY
     X = rng.normal(size=(rows, FEATURES)) * (rng.random((rows, FEATURES)) < 0.6)
     if kind == "constant":
         X[:] = 1.0

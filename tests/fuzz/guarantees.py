@@ -19,7 +19,7 @@ from forel.learner.grid import default_grid
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
-from tests.fuzz.sentences import mixture_violations
+from tests.fuzz.checks import mixture_violations
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 SETS = {

@@ -23,6 +23,8 @@ from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
+from tests.fuzz.checks import coded, mixture_violations, proof_violations, scales_of, with_constant
+from tests.fuzz.doors import door_violations
 from tests.fuzz.streams import BITS, FEATURES, KINDS, NAMES, SLOTS, settings_for, stream
 
 PLAYED = (*oracle.LOSSES, "logistic", "squared")  # losses in turn; those with filters come twice
@@ -45,36 +47,10 @@ def uncompiled(compiled="none"):
         kernel.kernel = before
 
 
-def with_constant(X, settings):
-    return np.column_stack([X, np.ones(len(X))]) if settings.bias else X
-
-
-def scales_of(X, settings):
-    """The largest absolute value of each column, where norms are scaled by them."""
-    return np.abs(with_constant(X, settings)).max(axis=0) if settings.rate == "scale_free" else None
-
-
-def coded(loss, y):
-    return 2 * y - 1 if oracle.LOSSES[loss].sign else y
-
-
 def learned_model(model, coordinates):
     """The learned model: weights of some coordinates, and the bias, if it has one."""
     weights = model.weights_at(coordinates)[:, 0]
     return (np.append(weights, model.bias[0]) if model.settings.bias else weights).astype(float)
-
-
-def mixture_violations(model, loss, mixed, settings, labels, importance):
-    """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
-    words, names, share = str(model.guarantee()), list(model.names), model.share
-    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
-    found = [
-        oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
-        oracle.bayes_violation(words, len(names), importance) if loss == "logistic" and share is None else None,
-    ]
-    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
-    why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs=share is None)
-    return [f"{words}: {one}" for one in found if one] + ([f"table of experts: {why}"] if why else [])
 
 
 class Stop(Exception):
@@ -196,36 +172,6 @@ def learner_violations(rng, loss, kind):
     return settings, violations + proof_violations(rng, proof, loss, features, labels, weight, own, scales)
 
 
-def proof_violations(rng, proof, loss, features, labels, weight, own, scales):
-    """The reasons why the numbers of a certificate are false: floors and norms in a random ball, and the regret."""
-    violations = []
-    ball = str(rng.choice(["l2", "l1", "box"] if scales is None else ["l2", "l1", "box", "scaled"]))
-    rows = features
-    if ball == "scaled":
-        rows = np.divide(features, scales, out=np.zeros_like(features), where=scales > 0)
-    free = {"bias": float(rng.exponential())} if proof.bias and rng.random() < 0.3 else {}
-    radius = float(rng.exponential())
-
-    def least(norm):
-        kind = "l2" if ball == "scaled" else ball
-        return oracle.least_average(loss, rows, labels, weight, norm, free.get("bias"), kind)
-
-    floor, found = proof.loss_floor(**{ball: radius}, **free), least(radius)
-    if floor > found:
-        violations.append(f"loss_floor({ball}={radius}, {free}) is {floor}, and a model has {found}")
-    goal = own - 0.2 * abs(own)
-    needed = min(proof.needed_norm(goal, ball, **free), 1e9)
-    if needed and (found := least(needed)) < goal - 1e-9 * abs(goal):
-        violations.append(f"needed_norm({goal}, {ball}, {free}) is {needed}, and such a model has {found}")
-    comparator = rng.normal(size=features.shape[1]) * radius
-    with np.errstate(over="ignore"):
-        regret = (own - oracle.average(loss, features @ comparator, labels, weight)) * weight.sum()
-    allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)
-    if regret > proof.regret(comparator) + allowance + 1e-12 * abs(own) * weight.sum():
-        violations.append(f"regret against {comparator} is {regret}, above {proof.regret(comparator)}")
-    return violations
-
-
 def merged_violations(rng, loss, kind):
     """Train learners on parts of the rows, each from nothing or from the rows before, and merge their certificates."""
     settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
@@ -248,6 +194,9 @@ def merged_violations(rng, loss, kind):
     return settings, violations
 
 
+PLAYS = (trained_violations, learner_violations, merged_violations, door_violations)
+
+
 def experts_of(settings):
     """What is trained: one model, a mixture of settings, or one with filters."""
     return "filters" if settings.filters else "mixture" if settings.lanes > 1 else "model"
@@ -263,8 +212,7 @@ def run(streams, seed=0, compiled="none", say=None, seconds=None):
                 break
             rng = np.random.default_rng((seed, k))
             loss, kind = PLAYED[k % len(PLAYED)], KINDS[int(rng.integers(len(KINDS)))]
-            play = (trained_violations, learner_violations, merged_violations)[rng.choice(3, p=(0.5, 0.35, 0.15))]
-            settings, found = play(rng, loss, kind)
+            settings, found = PLAYS[rng.choice(4, p=(0.45, 0.3, 0.15, 0.1))](rng, loss, kind)
             played[loss, kind, experts_of(settings)] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]
             if say is not None and (found or (k + 1) % 100 == 0):

@@ -1,0 +1,69 @@
+"""Statements of learners about rows, checked by the oracle: guarantees, tables of experts, numbers of certificates."""
+
+import numpy as np
+
+from tests.fuzz import oracle
+
+
+def with_constant(X, settings):
+    return np.column_stack([X, np.ones(len(X))]) if settings.bias else X
+
+
+def scales_of(X, settings):
+    """The largest absolute value of each column, where norms are scaled by them."""
+    return np.abs(with_constant(X, settings)).max(axis=0) if settings.rate == "scale_free" else None
+
+
+def coded(loss, y):
+    return 2 * y - 1 if oracle.LOSSES[loss].sign else y
+
+
+def guarantee_violations(words, model, loss, mixed, settings, labels, importance):
+    """The reasons why a mixture's sentence is false; one column of ``settings`` per setting."""
+    names, bayes = list(model.names), loss == "logistic" and model.share is None
+    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
+    found = [
+        oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
+        oracle.bayes_violation(words, len(names), importance) if bayes else None,
+    ]
+    return [f"{words}: {one}" for one in found if one]
+
+
+def mixture_violations(model, loss, mixed, settings, labels, importance):
+    """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
+    found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, labels, importance)
+    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
+    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
+    names, weighs = list(model.names), model.share is None
+    why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs)
+    return found + ([f"table of experts: {why}"] if why else [])
+
+
+def proof_violations(rng, proof, loss, features, labels, weight, own, scales):
+    """The reasons why the numbers of a certificate are false: floors and norms in a random ball, and the regret."""
+    violations = []
+    ball = str(rng.choice(["l2", "l1", "box"] if scales is None else ["l2", "l1", "box", "scaled"]))
+    rows = features
+    if ball == "scaled":
+        rows = np.divide(features, scales, out=np.zeros_like(features), where=scales > 0)
+    free = {"bias": float(rng.exponential())} if proof.bias and rng.random() < 0.3 else {}
+    radius = float(rng.exponential())
+
+    def least(norm):
+        kind = "l2" if ball == "scaled" else ball
+        return oracle.least_average(loss, rows, labels, weight, norm, free.get("bias"), kind)
+
+    floor, found = proof.loss_floor(**{ball: radius}, **free), least(radius)
+    if floor > found:
+        violations.append(f"loss_floor({ball}={radius}, {free}) is {floor}, and a model has {found}")
+    goal = own - 0.2 * abs(own)
+    needed = min(proof.needed_norm(goal, ball, **free), 1e9)
+    if needed and (found := least(needed)) < goal - 1e-9 * abs(goal):
+        violations.append(f"needed_norm({goal}, {ball}, {free}) is {needed}, and such a model has {found}")
+    comparator = rng.normal(size=features.shape[1]) * radius
+    with np.errstate(over="ignore"):
+        regret = (own - oracle.average(loss, features @ comparator, labels, weight)) * weight.sum()
+    allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)
+    if regret > proof.regret(comparator) + allowance + 1e-12 * abs(own) * weight.sum():
+        violations.append(f"regret against {comparator} is {regret}, above {proof.regret(comparator)}")
+    return violations

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Names, ReadOptions, read
+from forel.store.calibration import Calibration
 
 __all__ = ["Contribution", "Explanation", "explain"]
 
@@ -46,7 +47,12 @@ class Explanation:
 
 
 def explain(
-    model: Any, link: Callable[[Any], Any], options: ReadOptions, source: Any, classes: Sequence[str] | None = None
+    model: Any,
+    link: Callable[[Any], Any],
+    options: ReadOptions,
+    source: Any,
+    classes: Sequence[str] | None = None,
+    calibration: Calibration | None = None,
 ) -> Iterator[Explanation]:
     """Yield an explanation of each row of a source; for a mixture, by its best setting.
 
@@ -59,10 +65,13 @@ def explain(
     options : read options of the source
     source : as in :func:`forel.data.read`
     classes : names of several classes; None for one margin
+    calibration : of the margins, which scales weights and bias
     """
     names, biases = Names(options.bits), np.ravel(model.bias).astype(np.float64)
+    scale = 1.0 if calibration is None else calibration.slope
+    biases = biases if calibration is None else calibration.margins(biases)
     for block in read(source, options=options.updated({"names": True}), names=names):
-        weights = model.weights_at(np.asarray(block.indices, np.int64)).astype(np.float64)
+        weights = scale * model.weights_at(np.asarray(block.indices, np.int64)).astype(np.float64)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
             row = slice(start, stop)
             margins = biases + block.values[row].astype(np.float64) @ weights[row]

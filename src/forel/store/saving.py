@@ -15,6 +15,7 @@ from forel.learner.settings import Settings
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
+from forel.store.calibration import Calibration, calibration_of
 from forel.store.classes import number_of_classes
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
@@ -62,6 +63,11 @@ class Stored:
         return settings_from_json(settings) if isinstance(settings, Mapping) else settings
 
     @property
+    def calibration(self) -> Calibration | None:
+        """The calibration of margins, which predictions use; None for a model without one."""
+        return calibration_of(self.extra)
+
+    @property
     def read_options(self) -> ReadOptions:
         """The read options of the model's training, for data to predict."""
         stored = self.extra.get("reading", {})
@@ -100,7 +106,9 @@ class Stored:
             return str(self.predict_many([row])[0])
         scorer = self._scorer
         margin = None if scorer is None else scorer.margin(row)
-        return float(self._link(self._margins([row])[0] if margin is None else margin))
+        if margin is None:
+            return float(self._link(self._margins([row])[0]))
+        return float(self._link(margin if self._calibration is None else self._calibration.margins(margin)))
 
     def predict_many(self, rows: Any) -> NDArray[Any]:
         """Return the prediction for each row of a table, file or list of dicts, as :func:`forel.data.read` takes it."""
@@ -126,7 +134,10 @@ class Stored:
 
         Of a mixture, the weights are those of its best setting.
         """
-        return explain(self.model, self._array_link, self._lenient.updated(reading), source, self.classes)
+        # The calibration of a mixture is not that of its best setting.
+        calibration = None if hasattr(self.model, "only") and self.model.guarantee() else self.calibration
+        options = self._lenient.updated(reading)
+        return explain(self.model, self._array_link, options, source, self.classes, calibration)
 
     @cached_property
     def _lenient(self) -> ReadOptions:
@@ -149,7 +160,12 @@ class Stored:
         parts = [self.model.margins(Merged(*block.rows)) for block in blocks]
         count = number_of_classes(self.model)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
+        margins = margins if self._calibration is None else self._calibration.margins(margins)
         return margins[:, 0] if count is None else margins
+
+    @cached_property
+    def _calibration(self) -> Calibration | None:
+        return self.calibration
 
     @cached_property
     def _array_link(self) -> Callable[[Any], Any]:

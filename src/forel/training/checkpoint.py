@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from forel.data import Position, Problems
@@ -17,6 +18,7 @@ from forel.learner.settings import Settings
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
+from forel.training.calibrating import Calibrator
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
@@ -93,6 +95,10 @@ def write_checkpoint(
         "slices": [one.pack()[0] for one in state.slices],
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
+    if state.calibrator is not None:
+        content["calibration"], parts = state.calibrator.pack()
+        arrays |= {f"calibrated.{name}": array for name, array in parts.items()}
+        extra = {**extra, "calibration": state.calibrator.result(False).extra}
     for k, one in enumerate(state.slices):
         arrays |= {f"slice.{k}.{name}": array for name, array in one.pack()[1].items()}
     save(path, model, {**extra, "checkpoint": content}, state.names, {**arrays, **tables})
@@ -148,6 +154,12 @@ def _state(
     for k, known in enumerate(content.get("slices", [])):  # which older checkpoints do not have
         slices.append(SliceMetrics(known["column"], metrics[0]))
         slices[k].unpack(known, {name: stored.arrays[f"slice.{k}.{name}"] for name in ("sums", "used", "bins")})
+    calibrator = None
+    if "calibration" in content:
+        columns = [known["column"] for known in content["calibration"]["slices"]]
+        calibrator = Calibrator(partial(new_metrics, stored.model), columns)  # type: ignore[arg-type]
+        parts = {name.removeprefix("calibrated."): array for name, array in stored.arrays.items()}
+        calibrator.unpack(content["calibration"], parts)
     return TrainingState(
         progressive,
         holdout,
@@ -160,6 +172,7 @@ def _state(
         classes=classes,
         schema=schema,
         slices=slices,
+        calibrator=calibrator,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[key] for name, key in FIELDS.items()},

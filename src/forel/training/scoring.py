@@ -131,6 +131,8 @@ def predict_blocks(
 ) -> Iterator[tuple[Block, NDArray[Any]]]:
     """Yield each block of a source with the margins of its rows, with a column for each of several classes.
 
+    Margins of a calibrated model are calibrated.
+
     Labels are optional. A warning lists how rows differ from those of training: columns that are missing or new, words
     in place of numbers, and numbers outside of the range seen; with the option ``strict``, these are errors.
 
@@ -144,9 +146,10 @@ def predict_blocks(
     lenient = replace(model_options(stored), unlabelled=True, strict=False)
     options = updated_options(lenient, reading)
     reader, check = read(source, options=options), SchemaCheck(stored.extra.get("schema"), options)
-    several = number_of_classes(stored.model) is not None
+    several, calibration = number_of_classes(stored.model) is not None, stored.calibration
     for block in ordered_blocks(reader, threads):
         margins = stored.model.margins(Merged(*block.rows))
+        margins = margins if calibration is None else calibration.margins(margins)
         check.add(block, reader.kinds)
         yield block, margins if several else margins[:, 0]
     if (warning := check.warning(reader.kinds, reader.problems)) is not None:

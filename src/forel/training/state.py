@@ -12,6 +12,7 @@ from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
 from forel.learner.protocol import Learner
+from forel.training.calibrating import Calibrator
 from forel.training.class_metrics import ClassMetrics
 from forel.training.metrics import Metrics
 from forel.training.run_certificate import RunCertificate
@@ -35,6 +36,7 @@ class Progress:
     block, margins : the last block, and the margins of its rows before they were learned from
     model : the model after the block
     classes : names of several classes; empty for one margin
+    calibrated : the same margins after calibration; None without it
     """
 
     pass_number: int
@@ -47,10 +49,13 @@ class Progress:
     margins: NDArray[Any] = field(repr=False)
     model: Learner = field(repr=False)
     classes: Sequence[str] = ()
+    calibrated: NDArray[Any] | None = field(default=None, repr=False)
 
     def predicted(self, link: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        """Return the predictions for the rows of the block: the link of margins, or the names of classes."""
-        return np.array(self.classes)[self.margins.argmax(axis=1)] if self.classes else link(self.margins)
+        """Return the predictions for the rows of the block, calibrated if the model is, or the names of classes."""
+        if self.classes:
+            return np.asarray(np.array(self.classes)[self.margins.argmax(axis=1)])
+        return link(self.margins if self.calibrated is None else self.calibrated)
 
 
 @dataclass
@@ -72,6 +77,7 @@ class TrainingState:
     certificate : that of the rows of the first pass
     kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
     slices : metrics of the rows learned from in the first pass, by the values of columns
+    calibrator : calibrates predictions; None if they are not
     """
 
     progressive: AnyMetrics
@@ -93,6 +99,7 @@ class TrainingState:
     classes: ClassNames = field(default_factory=ClassNames)
     schema: SchemaTracker = field(default_factory=lambda: SchemaTracker(ReadOptions()))
     slices: list[SliceMetrics] = field(default_factory=list)
+    calibrator: Calibrator | None = None
 
     @property
     def metrics(self) -> list[AnyMetrics]:
@@ -105,5 +112,7 @@ class TrainingState:
             self.first_pass = self.rows, self.entries
         self.finished.append(self.progressive)
         self.progressive, self.holdout = new_metrics(), new_metrics()
+        if self.calibrator is not None:
+            self.calibrator.next_pass()
         self.pass_number, self.rows, self.entries, self.bytes = self.pass_number + 1, 0, 0, 0
         self.rows_read, self.negative_label, self.place = 0, None, BEGINNING

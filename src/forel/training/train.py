@@ -29,8 +29,10 @@ from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import Stored
 from forel.store.atomic import Path
+from forel.store.calibration import calibration_of
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
+from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
@@ -48,7 +50,14 @@ from forel.validation import refuse, whole
 __all__ = ["train"]
 
 Learn = Callable[[Merged, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
-OWN_EXTRA = ("reading", "report", "holdout", "checkpoint", "schema")  # extra content that training writes itself
+OWN_EXTRA = (
+    "reading",
+    "report",
+    "holdout",
+    "checkpoint",
+    "schema",
+    "calibration",
+)  # extra content that training writes itself
 
 
 def train(
@@ -66,6 +75,7 @@ def train(
     share: float | None = None,
     shuffle: int | None = None,
     subsample: float | None = None,
+    calibrate: bool = False,
     start: Stored | None = None,
     copy: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -94,6 +104,8 @@ def train(
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
+    calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
+        to continue from stays calibrated
     start : a stored model to continue from, with its settings and read options
     copy : train a copy of it; False trains the given model in place, which saves memory
     progress : called after each block
@@ -133,6 +145,7 @@ def train(
         settings = settings if merge is None or start is not None else without_filters(settings)
         if start is not None:
             certified, share = start.model.certified, start.model.share
+        calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
         sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
@@ -145,6 +158,7 @@ def train(
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
+            fingerprint |= {"calibrate": True} if calibrate else {}
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
@@ -167,6 +181,10 @@ def train(
             state = TrainingState(
                 *metrics, problems, names, kinds=kinds, classes=classes, schema=schema, slices=slices
             )  # fmt: skip
+            if calibrate:
+                check_calibration(settings, model.classes)
+                before = None if start is None else start.extra
+                state.calibrator = Calibrator(partial(new_metrics, model), options.slices, before)  # type: ignore[arg-type]
             if start is not None:
                 schema.extend(start.extra.get("schema", {}), start.model.rounds)
         if state.pass_number == 1:  # the certificate is about the rows of this run only
@@ -182,6 +200,7 @@ def train(
                     save(model, state)
             _end_pass(model, state, state.pass_number < blocks.number)
             holdout_report = state.holdout.report() if any(held_out) else None
+            calibrated = None if state.calibrator is None else state.calibrator.result(any(held_out))
             state.next_pass(partial(new_metrics, model))
     if state.kinds.known:
         stored_options["kinds"] = state.kinds.known
@@ -191,7 +210,7 @@ def train(
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
-        state.schema.schema(state.kinds), slice_tables(state.slices),
+        state.schema.schema(state.kinds), slice_tables(state.slices), calibrated,
     )  # fmt: skip
 
 
@@ -276,13 +295,16 @@ def _learn_block(
     if state.pass_number == 1 and block.slices is not None:
         for values, metrics in zip(block.slices, state.slices, strict=True):
             metrics.add(values[learned], scores)
+    calibrated = None
+    if state.calibrator is not None:
+        calibrated = state.calibrator.add(block, margins, held_out, state.pass_number == 1)
     state.rows += len(block)
     state.entries += block.indices.size
     state.bytes += block.size
     state.negative_label, state.place = negative, block.after
     counts = state.pass_number, state.rows, state.entries, state.bytes
     names = () if model.classes is None else state.classes.names
-    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names)
+    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
 
 
 def _end_pass(model: Learner, state: TrainingState, more: bool) -> None:

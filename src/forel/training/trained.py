@@ -14,6 +14,7 @@ from forel.notebook import card
 from forel.store import Stored, save
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation
+from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.metrics import Report
 from forel.training.slices import SliceTable
@@ -54,6 +55,8 @@ class Trained:
     others : extra content of the model that training started from
     schema : kind, range and share of missing values of each column
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
+    calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
+        guarantee and the certificate are about predictions before calibration
     """
 
     model: Learner
@@ -72,6 +75,7 @@ class Trained:
     others: dict[str, Any] = field(default_factory=dict, repr=False)
     schema: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     slices: tuple[SliceTable, ...] = field(default=(), repr=False)
+    calibrated: Calibrated | None = field(default=None, repr=False)
 
     @property
     def stored(self) -> Stored:
@@ -93,6 +97,7 @@ class Trained:
             **self.others,
             "reading": self.reading,
             **({"schema": self.schema} if self.schema else {}),
+            **({} if self.calibrated is None else {"calibration": self.calibrated.extra}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
 
@@ -126,8 +131,12 @@ class Trained:
         self.remove_checkpoint()
 
     def best(self) -> "Trained":
-        """Return the same result with the best setting's model alone; itself if there is one setting only."""
-        return replace(self, model=self.model.only())
+        """Return the same result with the best setting's model alone; itself if there is one setting only.
+
+        The calibration of a mixture is left out, because it is not that of the best setting.
+        """
+        calibrated = self.calibrated if self.model.guarantee() is None else None
+        return replace(self, model=self.model.only(), calibrated=calibrated)
 
     def remove_checkpoint(self) -> None:
         """Remove the checkpoint of the run, once the model is saved elsewhere."""

@@ -140,6 +140,7 @@ def write_all(*steps: Callable[[], object]) -> None:
 
 def _save(trained: Trained, path: str, options: SaveOptions) -> None:
     if options.serving:
+        trained = trained.best()
         save(path, serving_model(trained.model), trained.extra, trained.names)
     else:
         (trained.best() if options.best else trained).save(path)

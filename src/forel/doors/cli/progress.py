@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from forel.data.sources.streams import expand_paths
+from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
 from forel.doors.cli.console import open_console
 from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
 from forel.doors.cli.slices import period_table, slice_table
@@ -126,6 +127,7 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
             **({} if mixed is None else mixed),
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
+            **({} if trained.calibrated is None else calibrated_json(trained.calibrated)),
             "malformed": trained.problems.count,
             "model": path,
         }
@@ -136,11 +138,15 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
         columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
     if trained.holdout is not None:
         columns["held out"] = trained.holdout
+    if trained.calibrated is not None:
+        columns |= calibrated_columns(trained.calibrated)
     console.print(report_table(columns, model.settings.title))
     console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
     for table in trained.slices:
         console.print(slice_table(table, model.settings.title))
         console.print(period_table(table, model.settings.title))
+    for table in () if trained.calibrated is None else trained.calibrated.slices:
+        console.print(slice_table(table, model.settings.title, "after calibration"))
     if mixed is not None:
         console.print(mixture_table(mixed))
         console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
@@ -148,6 +154,9 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
         console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
     if certificate is not None:
         console.print(f"Certificate: {certificate}.", markup=False, highlight=False, soft_wrap=True)
+    if trained.calibrated is not None:
+        said = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
+        console.print(f"Calibration: {said}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, open_console(stderr=True))
     if path is not None:
         console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)

@@ -10,12 +10,12 @@ __all__ = ["period_table", "slice_table"]
 COLUMNS = {"auc": "AUC", "calibration": "calibration", "accuracy": "accuracy"}
 
 
-def slice_table(found: SliceTable, loss: str) -> Table:
+def slice_table(found: SliceTable, loss: str, title: str | None = None) -> Table:
     """Return the metrics of each value; ``loss`` is the title of the loss."""
     reports = [{field: text for field, _, text in one.report.lines(loss)} for one in found.slices]
     titles = {"rows": "rows", "loss": loss, **COLUMNS, "mean_label": "mean label", "mean_prediction": "mean prediction"}
     fields = [field for field in titles if any(field in report for report in reports)]
-    table = Table(escape(found.column), *(titles[field] for field in fields))
+    table = Table(escape(found.column), *(titles[field] for field in fields), title=title)
     for column in table.columns[1:]:
         column.justify = "right"
     for one, report in zip(found.slices, reports, strict=True):

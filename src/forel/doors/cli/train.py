@@ -129,6 +129,9 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     }  # fmt: skip
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
+    if options.calibrate and (options.serving or options.best) and chosen.link_settings.lanes > 1:
+        needed = "is fitted to the mixture, of which --serving and --best keep one setting; choose one by --alpha"
+        raise typer.BadParameter(needed, param_hint="--calibrate")
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None
     if options.report is not None:
@@ -215,4 +218,5 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "cache": options.cache,
         "shuffle": options.seed if options.shuffle else None,
         "subsample": options.subsample,
+        "calibrate": options.calibrate,
     }

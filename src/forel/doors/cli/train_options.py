@@ -106,6 +106,14 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Calibrate probabilities by online Platt scaling; every prediction of the model uses it.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False
     passes: Annotated[int, typer.Option(help="Number of passes over the data.", rich_help_panel=MODEL)] = 1
     holdout: Annotated[
         int,

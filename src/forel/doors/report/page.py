@@ -54,10 +54,13 @@ def page(
         columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
     if trained.holdout is not None:
         columns["held out"] = trained.holdout
+    after = trained.calibrated
+    if after is not None:
+        columns["calibrated"] = after.report
     unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
         plots.losses(history.curves["loss"], unit),
-        plots.calibration(trained.report),
+        plots.calibration(trained.report, None if after is None else after.report),
         _mixture(trained, history),
         *_proof(trained, history, unit),
     ]
@@ -68,6 +71,7 @@ def page(
         _measures(columns, settings.title),
         tag("div", *figures, class_="figures"),
         *(slice_section(table, settings.title) for table in trained.slices),
+        *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
         tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),

@@ -9,8 +9,8 @@ TITLES = {"rows": "rows", "loss": "", "auc": "AUC", "calibration": "calibration 
 WIDTH, HEIGHT, MARGIN = 100.0, 20.0, 2.0
 
 
-def slice_section(found: SliceTable, loss: str) -> Element:
-    """Return the section of a column; ``loss`` is the title of the loss."""
+def slice_section(found: SliceTable, loss: str, suffix: str = "") -> Element:
+    """Return the section of a column; ``loss`` is the title of the loss, ``suffix`` the end of the section's."""
     reports = [{field: text for field, _, text in one.report.lines(loss)} for one in found.slices]
     fields = [field for field in TITLES if any(field in report for report in reports)]
     heads = [found.column, *(TITLES[field] or loss for field in fields), f"{loss} over time"]
@@ -26,7 +26,7 @@ def slice_section(found: SliceTable, loss: str) -> Element:
     caption = tag("caption", f"Progressive metrics by {found.column}; all plots have the same scale, from 0")
     table = tag("table", caption, head, *body)
     periods = tag("details", tag("summary", "By period, as a table"), _scrolled(_periods(found, loss)))
-    return tag("section", tag("h2", f"By {found.column}"), _scrolled(table), periods)
+    return tag("section", tag("h2", f"By {found.column}{suffix}"), _scrolled(table), periods)
 
 
 def _curve(one: Slice, highest: float) -> Element:

@@ -38,6 +38,8 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     >>> model_of(forel.load(path)).weights == model.weights
     True
     """
+    if stored.calibration is not None:
+        raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     learner, known = stored.model, stored.estimator or {}
     one = isinstance(learner, Linear) and learner.settings.lanes == 1
     if not one and not (isinstance(learner, Mixture) and learner.share is None):

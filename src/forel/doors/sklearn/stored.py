@@ -34,6 +34,8 @@ def estimator_of(stored: Stored) -> Any:
     >>> estimator_of(load(path)).predict([[0.0, 1.0]])
     array(['spam'], dtype='<U4')
     """
+    if stored.calibration is not None:
+        raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     model = stored.model
     if isinstance(model, ServingModel):
         raise refuse("stored", stored, "a learner; a serving model only predicts")

@@ -21,7 +21,7 @@ def coded(loss, y):
 def guarantee_violations(words, model, loss, mixed, settings, labels, importance):
     """The reasons why a mixture's sentence is false; one column of ``settings`` per setting."""
     names, bayes = list(model.names), loss == "logistic" and model.share is None
-    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
+    experts = oracle.expert_margins(loss, settings, labels, importance, model.settings.mixers)
     found = [
         oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
         oracle.bayes_violation(words, len(names), importance) if bayes else None,
@@ -32,7 +32,7 @@ def guarantee_violations(words, model, loss, mixed, settings, labels, importance
 def mixture_violations(model, loss, mixed, settings, labels, importance):
     """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
     found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, labels, importance)
-    experts = oracle.expert_margins(settings, labels, importance, model.settings.mixers)
+    experts = oracle.expert_margins(loss, settings, labels, importance, model.settings.mixers)
     table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
     names, weighs = list(model.names), model.share is None
     why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs)

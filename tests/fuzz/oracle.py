@@ -202,7 +202,7 @@ def clipped_margins(loss, margins, labels):
     return np.clip(margins, np.minimum.accumulate(seen)[:, None], np.maximum.accumulate(seen)[:, None])
 
 
-def mixer_margins(margins, labels, importance, variance, memory):
+def geometric_margins(margins, labels, importance, variance, memory):
     """The margins of a geometric mixer of log-loss: a Gaussian filter with all covariances over clipped margins.
 
     With precision matrices in place of the covariances of the definition, and a solver of linear equations.
@@ -224,9 +224,37 @@ def mixer_margins(margins, labels, importance, variance, memory):
     return found
 
 
-def expert_margins(margins, labels, importance, mixers):
+def ridge_margins(margins, labels, importance, variance, memory):
+    """The predictions of a mixer of squared loss: ridge regression on predictions in units of the range of labels.
+
+    A row's precision is the inverse of the mean square of the residuals before, of which one is as large as the range.
+    """
+    seen = np.concatenate(([0.0], labels[:-1]))
+    low, high = np.minimum.accumulate(seen), np.maximum.accumulate(seen)
+    count = margins.shape[1]
+    mean, covariance = np.append(np.full(count, 1 / count), 0.0), variance * np.eye(count + 1)
+    squares, rows, found = 0.0, 0.0, low.copy()
+    for t in range(len(margins)):
+        span = high[t] - low[t]
+        if span == 0:
+            continue
+        row = np.append(np.clip(margins[t], low[t], high[t]) / span, 0.3)
+        found[t] = np.clip(mean @ row * span, low[t], high[t])
+        if importance[t] == 0:
+            continue
+        precision = min(importance[t] * (rows + 1) / (squares / span**2 + 1), 1e9)
+        error = np.clip((labels[t] - found[t]) / span, -1, 1)
+        covariance = np.linalg.inv(np.linalg.inv(covariance) + precision * np.outer(row, row))
+        mean = mean + covariance @ row * precision * error
+        covariance = memory * (covariance + covariance.T) / 2 + (1 - memory) * variance * np.eye(count + 1)
+        squares, rows = memory * squares + importance[t] * (error * span) ** 2, memory * rows + importance[t]
+    return found
+
+
+def expert_margins(loss, margins, labels, importance, mixers):
     """The margins of all experts: those given, a column for each setting, and after them those of the mixers."""
-    added = [mixer_margins(margins, labels, importance, variance, memory) for variance, memory in mixers]
+    of_mixer = geometric_margins if loss == "logistic" else ridge_margins
+    added = [of_mixer(margins, labels, importance, mixer.variance, mixer.memory) for mixer in mixers]
     return np.column_stack([margins, *added])
 
 

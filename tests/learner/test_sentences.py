@@ -68,7 +68,7 @@ def test_the_oracle_refutes_false_statements_about_the_default_experts(interpret
     model = Mixture(3, default_grid(), dtype=np.float64)
     mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
     settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
-    experts = oracle.expert_margins(settings, y, weight, model.settings.mixers)
+    experts = oracle.expert_margins("logistic", settings, y, weight, model.settings.mixers)
     words, given = str(model.guarantee()), (names, y, weight)
     table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
     assert oracle.mixture_violation(words, "logistic", mixed, experts, *given) is None

@@ -15,11 +15,12 @@ import time
 import numpy as np
 from sklearn.feature_extraction import FeatureHasher
 
-from forel.learner.grid import default_grid
+from forel.learner.grid import default_grid, without_filters
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
 from tests.fuzz.checks import mixture_violations
+from tests.fuzz.streams import BINARY
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
 SETS = {
@@ -34,7 +35,7 @@ ORDERS = ("shuffled", "sorted", "adversarial")
 COLUMNS = {"elec2": "class", "bike_sharing": "cnt"}  # of labels
 DROPPED = ("casual", "registered", "instant", "dteday")
 SIZE = 1 << 16
-BINARY = ("logistic", "hinge", "squared_hinge")
+CLASSES = ("softmax", "logistic")  # losses of several classes whose mixtures have probabilities
 
 
 def path_of(name):
@@ -105,13 +106,35 @@ def violations(name, loss, order, rows, settings=None, seed=0, longest=None):
     return mixture_violations(model, loss, margins, each, y, np.ones(len(y)))
 
 
+def class_violations(name, loss, order, rows, settings=None, seed=0, longest=None):
+    """The same for three classes of as many rows each, by the size of labels; the guarantee is that of log-loss."""
+    X, y = read(name, rows, longest)
+    labels = (np.argsort(np.argsort(y, kind="stable")) * 3 // len(y)).astype(float)
+    X, y = ordered(X, labels, order, np.random.default_rng(seed))
+    settings = without_filters(default_grid(loss=loss)) if settings is None else settings
+    model = Mixture(X.shape[1], settings, classes=3)
+    mixed = np.empty((len(y), 3))
+    for t in range(len(y)) if order == "adversarial" else ():
+        y[t] = model.margins(X[t : t + 1])[0].argmin()
+        mixed[t] = model.progress(X[t : t + 1], y[t : t + 1])[0]
+    if order != "adversarial":
+        mixed = model.progress(X, y)
+    alone = Linear(X.shape[1], settings, classes=3).progress(X, y).astype(float)
+    each = oracle.class_losses(alone.reshape(len(y), 3, settings.lanes), y, loss == "softmax").mean(axis=0)
+    own, words = float(-mixed[np.arange(len(y)), y.astype(int)].mean()), str(model.guarantee())
+    why = oracle.guarantee_violation(words, own, each, list(model.names), np.ones(len(y)))
+    why = why or oracle.bayes_violation(words, settings.lanes, np.ones(len(y)))
+    return [f"{words}: {why}"] if why else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--seconds", type=float, help="time limit in seconds")
     parser.add_argument("--seed", type=int, default=0)
     options, begun, played, found = parser.parse_args(), time.monotonic(), 0, []
-    for loss in oracle.LOSSES:
+    checks = [(violations, loss) for loss in oracle.LOSSES] + [(class_violations, loss) for loss in CLASSES]
+    for check, loss in checks:
         for name in SETS:
             if not path_of(name).exists():
                 print(f"{path_of(name)}: skipped, as there is no such file", flush=True)
@@ -119,7 +142,7 @@ def main():
             for order in ORDERS:
                 if options.seconds is not None and time.monotonic() > begun + options.seconds:
                     continue
-                why = violations(name, loss, order, options.rows, seed=options.seed)
+                why = check(name, loss, order, options.rows, seed=options.seed)
                 found += [f"{name}, {order}, {loss}: {one}" for one in why]
                 played += 1
         print(*found, f"{loss}: {played} streams, {len(found)} violations so far", sep="\n", flush=True)

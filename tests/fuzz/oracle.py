@@ -266,14 +266,28 @@ def expert_losses(loss, experts, labels, importance):
 
 def mixture_violation(words, loss, mixed, experts, names, labels, importance):
     """The reason why a mixture's sentence is false, None if true; one column of ``experts`` per expert."""
-    found = MIXTURE.fullmatch(words)
+    lost, own = expert_losses(loss, experts, labels, importance), average(loss, mixed, labels, importance)
+    return guarantee_violation(words, own, lost, names, importance, LOSSES[loss].clips)
+
+
+def class_losses(margins, labels, joint):
+    """The loss of each row and expert, −log p of the right class, from margins by row, class and expert.
+
+    Margins are those of softmax, if ``joint``, or of each class against the rest, whose probabilities are normalised.
+    """
+    logs = margins if joint else -np.logaddexp(0, -margins)
+    logs = logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
+    return -np.take_along_axis(logs, labels[:, None, None].astype(int), axis=1)[:, 0]
+
+
+def guarantee_violation(words, own, lost, names, importance, clips=False):
+    """The reason why a mixture's sentence is false, None if true, from the average losses of mixture and experts."""
+    found, best = MIXTURE.fullmatch(words), float(lost.min())
     if found is None:
         return None if words.startswith("nothing is proved against") else "it is not one of the sentences"
-    lost = expert_losses(loss, experts, labels, importance)
-    own, best = average(loss, mixed, labels, importance), float(lost.min())
-    if number(found["rows"]) != len(labels) or int(found["count"]) != len(lost):
-        return f"there were {len(labels)} rows and {len(lost)} settings"
-    if bool(found["clipped"]) != LOSSES[loss].clips:
+    if number(found["rows"]) != len(importance) or int(found["count"]) != len(lost):
+        return f"there were {len(importance)} rows and {len(lost)} settings"
+    if bool(found["clipped"]) != clips:
         return "it does not say whether predictions were clipped"
     if own > best + number(found["bound"]):
         return f"the mixture had {own:.9g}, the best setting {best:.9g}"
@@ -284,7 +298,7 @@ def mixture_violation(words, loss, mixed, experts, names, labels, importance):
     ]  # printed names may coincide
     if not named or abs(min(named) - best) > 1e-6 * (1 + abs(best)):
         return f"another setting is the best: {names[int(lost.argmin())]}"
-    if (found["unit"] == "example") != bool(importance.sum() == len(labels)):
+    if (found["unit"] == "example") != bool(importance.sum() == len(importance)):
         return "averages are per unit of importance"
     return None
 
@@ -314,7 +328,8 @@ def table_violation(table, loss, experts, names, labels, importance, weighs=True
     if [name for name, _, _ in table] != list(names):
         return f"the experts are {names}"
     for (name, shown, _), known in zip(table, lost, strict=True):
-        if abs(shown - known) > 1e-6 * (1 + abs(known)):
+        # Losses of a row above 1e290 are cut off, and void the guarantee.
+        if abs(shown - known) > 1e-6 * (1 + abs(known)) and min(shown, known) < 1e280:
             return f"{name} had {known:.9g}, not {shown:.9g}"
     if loss == "logistic" and weighs:
         behind = (lost - lost.min()) * importance.sum() / max(1.0, importance.max())

@@ -37,3 +37,11 @@ def test_default_mixtures_stay_within_their_bound(name, order):
 def test_mixtures_of_other_losses_stay_within_their_bound(name, loss, order, interpreted):
     settings = default_grid(loss=loss, lanes=2)
     assert guarantees.violations(data(name), loss, order, 30, settings, longest=8) == []
+
+
+@pytest.mark.parametrize("order", guarantees.ORDERS)
+@pytest.mark.parametrize("loss", guarantees.CLASSES)
+@pytest.mark.parametrize("name", ["a9a", "amazon_books", "bike_sharing"])
+def test_mixtures_of_several_classes_stay_within_their_bound(name, loss, order, interpreted):
+    settings = default_grid(loss=loss, lanes=2)
+    assert guarantees.class_violations(data(name), loss, order, 30, settings, longest=8) == []

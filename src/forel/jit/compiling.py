@@ -19,7 +19,7 @@ from forel.jit.folder import NOT_CACHED, announce
 from forel.jit.key import key, sources
 from forel.jit.shortcuts import with_shortcuts
 
-__all__ = ["cached_njit", "use_code_cache"]
+__all__ = ["cached_njit", "inner_njit", "use_code_cache"]
 
 OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # functions are not called from C
 
@@ -34,6 +34,13 @@ def cached_njit(
         return use_code_cache(numba.njit(nogil=nogil, forceinline=forceinline, **OPTIONS)(function), source)
 
     return compiled
+
+
+def inner_njit(forceinline: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator for functions that only compiled functions call: without wrapper and cache, they cost less."""
+    options = {**OPTIONS, "nogil": True, "no_cpython_wrapper": True, "forceinline": forceinline}
+    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
+    return decorator
 
 
 def use_code_cache(dispatcher: Any, source: str, notice: str | None = None) -> Any:

@@ -18,6 +18,14 @@ from forel.learner.kernels.reference import (
 
 
 @inline
+def row_lanes(parameters):
+    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorised."""
+    if LANES >= 8:
+        return parameters.shape[0] // 5
+    return LANES
+
+
+@inline
 def lane(parameters, k):
     """Return the parameters of lane k."""
     return Lane(

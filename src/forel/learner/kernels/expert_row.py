@@ -1,13 +1,13 @@
 """Mixing one row: geometric mixers and exponential weights in one call, which takes less time than two."""
 
 from forel.jit.compiling import cached_njit
-from forel.learner.kernels import geometric, mixing
+from forel.learner.kernels import elementary, geometric, mixing
 from forel.learner.kernels.geometric import mix
 from forel.learner.kernels.mixing import HEAD, bayes
 
 __all__ = ["mix_row"]
 
-compiled = cached_njit(__file__, geometric.__file__, mixing.__file__)
+compiled = cached_njit(__file__, elementary.__file__, geometric.__file__, mixing.__file__)
 
 
 @compiled

@@ -11,7 +11,7 @@ from forel.learner.kernels.certificate_terms import (
     add_to_histogram,
     sample_gradient_squares,
 )
-from forel.learner.kernels.coordinates import bias_coordinate, lane
+from forel.learner.kernels.coordinates import bias_coordinate, lane, row_lanes
 from forel.learner.kernels.many_lanes import (
     X,
     gather_row,
@@ -101,7 +101,7 @@ def begin_row(w, t):
 def clip_margins(w):
     """Clip margins that overflowed, and mark their rows as clipped."""
     row, inside = w.row, True
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         inside &= abs(row[k]) <= LIMIT
     if not inside:  # a well-predicted branch takes less time than clipping
         for k in range(LANES):
@@ -124,7 +124,7 @@ def add_losses(w):
             if not (np.isfinite(sums[LANES + k]) and np.isfinite(row[ROW_SLOPE + k])):
                 return False
     inside = True
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         slopes_fit = (abs(row[ROW_STEP + k]) <= LIMIT) & (abs(row[ROW_SLOPE + k]) <= LIMIT)
         inside &= slopes_fit & (sums[LANES + k] <= SUM_LIMIT)
     if not inside:
@@ -133,7 +133,7 @@ def add_losses(w):
             row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else REAL_ONE
             row[ROW_STEP + k], row[ROW_SLOPE + k] = clipped(row[ROW_STEP + k]), clipped(row[ROW_SLOPE + k])
             sums[LANES + k] = sums[LANES + k] if sums[LANES + k] <= SUM_LIMIT else SUM_LIMIT
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         w.totals[SUM_LOSS + k] += sums[LANES + k]
     return True
 

@@ -13,6 +13,7 @@ from forel.learner.kernels.coordinates import (
     penalised_lane,
     prefetch_distance,
     prefetch_record,
+    row_lanes,
 )
 from forel.learner.kernels.filters import filter_step, precision, shrink
 from forel.learner.kernels.rates import root, strength
@@ -234,7 +235,7 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 @inline
 def damp_slopes(w):
     """Divide the slopes of filters by 1 + hS."""
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         damping = REAL_ONE + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
         w.row[ROW_DAMPED + k] = w.row[ROW_SLOPE + k] / damping
 

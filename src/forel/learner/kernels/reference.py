@@ -108,7 +108,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "WIDTH": np.uint64(layout.width),
         "SCALE_IN_RECORD": layout.scale_in_record,
         "SEPARATE_SCALES": layout.separate_scales,
-        "PREFETCH_DISTANCE": np.uint64(100 if lanes <= 8 else 32),  # non-zeros between a prefetch and its use
+        "PREFETCH_DISTANCE": np.uint64(100 if layout.single else 32),  # non-zeros between a prefetch and its use
         "LINE_SIZE": np.uint64(line_size),
         # A record whose width does not divide a cache line may extend into one more.
         "RECORDS_STRADDLE_LINES": bool(max(layout.width, line_size) % min(layout.width, line_size)),

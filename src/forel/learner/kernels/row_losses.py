@@ -5,7 +5,7 @@ The slope of the step is that of the loss, except for implicit updates, which us
 
 import numpy as np
 
-from forel.learner.kernels.coordinates import lane
+from forel.learner.kernels.coordinates import lane, row_lanes
 from forel.learner.kernels.filters import row_curvature
 from forel.learner.kernels.many_lanes import AFTER, X, coordinate, scratch_offset
 from forel.learner.kernels.rates import accumulate, root, strength
@@ -56,7 +56,7 @@ def value_and_slope(margin, label, shape):
 def margin_losses(w, label, importance, shape):
     """Write losses and slopes of all lanes."""
     row, sums = w.row, w.sums
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         value, slope = value_and_slope(row[k], target(label, k), shape)
         sums[LANES + k] = np.float64(importance) * np.float64(value)
         row[ROW_STEP + k] = row[ROW_SLOPE + k] = importance * slope

@@ -21,6 +21,7 @@ from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import header_int, settings_from_json, validated_extra
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
+from forel.store.named_weights import NamedWeight, largest_weights
 from forel.store.row_scores import RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.versions import damaged
@@ -138,6 +139,17 @@ class Stored:
         calibration = None if hasattr(self.model, "only") and self.model.guarantee() else self.calibration
         options = self._lenient.updated(reading)
         return explain(self.model, self._array_link, options, source, self.classes, calibration)
+
+    def largest_weights(self, top: int = 20) -> list[NamedWeight]:
+        """Return the weights that usually add most to a margin, with names, whatever the units of features.
+
+        >>> from forel.learner.linear import Linear, Settings
+        >>> Stored(Linear(16, Settings())).largest_weights()
+        []
+        """
+        reading, classes = self.extra.get("reading", {}), self.classes if self.estimator is None else None
+        bits = reading.get("bits") if isinstance(reading, Mapping) else None
+        return largest_weights(self.model, self.names, self.extra.get("schema") or {}, bits, classes, top)
 
     @cached_property
     def _lenient(self) -> ReadOptions:

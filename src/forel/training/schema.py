@@ -29,7 +29,7 @@ def numeric_columns(kinds: Mapping[str, str], options: ReadOptions) -> list[str]
 
 
 def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) -> dict[str, dict[str, Any]]:
-    """Return kind, smallest and largest value, and share of missing values of each column, as JSON.
+    """Return kind, smallest and largest value, share of missing values and mean absolute value of columns, as JSON.
 
     Parameters
     ----------
@@ -37,14 +37,15 @@ def schema_of(kinds: Mapping[str, str], ranges: Mapping[str, Any], rows: int) ->
     ranges : as :meth:`forel.data.features.ranges.ColumnRanges.pack` returns them
     rows : number of rows
 
-    >>> schema_of({"age": "number", "city": "category"}, {"age": [17.0, 90.0, 3]}, 4)
-    {'age': {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25}, 'city': {'kind': 'category'}}
+    >>> schema_of({"age": "number", "city": "category"}, {"age": [17.0, 90.0, 3, 150.0]}, 4)["age"]
+    {'kind': 'number', 'low': 17.0, 'high': 90.0, 'missing': 0.25, 'typical': 50.0}
     """
     features = {name: kind for name, kind in kinds.items() if kind != CLASSES and LabelWords.of_kind(kind) is None}
     found: dict[str, dict[str, Any]] = {name: {"kind": kind} for name, kind in features.items()}
-    for name, (low, high, count) in ranges.items():
+    for name, (low, high, count, *total) in ranges.items():
         missing = max(0.0, 1 - count / max(rows, 1))
-        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing}
+        typical = {"typical": total[0] / count} if total else {}
+        found[name] = {"kind": features.get(name, "number"), "low": low, "high": high, "missing": missing, **typical}
     return dict(sorted(found.items()))
 
 
@@ -60,7 +61,7 @@ class SchemaTracker:
     >>> for block in (reader := read([{"age": 31}, {"age": 17, "city": "Rome"}], bits=10)):
     ...     tracker.add(block, reader.kinds)
     >>> tracker.schema(reader.kinds)["age"]
-    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0}
+    {'kind': 'number', 'low': 17.0, 'high': 31.0, 'missing': 0.0, 'typical': 24.0}
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -91,7 +92,9 @@ class SchemaTracker:
         """Continue from the schema of earlier rows."""
         held = {name: one for name, one in schema.items() if "low" in one}
         counts = {name: round((1 - one["missing"]) * rows) for name, one in held.items()}
-        self.restore({"rows": rows, "ranges": {n: [one["low"], one["high"], counts[n]] for n, one in held.items()}})
+        totals = {name: [one["typical"] * counts[name]] for name, one in held.items() if "typical" in one}
+        ranges = {n: [one["low"], one["high"], counts[n], *totals.get(n, [])] for n, one in held.items()}
+        self.restore({"rows": rows, "ranges": ranges})
 
 
 class SchemaCheck:

@@ -14,6 +14,7 @@ from forel.notebook import card
 from forel.store import Stored, save
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation
+from forel.store.named_weights import NamedWeight
 from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.metrics import Report
@@ -21,7 +22,7 @@ from forel.training.slices import SliceTable
 
 __all__ = ["Trained"]
 
-SHOWN = ("auc", "calibration", "accuracy", "rmse", "mae", "r2")  # metrics in notebooks
+SHOWN = ("auc", "auc_se", "calibration", "accuracy", "rmse", "mae", "r2", "deviance")  # metrics in notebooks
 NOT_STORED = (
     "table",
     "rmse",
@@ -124,6 +125,10 @@ class Trained:
     def explain_one(self, row: Mapping[str, Any]) -> Explanation:
         """Return the contribution of each feature of a row, by name."""
         return self.stored.explain_one(row)
+
+    def largest_weights(self, top: int = 20) -> list[NamedWeight]:
+        """Return the weights that usually add most to a margin; with names if these were kept."""
+        return self.stored.largest_weights(top)
 
     def save(self, path: Path) -> None:
         """Write the model to a file, with its read options and names, and remove the checkpoint."""

@@ -25,13 +25,14 @@ def find(slots, columns, shift, slot):
 
 
 @fast
-def add_ranges(indices, values, slots, columns, shift, low, high, counts):
-    """Extend the range of each column in the table to the values of its entries, and count these."""
+def add_ranges(indices, values, slots, columns, shift, low, high, counts, magnitudes):
+    """Extend the range of each column in the table to the values of its entries, count these, and sum their sizes."""
     for j in range(np.uint64(indices.size)):
         column = find(slots, columns, shift, indices[j])
         if column != NONE:
             counts[column] += 1
             value = values[j]
+            magnitudes[column] += np.float64(abs(value))
             if value < low[column]:
                 low[column] = value
             if value > high[column]:

@@ -47,7 +47,7 @@ class SlotTable:
 
 
 class ColumnRanges:
-    """The least and largest values of numeric columns, and how many rows have one.
+    """The least and largest values of numeric columns, how many rows have one, and the sum of their absolute values.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ class ColumnRanges:
     >>> block = Block(np.array([0, 1, 2]), np.int32([age, age]), np.float32([31, 17]), np.float32([1, 0]))
     >>> ranges.add(block, ["age", "size"])
     >>> ranges.pack()
-    {'age': [17.0, 31.0, 2]}
+    {'age': [17.0, 31.0, 2, 48.0]}
     """
 
     def __init__(self, bits: int) -> None:
         self._bits = bits
         self._names: list[str] = []
         self._low, self._high = np.zeros(0, np.float32), np.zeros(0, np.float32)
-        self._counts = np.zeros(0, np.int64)
+        self._counts, self._magnitudes = np.zeros(0, np.int64), np.zeros(0)
         self._table = SlotTable.of([], bits)
 
     def add(self, block: Block, names: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ class ColumnRanges:
             self._resize([*self._names, *(name for name in names if name not in known)][:MOST])
         if self._names:
             scanner("ranges", "add_ranges")(
-                block.indices, block.values, *self._table.parts, self._low, self._high, self._counts
+                block.indices, block.values, *self._table.parts, self._low, self._high, self._counts, self._magnitudes
             )
 
     def _resize(self, names: list[str]) -> None:
@@ -83,18 +83,24 @@ class ColumnRanges:
         self._low = np.append(self._low, np.full(more, np.inf, np.float32))
         self._high = np.append(self._high, np.full(more, -np.inf, np.float32))
         self._counts = np.append(self._counts, np.zeros(more, np.int64))
+        self._magnitudes = np.append(self._magnitudes, np.zeros(more))
         self._names, self._table = names, SlotTable.of(names, self._bits)
 
     def pack(self) -> dict[str, list[Any]]:
-        """Return least value, largest value and number of values of each column that has one, as JSON."""
-        rows = zip(self._names, self._low.tolist(), self._high.tolist(), self._counts.tolist(), strict=True)
-        return {name: [low, high, count] for name, low, high, count in sorted(rows) if count}
+        """Return least and largest value, number of values and sum of absolute values of each column, as JSON.
+
+        Columns without values are left out, and sums that are not known.
+        """
+        arrays = self._low, self._high, self._counts, self._magnitudes
+        rows = zip(self._names, *(array.tolist() for array in arrays), strict=True)
+        return {name: [*row, total][: 4 if total == total else 3] for name, *row, total in sorted(rows) if row[2]}
 
     def restore(self, packed: Mapping[str, Sequence[Any]]) -> None:
         """Continue from what :meth:`pack` returned."""
         self._resize(list(packed))
-        for k, (low, high, count) in enumerate(packed.values()):
+        for k, (low, high, count, *total) in enumerate(packed.values()):
             self._low[k], self._high[k], self._counts[k] = low, high, count
+            self._magnitudes[k] = total[0] if total else np.nan  # unknown where an earlier version wrote it
 
 
 @dataclass(eq=False)

@@ -6,8 +6,6 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
 from forel.doors.report import plots
 from forel.doors.report.slices import slice_section
 from forel.learner.settings import Settings
@@ -72,7 +70,12 @@ def page(
         tag("div", *figures, class_="figures"),
         *(slice_section(table, settings.title) for table in trained.slices),
         *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
-        tag("section", tag("h2", "Largest weights"), tag("p", _sparsity(trained)), plots.weights(_largest(trained))),
+        tag(
+            "section",
+            tag("h2", "Largest contributions"),
+            tag("p", _sparsity(trained)),
+            plots.weights(_largest(trained)),
+        ),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),
         tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
@@ -139,12 +142,10 @@ def _sparsity(trained: Trained) -> str:
 
 
 def _largest(trained: Trained) -> list[tuple[str, float]]:
-    model, names = trained.model, trained.names
-    seen = model.seen[model.seen < model.features]
-    column = model.weights_at(seen)[:, 0]
-    top = np.argsort(-np.abs(column), kind="stable")[:MAX_WEIGHTS]
-    pairs = sorted((-float(column[k]), int(seen[k])) for k in top if column[k] != 0)
-    return [(names[k] if names is not None and k in names else f"slot {k}", -weight) for weight, k in pairs]
+    found = sorted(trained.largest_weights(MAX_WEIGHTS), key=lambda one: (-one.contribution, one.slot))
+    names = [one.name or f"slot {one.slot}" for one in found]
+    labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
+    return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
 
 
 def _problems(trained: Trained) -> Element | None:

@@ -110,7 +110,7 @@ def calibration(report: Report, calibrated: Report | None = None) -> Element | N
 
 
 def weights(largest: list[tuple[str, float]]) -> Element | None:
-    """Return the bar chart of the largest weights."""
+    """Return the bar chart of the largest contributions to a margin."""
     if not largest:
         return None
     largest_weight = max(abs(weight) for _, weight in largest)
@@ -128,9 +128,13 @@ def weights(largest: list[tuple[str, float]]) -> Element | None:
                 tag("td", number),
             )
         )  # fmt: skip
-    caption = tag("caption", "The largest weights; features with positive weights increase the prediction")
+    text = "What features usually add to a margin: weight times typical value; positive ones increase the prediction"
+    caption = tag("caption", text)
     head = tag(
-        "tr", tag("th", "feature", scope="col"), tag("th", "−  0  +", scope="col"), tag("th", "weight", scope="col")
+        "tr",
+        tag("th", "feature", scope="col"),
+        tag("th", "−  0  +", scope="col"),
+        tag("th", "contribution", scope="col"),
     )
     return _scrolled(tag("table", caption, head, *rows, id="weights"))
 

@@ -234,7 +234,7 @@ def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time(
     assert found[-1][3] == {slot("n", bits=BITS): 2.5, slot("7", "c", BITS): 1, slot("late", bits=BITS): 5}
     assert reader.problems.messages == [
         "stream, line 300003, column 'n': got 'z', expected a number, as the column's first; or use categories=['n']",
-        "stream, line 300004, column 'late': got 'z', expected a number, as the column's first; or say "
+        "stream, line 300004, column 'late': got 'z', expected a number, as the column's first; or use "
         "categories=['late']",
     ]
 

@@ -1,4 +1,4 @@
-"""Model files of every version are read, or refused with a sentence that says which forel wrote them."""
+"""Model files of every version are read, or refused with an error that names the version of forel that wrote them."""
 
 import json
 import pathlib
@@ -59,7 +59,7 @@ def test_training_resumes_from_a_stored_checkpoint(folder, tmp_path):
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_stored_estimator_knows_its_classes(folder):
+def test_a_stored_estimator_has_its_classes(folder):
     assert estimator_of(load(folder / "estimator.forel")).classes_.tolist() == ["eggs", "ham", "spam"]
 
 
@@ -163,7 +163,7 @@ def test_unknown_fields_are_refused(path):
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        ({"bits": 2, "tokens": "bytes"}, "tokens='bytes', expected one that this version knows; update forel"),
+        ({"bits": 2, "tokens": "bytes"}, "tokens='bytes', expected one of this version; update forel"),
         ({"bits": 2, "ignore": 3}, "ignore=3, expected a value of its type"),
         ({"bits": 2, "kinds": 1}, "kinds=1, expected a value of its type"),
         ({"bits": 2, "kinds": {"x": "sound"}}, "kinds: got 'sound' for 'x'"),

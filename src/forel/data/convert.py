@@ -44,7 +44,7 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     ===================  ============================================================================================
     ``vw``, ``jsonl``    every feature with its namespace, name and value; JSON has the keys label and importance;
                          names of svmlight are its ids, those of 2**31 and more hashed
-    ``svmlight``         slots as ids, as a model with as many bits sees them: the same model comes of it
+    ``svmlight``         slots as ids, for a model with as many bits: training gives the same model
     ``parquet, arrow``   the columns of CSV, TSV, Parquet or Arrow, with their types; with ``keep`` or ``ignore`` some
     ===================  ============================================================================================
 
@@ -89,7 +89,7 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
     import pyarrow.parquet as pq
 
     if name.endswith(".gz"):
-        raise refuse("path", name, f"a name without .gz: {to} has a compression of its own")
+        raise refuse("path", name, f"a name without .gz: {to} files are compressed already")
     columns = Columns(replace(options, categories=(), log=(), bucket=()))
     sources = source if isinstance(source, list | tuple) else [source]
     files = [file for one in sources for file in expand_paths(one)]
@@ -109,7 +109,7 @@ def _columns(source: Any, name: str, to: str, options: ReadOptions) -> Converted
                 maker, schema = pq.ParquetWriter if to == "parquet" else pa.ipc.new_file, batch.schema
                 writer = stack.enter_context(maker(part, schema))
             for new, old in zip(batch.schema, schema or (), strict=True):
-                if new != old:  # nothing but empty cells until here
+                if new != old:  # all cells were empty until now
                     raise refuse(
                         f"column {new.name}", f"{new.type} after {old.type}", "one type; name the column in categories"
                     )

@@ -1,4 +1,4 @@
-"""Which rows of a stream are held out: predicted in their turn, and never learned from."""
+"""Held-out rows of a stream: predicted in order, and never learned from."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ __all__ = ["Holdout"]
 
 
 class Holdout(NamedTuple):
-    """Which rows are held out: every n-th row (``every``), or all rows after the first n (``after``).
+    """The rule for held-out rows: every n-th row (``every``), or all rows after the first n (``after``).
 
     >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
     (array([False,  True, False, False]), array([False, False,  True,  True]), None)

@@ -241,7 +241,7 @@ class ReadOptions:
         for name, value in chosen.items():
             if name not in known:
                 raise ValueError(
-                    f"{owner}: got reading option {name}={value!r}, expected one that this version knows; update forel"
+                    f"{owner}: got reading option {name}={value!r}, expected one of this version; update forel"
                 )
             if not isinstance(value, known[name]):
                 raise ValueError(f"{owner}: got reading option {name}={value!r}, expected a value of its type")

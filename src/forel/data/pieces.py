@@ -1,9 +1,10 @@
-"""Pieces of files that are read elsewhere, such as on other machines, and put together in order.
+"""Pieces of files that are read elsewhere, such as on other machines, and combined in order.
 
 A piece is a file, or a range of a plain VW or svmlight file. A worker opens, decompresses and parses it, and its blocks
-are taken in the order of the source. What depends on earlier pieces is assumed when a piece is sent, and compared when
-its turn comes: if the kinds of columns were others, or if a problem needs the number of its line, the rest of the piece
-is read again. So rows, problems, names and kinds are those of reading in one place, for any number of workers.
+are used in the order of the source. State that depends on earlier pieces (kinds of columns, line numbers) is predicted
+when a piece is sent and checked when its results are used: if kinds differ, or if a problem needs its line number, the
+rest of the piece is read again. Rows, problems, names and kinds are therefore the same as in one process, for any
+number of workers.
 """
 
 import os
@@ -28,22 +29,22 @@ from forel.validation import refuse
 __all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of", "read_piece"]
 
 PIECE = 1 << 26  # bytes of a range of a plain file
-LOOK = 1 << 16  # bytes that are searched for a line end at a time
-PLAIN = ("vw", "svmlight")  # formats whose lines mean the same wherever they are
-LATER = 2  # a guess of the first line of a piece: any but the first, which may have a byte order mark
+SEARCHED = 1 << 16  # bytes searched for a line end at a time
+PLAIN = ("vw", "svmlight")  # formats whose lines do not depend on earlier ones
+LATER = 2  # predicted number of the first line of a range: any but 1, because the first may have a byte order mark
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one worker reads, with all it has to know.
+    """A part of a source for one worker, with everything needed to read it.
 
     Parameters
     ----------
     path : the file, as an absolute path
     name : its name in messages
-    start : where it begins; ``line`` is a guess where lines before are not counted yet
-    stop : where it ends, in bytes; None for the end of the file
-    options : of reading
+    start : position of its beginning; ``line`` is predicted where earlier lines are not counted yet
+    stop : offset of its end in bytes; None for the end of the file
+    options : reading options
     kinds : kinds of columns found before it
     names : whether to record names
     """
@@ -59,13 +60,13 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """What a worker returns for each block: the block, and the kinds, names and problems found with it.
+    """The result of a worker for one block: the block, and the kinds, names and problems found with it.
 
     Parameters
     ----------
     block, problems : as tasks of a reader return them
-    kinds : of columns, found in this file up to the block
-    names : recorded in this block; None if names are not kept
+    kinds : kinds of columns found in this file up to the block
+    names : names recorded in this block; None if names are not kept
     error : an exception in place of a block
     """
 
@@ -91,11 +92,11 @@ class Workers(Protocol):
 
     @property
     def number(self) -> int:
-        """How many pieces are read at the same time."""
+        """The number of pieces that are read at the same time."""
         ...
 
     def read(self, piece: Piece) -> Results:
-        """Start :func:`read_piece` somewhere, and return its results in order."""
+        """Start :func:`read_piece` on a worker, and return its results in order."""
         ...
 
 
@@ -117,7 +118,7 @@ def read_piece(piece: Piece) -> Iterator[Parsed]:
         for task in reader.file_tasks(piece.path, start, piece.name):
             block, problems = task()
             yield Parsed(block, problems, dict(found), None if names is None else names.drain())
-    except Exception as error:  # raised by the caller, in its turn
+    except Exception as error:  # raised by the caller, in the order of the source
         yield Parsed(None, Problems(options.on_error), dict(found), error=error)
 
 
@@ -126,39 +127,39 @@ def ordered_pieces(reader: Reader, workers: Workers) -> Iterator[Block]:
 
     Parameters
     ----------
-    reader : of files; its names, kinds and problems are updated as if it had read them itself
+    reader : a reader of files; its names, kinds and problems are updated as if it read them itself
     workers : read at most ``workers.number`` pieces at the same time
     """
     if reader.options.constant and reader.names is not None:
         record_constant(reader.names)
-    turn = _Turn(reader, workers)
+    progress = _Progress(reader, workers)
     try:
-        turn.send(1)  # its first block shows kinds of columns, which later pieces depend on
-        while turn.sent:
-            for parsed in turn.results():
+        progress.send(1)  # later pieces depend on the kinds of columns in its first block
+        while progress.sent:
+            for parsed in progress.results():
                 if parsed.error is not None:
                     raise parsed.error
-                yield from turn.finish(parsed)
-                turn.send(workers.number)
-            turn.sent.popleft()
-            turn.send(1)
+                yield from progress.finish(parsed)
+                progress.send(workers.number)
+            progress.sent.popleft()
+            progress.send(1)
     finally:
-        for _, results in turn.sent:
+        for _, results in progress.sent:
             results.close()
 
 
-class _Turn:
+class _Progress:
     """Pieces that were sent to workers, and the position in the source that their results have reached."""
 
     def __init__(self, reader: Reader, workers: Workers) -> None:
         self.reader, self.workers = reader, workers
         self.position = reader.start
         self.sent = deque[tuple[Piece, Results]]()
-        self._coming = pieces_of(reader)
+        self._pieces = pieces_of(reader)
 
     def send(self, limit: int) -> None:
         """Send pieces until there are ``limit`` of them."""
-        while len(self.sent) < limit and (piece := next(self._coming, None)) is not None:
+        while len(self.sent) < limit and (piece := next(self._pieces, None)) is not None:
             self.sent.append((piece, self.workers.read(piece)))
 
     def results(self) -> Iterator[Parsed]:
@@ -185,7 +186,7 @@ class _Turn:
         yield from self.reader.finish(parsed.block, parsed.problems)
 
     def _send_again(self, piece: Piece, results: Results) -> tuple[Piece, Results]:
-        """Send the rest of the first piece again, with all that is known now."""
+        """Send the rest of the first piece again, with the current position and kinds."""
         results.close()
         piece = replace(piece, start=self.position, kinds=self.reader.kinds.copied())
         self.sent[0] = piece, self.workers.read(piece)
@@ -195,12 +196,12 @@ class _Turn:
 def _shifted(block: Block, lines: int) -> Block:
     """Return a block shifted by ``lines`` lines."""
     after = None if block.after is None else block.after._replace(line=block.after.line + lines)
-    own = None if block.lines is None else block.lines + lines
-    return replace(block, line=block.line + lines, lines=own, after=after)
+    row_lines = None if block.lines is None else block.lines + lines
+    return replace(block, line=block.line + lines, lines=row_lines, after=after)
 
 
 def pieces_of(reader: Reader) -> Iterator[Piece]:
-    """Yield the pieces of a reader's source, with the kinds of columns that are known by then."""
+    """Yield the pieces of a reader's source, with the kinds of columns known so far."""
     for number, name in enumerate(single_sources(reader.source)):
         if not isinstance(name, str) or not os.path.isfile(name):
             got = repr(name) if isinstance(name, str) else type(name).__name__
@@ -222,26 +223,26 @@ def pieces_of(reader: Reader) -> Iterator[Piece]:
 
 
 def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[Position]:
-    """Yield where the second and further ranges of a plain file begin."""
+    """Yield the beginnings of the second and further ranges of a plain file."""
     with open(path, "rb") as file:
-        beginning = file.read(LOOK)
+        beginning = file.read(SEARCHED)
         try:
             if is_compressed(beginning) or format_of(path, options, beginning) not in PLAIN:
                 return
-        except ValueError:  # unknown, which the worker raises
+        except ValueError:  # an unknown format, for which the worker raises
             return
         before = start.bytes
         for end in range(start.bytes + PIECE, os.path.getsize(path), PIECE):
-            place = _line_start(file, before, end)
-            if place > before:
-                yield start._replace(bytes=place, line=LATER)
-                before = place
+            line_start = _line_start(file, before, end)
+            if line_start > before:
+                yield start._replace(bytes=line_start, line=LATER)
+                before = line_start
 
 
 def _line_start(file: Any, low: int, end: int) -> int:
     """Return the position after the last line end before ``end``; ``low`` without one after it."""
     while end > low:
-        begin = max(low, end - LOOK)
+        begin = max(low, end - SEARCHED)
         file.seek(begin)
         found = file.read(end - begin).rfind(b"\n")
         if found >= 0:

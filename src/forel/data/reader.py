@@ -84,7 +84,7 @@ class Reader:
                 yield from self.file_tasks(one, self.start if number == self.start.file else Position(number))
 
     def file_tasks(self, source: Any, start: Position, name: str | None = None) -> Iterator[Task]:
-        """Yield a task for each block of one file from a position on; ``name`` is that of messages."""
+        """Yield a task for each block of one file from a position on; ``name`` is its name in messages."""
         yield from _tasks(source, self, Problems(self.problems.on_error), start, name)
 
     def finish(self, block: Block | None, problems: Problems) -> Iterator[Block]:
@@ -219,8 +219,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
             objects = JsonFormat(columns, options.bits, options.transform)
             yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
     else:
-        usual = ReadOptions()
-        if any(getattr(options, name) != getattr(usual, name) for name in COLUMNS):
+        defaults = ReadOptions()
+        if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS):
             raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
         transform = (
             None if isinstance(options.transform, SeparateFeatures) and form == "svmlight" else options.transform
@@ -244,13 +244,13 @@ def _columns(reader: Reader, start: Position) -> Columns:
 
 
 def _check_cache(cache: RowCache, reader: Reader) -> None:
-    """Refuse to read a cache with options other than those it was written with; defaults stand for the latter."""
-    written, usual = cache.key.get("options", {}), ReadOptions().meaning
+    """Raise if options are neither defaults nor those that the cache was written with."""
+    written, defaults = cache.key.get("options", {}), ReadOptions().meaning
     for name, value in reader.options.meaning.items():
         if (
             name not in ("format", "kinds", "classes")
             and value != written.get(name)
-            and (name == "bits" or value != usual[name])
+            and (name == "bits" or value != defaults[name])
         ):
             raise refuse(name, value, f"{written.get(name)!r}, as {cache.file} was made with")
     for name, kind in cache.kinds.items():

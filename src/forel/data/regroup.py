@@ -45,22 +45,22 @@ def regroup(blocks: Iterable[Block], rows: Callable[[], int]) -> Iterator[Block]
     >>> [block.indices.tolist() for block in regroup([one] * 2, lambda: 3)]
     [[4, 5, 4], [5]]
     """
-    held, count, used, coming = deque[Block](), 0, 0, iter(blocks)  # of the first block held, ``used`` rows are gone
+    pending, count, used, coming = deque[Block](), 0, 0, iter(blocks)  # ``used`` rows of the first block are consumed
     while True:
         wanted = rows()
         while count < wanted and (block := next(coming, None)) is not None:
-            held.append(block)
+            pending.append(block)
             count += len(block)
         if not count:
             return
         parts, left = [], min(wanted, count)
         count -= left
         while left:
-            stop = min(len(held[0]), used + left)
-            parts.append(slice_rows(held[0], used, stop))
+            stop = min(len(pending[0]), used + left)
+            parts.append(slice_rows(pending[0], used, stop))
             left -= stop - used
             used = stop
-            if used == len(held[0]):
-                held.popleft()
+            if used == len(pending[0]):
+                pending.popleft()
                 used = 0
         yield concatenate(parts)

@@ -16,9 +16,9 @@ Task = Callable[[], tuple[Block | None, Problems]]
 
 def completed_task(block: Block | None, problems: Problems) -> Task:
     """Return a task that only returns a block and the problems recorded until then, which it takes over."""
-    own = Problems(problems.on_error)
-    own.absorb(problems)
-    return partial(_pair, block, own)
+    taken = Problems(problems.on_error)
+    taken.absorb(problems)
+    return partial(_pair, block, taken)
 
 
 def completed_tasks(blocks: Iterable[Block], problems: Problems, start: Position) -> Iterator[Task]:

@@ -1,4 +1,4 @@
-"""How scanners are compiled, with the code cache, and what they are made of where nothing is compiled."""
+"""Decorators that compile scanners with the code cache, and intrinsics with their plain equivalents."""
 
 import pathlib
 
@@ -10,11 +10,11 @@ from forel.jit.compiling import cached_njit
 
 __all__ = ["fast", "inlined", "intrinsic"]
 
-# All of them: a scanner's code changes with the scanners that it calls.
+# The sources of all scanners: the code of one depends on those that it calls.
 fast = cached_njit(pathlib.Path(__file__).parent)
 inlined = cached_njit(pathlib.Path(__file__).parent, forceinline=True)
 
 
 def intrinsic(define):
-    """Return a function in LLVM's instructions, or its plain twin where nothing is compiled."""
+    """Return an LLVM intrinsic, or its plain equivalent if compilation is disabled."""
     return getattr(plain, define.__name__) if disabled() else extending.intrinsic(define)

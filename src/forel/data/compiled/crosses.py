@@ -37,21 +37,21 @@ def classify(text, records, words, ends, whole, kinds):
 @fast
 def count(indptr, kinds, terms, number, sizes):
     """Write the number of features of each row with all crosses, as a float that cannot overflow."""
-    held = np.zeros(number + 1)
+    per_kind = np.zeros(number + 1)
     for r in range(indptr.size - 1):
-        held[:] = 0
+        per_kind[:] = 0
         for k in range(indptr[r], indptr[r + 1]):
-            held[kinds[k]] += 1
+            per_kind[kinds[k]] += 1
         total = float(indptr[r + 1] - indptr[r])
         for t in range(terms.shape[0]):
-            made, run = 1.0, 0
+            combinations, run = 1.0, 0
             for s in range(3):
                 if terms[t, s] < 0:
                     break
                 # Of n features, combinations with repetition: n, n(n + 1)/2, n(n + 1)(n + 2)/6.
                 run = run + 1 if s > 0 and terms[t, s] == terms[t, s - 1] else 0
-                made *= (held[terms[t, s]] + run) / (run + 1)
-            total += made
+                combinations *= (per_kind[terms[t, s]] + run) / (run + 1)
+            total += combinations
         sizes[r] = np.rint(total)
 
 
@@ -98,7 +98,7 @@ def cross(
             a, b, c = terms[t, 0], terms[t, 1], terms[t, 2]
             for x in range(starts[a], starts[a + 1]):
                 for y in range(x if b == a else starts[b], starts[b + 1]):
-                    i, j = _rising(hashes, order[x], order[y])
+                    i, j = _sorted_pair(hashes, order[x], order[y])
                     if c < 0:
                         hashed[n] = finish(absorb(absorb(START, hashes[i]), hashes[j]), TWO_WORDS)
                         products[end + n] = values[i] * values[j]
@@ -107,8 +107,8 @@ def cross(
                         n += 1
                         continue
                     for z in range(y if c == b else starts[c], starts[c + 1]):
-                        f, g = _rising(hashes, j, order[z])
-                        e, f = _rising(hashes, i, f)
+                        f, g = _sorted_pair(hashes, j, order[z])
+                        e, f = _sorted_pair(hashes, i, f)
                         state = absorb(absorb(absorb(START, hashes[e]), hashes[f]), hashes[g])
                         hashed[n] = finish(state, THREE_WORDS)
                         products[end + n] = values[e] * values[f] * values[g]
@@ -150,7 +150,7 @@ def _sort(first, last, kinds, number, order, starts):
 
 
 @fast
-def _rising(hashes, i, j):
+def _sorted_pair(hashes, i, j):
     """Return two entries in order of their hashes."""
     return (j, i) if hashes[i] > hashes[j] else (i, j)
 
@@ -161,13 +161,13 @@ def _claim_slots(fingerprints, hashed, parts, n, mask, fresh, new):
     for k in range(n):
         slot = hashed[k] & mask
         code = np.uint32(hashed[k] >> UPPER) & FINGERPRINT | USED
-        held = fingerprints[slot]
-        if held == 0:
+        old = fingerprints[slot]
+        if old == 0:
             fingerprints[slot] = code
             fresh[new, 0] = slot
             for s in range(3):
                 fresh[new, s + 1] = parts[k, s]
             new += 1
-        elif (held ^ code) & FINGERPRINT != 0:
-            fingerprints[slot] = held | COLLIDED
+        elif (old ^ code) & FINGERPRINT != 0:
+            fingerprints[slot] = old | COLLIDED
     return new

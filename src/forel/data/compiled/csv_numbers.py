@@ -48,13 +48,13 @@ def read_cell(i, stop):
                 value, status = np.float32(1), THERE
             elif word == NO[k]:
                 status = THERE
-    # An empty span, because a word is no number to be read again.
+    # An empty span: a word is not read again as a number.
     return value, status, stop, stop
 
 
 @fast
 def read_cells(text, starts, stops, exact, values, kinds):
-    """Write the numbers of a column and the status of each cell: THERE, ABSENT, or UNSURE, for the caller to decide."""
+    """Write the numbers of a column and the status of each: THERE, ABSENT, or UNSURE, which the caller resolves."""
     base = address(text)
     for r in range(np.uint64(starts.size)):
         found, kind, i, end = read_cell(base + np.uint64(starts[r]), base + np.uint64(stops[r]))
@@ -66,7 +66,7 @@ def read_cells(text, starts, stops, exact, values, kinds):
 
 @fast
 def fill_numbers(text, starts, stops, columns, places, column_slots, slots, values, there, odd):
-    """Fill columns of cells with numbers; ``odd`` receives which columns have a cell that the caller has to decide."""
+    """Fill columns of cells with numbers; ``odd`` receives the columns with a cell that the caller has to resolve."""
     base = address(text)
     for r in range(np.uint64(starts.shape[0])):
         for k in range(np.uint64(columns.size)):

@@ -1,11 +1,11 @@
 """Rows of CSV and TSV: the spans of cells, and the slots of strings.
 
-A cell is quoted where it begins with a quote; then separators and line ends are part of it, and two quotes are one.
-What follows a closing quote belongs to the cell too. A row ends with a line feed, a return, or both.
+A cell that begins with a quote is quoted: separators and line ends are part of it, and two quotes stand for one. Text
+after a closing quote belongs to the cell too. A row ends with a line feed, a carriage return, or both.
 
-A quote that nothing closes must not swallow all rows after it. So a quote reaches no further than QUOTED bytes from the
-beginning of its row. Where a row of several lines is not as wide as the header, or has something between a closing
-quote and the next separator, its first line alone is wrong: the next line is the next row.
+An unclosed quote must not consume all rows after it: a quoted cell ends at most QUOTED bytes after the beginning of its
+row. Where a row of several lines is not as wide as the header, or has text between a closing quote and the next
+separator, only its first line is malformed: the next line is the next row.
 """
 
 import numpy as np
@@ -50,23 +50,23 @@ def quote_at(i, stop):
 
 @fast
 def quoted_end(i, stop, separators):
-    """Return where a quoted cell ends, the byte after its first quote being at i, where its bytes do, and if it is odd.
+    """Return the end of a quoted cell whose first byte is at i, the end of its bytes, and whether it is malformed.
 
-    The first is 0 where no quote before ``stop`` closes the cell, the second where its bytes do not lie together. It is
-    odd if something follows its closing quote.
+    The first is 0 if no quote before ``stop`` closes the cell, the second if its bytes are not contiguous. The cell is
+    malformed if text follows its closing quote.
     """
-    together = True
+    contiguous = True
     while True:
         i = quote_at(i, stop)
         if i == stop:
             return np.uint64(0), np.uint64(0), True
         if byte(i + ONE) != QUOTE:
             break
-        together = False
+        contiguous = False
         i += ONE + ONE
     end = plain_end(i + ONE, separators)
     odd = end != i + ONE
-    return end, i if together and not odd else np.uint64(0), odd
+    return end, i if contiguous and not odd else np.uint64(0), odd
 
 
 @fast
@@ -85,9 +85,9 @@ def after(i, stop):
 
 @fast
 def ends(text, length, separator, width, whole, found):
-    """Find how many rows end before ``length``, where a line feed must be, and where the last of them does.
+    """Write the end of the last row before ``length``, where a line feed must be, and the number of rows to ``found``.
 
-    ``whole`` tells that no text follows.
+    ``whole`` is true if no text follows.
     """
     base = address(text)
     i, stop = base, base + np.uint64(length)
@@ -170,7 +170,7 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
             # An empty line is not a row.
             if broken or i > begin:
                 wrong[bad, 3] = OPEN if broken else np.int64(column)
-                i = line_end(begin)  # that of the row, unless there are several lines
+                i = line_end(begin)  # the end of the row, unless it has several lines
                 wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base
                 bad += ONE
         elif something:
@@ -205,7 +205,7 @@ def unescape(text, starts, stops):
 
 @fast
 def blank(c):
-    """Tell whether a byte is whitespace around a number."""
+    """Return whether a byte is whitespace around a number."""
     return c == SPACE or (c >= TAB and c <= RETURN)
 
 
@@ -221,7 +221,7 @@ def trimmed(text, start, stop):
 
 @fast
 def clear_marks(text, starts, stops, marks, ends):
-    """Make cells empty that have one of the marks, whose bytes are in ``marks`` up to each of ``ends``."""
+    """Empty the cells that equal one of the marks, which are concatenated in ``marks`` and end at ``ends``."""
     for r in range(starts.shape[0]):
         for k in range(starts.shape[1]):
             start, stop = trimmed(text, np.int64(starts[r, k]), np.int64(stops[r, k]))

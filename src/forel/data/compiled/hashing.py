@@ -58,7 +58,7 @@ LETTERS = plain_of(mix)(plain_of(absorb)(START, np.arange(256, dtype=np.uint64))
 
 @inlined
 def hash_name(at, length, state):
-    """Return the hash of ``length`` bytes from an address on, at least one, with room for a word after them."""
+    """Return the hash of ``length`` bytes from an address on, at least one, which a readable word must follow."""
     rest = length
     while rest > EIGHT:
         state = absorb(state, load(at))
@@ -70,7 +70,7 @@ def hash_name(at, length, state):
 
 @fast
 def hash_padded(at, end, state):
-    """Return the hash of the bytes between two addresses, with room for a word after them."""
+    """Return the hash of the bytes between two addresses, which a readable word must follow."""
     length = end - at
     while at + EIGHT <= end:
         state = absorb(state, load(at))

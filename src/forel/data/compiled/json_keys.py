@@ -1,4 +1,4 @@
-"""Keys of objects: a hash table of those of the outermost objects, and a set of those within a line's nested ones."""
+"""Keys of JSON objects: a hash table for keys of the outermost objects, and a set per line for nested keys."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 
 @fast
 def find_key(keys, hashed, key, length, role):
-    """Return the row of a key in the table, which has room, and whether it is new."""
+    """Return the row of a key in the table, which must not be full, and whether it is new."""
     last = np.uint64(keys.shape[0] - 1)
     place = hashed & last
     while keys[place, START] != ZERO:
@@ -31,7 +31,7 @@ def find_key(keys, hashed, key, length, role):
 
 @fast
 def first_in_line(names, hashed, stamp):
-    """Add a hash to the set of a line, which has room; return False if it is there already."""
+    """Add a hash to the set of a line, which must not be full; return False if it is in the set already."""
     last = np.uint64(names.shape[0] - 1)
     place = hashed & last
     while names[place, 1] == stamp:
@@ -44,7 +44,7 @@ def first_in_line(names, hashed, stamp):
 
 @fast
 def rebuild(old, new):
-    """Copy the keys of a table to a larger one, whose rows are unused."""
+    """Copy the keys of a table to a larger, empty one."""
     last = np.uint64(new.shape[0] - 1)
     for k in range(np.uint64(old.shape[0])):
         if old[k, START] != ZERO:

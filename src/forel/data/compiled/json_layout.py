@@ -1,13 +1,13 @@
-"""Constants shared by the scanner of JSON lines and its caller. Nothing here needs numba."""
+"""Constants shared by the scanner of JSON lines and its caller; this module does not import numba."""
 
 import numpy as np
 
 # Elements of ``counts``: offsets in text and scratch memory to continue from, and totals so far.
-AT, ROWS, ENTRIES, LINES, ROOM, ATTEMPTS, KEYS, EVENTS, PENDING = range(9)
+AT, ROWS, ENTRIES, LINES, SCRATCH, ATTEMPTS, KEYS, EVENTS, PENDING = range(9)
 SIZE = 9
 
-# Status of a call: the end of the text, a line for Python's own parser, or a table that is too small.
-DONE, ODD, MORE_KEYS, MORE_NAMES = range(4)
+# Status of a call: the end of the text, a line for Python's parser, or a table that is too small.
+DONE, FALLBACK, MORE_KEYS, MORE_NAMES = range(4)
 
 # Columns of the table of keys of the outermost objects; a start of 0 marks an unused row.
 HASH, START, LENGTH, ROLE, STAMP, KINDS, ID = range(7)

@@ -1,6 +1,6 @@
 """JSON lines: numbers are values, strings are categories, and objects are namespaces, as in ``parsers/dicts.py``.
 
-A line is read completely or not at all: where it is not an ordinary one, it is left to the caller, as are all errors.
+A line is read completely or not at all: lines that are not in the common form are left to the caller, as are errors.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ TOP = np.uint8(128)
 
 @fast
 def record(records, entry, base, top, top_end, space, space_end, name, name_end):
-    """Record where the outermost key, the namespace and the name of an entry are."""
+    """Record the spans of the outermost key, the namespace and the name of an entry."""
     records[entry, 0], records[entry, 1] = top - base, top_end - base
     records[entry, 2], records[entry, 3] = space - base, space_end - base
     records[entry, 4], records[entry, 5] = name - base, name_end - base
@@ -37,7 +37,7 @@ def record(records, entry, base, top, top_end, space, space_end, name, name_end)
 
 @fast
 def is_ascii(i):
-    """Tell whether a line is ASCII."""
+    """Return whether a line is ASCII."""
     while byte(i) != END:
         if byte(i) >= TOP:
             return False
@@ -71,19 +71,19 @@ def scan(
 
     Parameters
     ----------
-    valid : whether the text is valid UTF-8; if not, lines with other bytes than ASCII are left to the caller
+    valid : whether the text is valid UTF-8; if not, lines that are not ASCII are left to the caller
     default : role of keys that are not in the table
     keys, names : tables of keys, whose numbers of rows are powers of two
-    events : receives ID, offset, length and kind where a key has its first value of a kind
+    events : receives ID, offset, length and kind for the first value of each kind of a key
     records : for each entry, offsets of the outermost key, the namespace and the name; empty if they are not needed
     pending, doubles : receive entry and ID of each number that the caller transforms, and the number
-    marks : work space, as many rows as there may be keys in a line
+    marks : work array with a row for each key that a line may have
     """
     recording = records.shape[0] > 0
     base = address(text)
     i, stop = base + np.uint64(counts[layout.AT]), base + np.uint64(length)
     scratch_base = address(scratch)
-    free = scratch_base + np.uint64(counts[layout.ROOM])
+    free = scratch_base + np.uint64(counts[layout.SCRATCH])
     words = scratch_base + np.uint64(scratch.size - PAD - layout.RESERVED)
     rows, entries, lines = counts[layout.ROWS], np.uint64(counts[layout.ENTRIES]), counts[layout.LINES]
     attempts, used = np.uint64(counts[layout.ATTEMPTS]), counts[layout.KEYS]
@@ -100,12 +100,12 @@ def scan(
             lines += 1
             continue
         attempts += ONE
-        status = layout.ODD
-        # Strings without their escapes have to fit into scratch memory.
+        status = layout.FALLBACK
+        # Unescaped strings have to fit into scratch memory.
         if byte(i) != OPEN or not (valid or is_ascii(i)) or free + (stop - i) > words:
             i = begin
             break
-        entry, room, wait, marked, inner = entries, free, waiting, ZERO, 0
+        entry, scratch_end, wait, marked, inner = entries, free, waiting, ZERO, 0
         label, weight = nan, one
         depth, state, space, space_end = 0, START, base, base
         top = top_end = base
@@ -125,7 +125,7 @@ def scan(
             else:
                 if byte(i) != QUOTE:
                     break
-                key, key_end, i, room = read_string(i + ONE, room)
+                key, key_end, i, scratch_end = read_string(i + ONE, scratch_end)
                 if i == ZERO:
                     break
                 i = blank_end(i)
@@ -141,9 +141,9 @@ def scan(
                     if new:
                         used += 1
                         if key < base or key >= stop:
-                            free = room  # the table keeps a key without its escapes
+                            free = scratch_end  # the table refers to the unescaped key
                     if keys[place, layout.STAMP] == attempts:
-                        break  # of a repeated key, the last value counts
+                        break  # of a repeated key, the last value is used
                     keys[place, layout.STAMP] = attempts
                     role = top_role = keys[place, layout.ROLE]
                     top, top_end = key, key_end
@@ -160,19 +160,19 @@ def scan(
                     # The value is in a namespace that ends with this key.
                     within, within_end, within_state = key, key_end, hashed
                     if depth > 0 and space_end > space:
-                        # Escapes of the rest of the text have to fit, too.
-                        if room + (space_end - space) + ONE + (key_end - key) + (stop - i) > words:
+                        # Unescaped strings of the rest of the text have to fit, too.
+                        if scratch_end + (space_end - space) + ONE + (key_end - key) + (stop - i) > words:
                             break
-                        within = room
-                        room = copy(space, space_end, room)
-                        store(room, CARET)
-                        room = copy(key, key_end, room + ONE)
-                        within_end = room
+                        within = scratch_end
+                        scratch_end = copy(space, space_end, scratch_end)
+                        store(scratch_end, CARET)
+                        scratch_end = copy(key, key_end, scratch_end + ONE)
+                        within_end = scratch_end
                         within_state = hash_padded(within, within_end, START)
                     if within == within_end:
                         within_state = START
                 if c == QUOTE:
-                    word, word_end, i, room = read_string(i + ONE, room)
+                    word, word_end, i, scratch_end = read_string(i + ONE, scratch_end)
                     if i == ZERO or role & NO_STRING != ZERO:
                         break
                     if role & layout.USED != ZERO and word_end > word:
@@ -196,33 +196,33 @@ def scan(
                     if role & NO_OBJECT != ZERO:
                         break
                     i = blank_end(i + ONE)
-                    good = True
+                    valid_list = True
                     if byte(i) == TO:
                         i += ONE
                     else:
                         while True:
                             if byte(i) == QUOTE:
-                                word, word_end, i, room = read_string(i + ONE, room)
-                                good = i != ZERO
-                                if good and role & layout.USED != ZERO and word_end > word:
+                                word, word_end, i, scratch_end = read_string(i + ONE, scratch_end)
+                                valid_list = i != ZERO
+                                if valid_list and role & layout.USED != ZERO and word_end > word:
                                     hashes[entry], values[entry] = hash_padded(word, word_end, within_state), one
                                     if recording:
                                         record(records, entry, base, top, top_end, within, within_end, word, word_end)
                                     entry += ONE
                             else:
                                 _, i, _, _ = read_number(i)
-                                good = i != ZERO and role & layout.USED == ZERO
-                            if not good:
+                                valid_list = i != ZERO and role & layout.USED == ZERO
+                            if not valid_list:
                                 break
                             i = blank_end(i)
                             c = byte(i)
                             if c == COMMA:
                                 i = blank_end(i + ONE)
                                 continue
-                            good = c == TO
+                            valid_list = c == TO
                             i += ONE
                             break
-                    if not good:
+                    if not valid_list:
                         break
                 elif load(i) & HALF == NULL:
                     i += FOUR
@@ -248,13 +248,13 @@ def scan(
                         # Fractions are written as Python writes them.
                         if not whole or (found == 0 and byte(start) == MINUS):
                             break
-                        state_of_words = START if key == key_end else hashed
-                        hashes[entry], values[entry] = hash_padded(word, word_end, state_of_words), one
+                        category_state = START if key == key_end else hashed
+                        hashes[entry], values[entry] = hash_padded(word, word_end, category_state), one
                         if recording:
                             record(records, entry, base, top, top_end, key, key_end, word, word_end)
                         entry += ONE
                     else:
-                        # In need of exact arithmetic, or out of range.
+                        # It needs exact arithmetic, or is out of range.
                         if kind == numbers.HARD or not abs(found) < numbers.LARGEST:
                             break
                         if whole and found == 0:
@@ -305,7 +305,7 @@ def scan(
                 events[found_events, 3] = kind_found
                 found_events += ONE
         if recording:
-            free = room
+            free = scratch_end
         entries, waiting = entry, wait
         labels[rows], importance[rows], row_lines[rows] = label, weight, lines
         rows += 1
@@ -314,6 +314,6 @@ def scan(
         lines += 1
     counts[layout.AT], counts[layout.LINES] = i - base, lines
     counts[layout.ROWS], counts[layout.ENTRIES] = rows, entries
-    counts[layout.ROOM], counts[layout.ATTEMPTS], counts[layout.KEYS] = free - scratch_base, attempts, used
+    counts[layout.SCRATCH], counts[layout.ATTEMPTS], counts[layout.KEYS] = free - scratch_base, attempts, used
     counts[layout.EVENTS], counts[layout.PENDING] = found_events, waiting
     return status

@@ -1,4 +1,4 @@
-"""Tokens of JSON: whitespace, strings and numbers. Whatever Python's parser reads otherwise is left to the caller."""
+"""Tokens of JSON: whitespace, strings and numbers; text that needs Python's parser is left to the caller."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ QUOTES, BACKSLASHES, SPACES = every(ord('"')), every(ord("\\")), every(32)
 NINE, TEN = np.uint8(ord("9")), np.uint64(10)
 LONG = np.uint64(300)  # bytes of a number; Python refuses integers of more than 4300 digits
 
-# The byte that an escape of two bytes stands for; 0 for others.
+# The byte of each escape of two bytes; 0 for others.
 ESCAPES = np.zeros(256, np.uint8)
 ESCAPES[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
 # The value of a hexadecimal digit; 255 for other bytes.
@@ -41,7 +41,7 @@ def blank_end(i):
 
 @fast
 def same_bytes(a, b, length):
-    """Tell whether the bytes from two addresses on are the same, with room for a word after them."""
+    """Return whether the bytes from two addresses on are the same, which a readable word must follow."""
     while length >= EIGHT:
         if load(a) != load(b):
             return False
@@ -75,7 +75,7 @@ def string_end(i):
 
 @fast
 def code_unit(i):
-    """Return the number with four hexadecimal digits at address i; one above all others without these."""
+    """Return the number with four hexadecimal digits at address i; PAIRS, above all such numbers, if there is none."""
     found = ZERO
     for k in range(FOUR):
         digit = np.uint64(DIGITS[byte(i + np.uint64(k))])
@@ -87,7 +87,7 @@ def code_unit(i):
 
 @fast
 def encode(code, to):
-    """Write a code point in UTF-8, surrogates too; return the address after it."""
+    """Write a code point, which may be a surrogate, in UTF-8; return the address after it."""
     if code < ONE_BYTE:
         store(to, np.uint8(code))
         return to + ONE

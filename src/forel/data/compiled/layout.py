@@ -1,4 +1,4 @@
-"""Constants shared by scanners and their callers: counters, status codes, records. Nothing here needs numba."""
+"""Constants shared by scanners and their callers, without numba: counters, status codes, records."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ PAD = 64  # bytes allocated after the text, because loads may read past its end
 AT, ROWS, ENTRIES, LINES, HARD, NAMES = range(6)
 SIZE = 6
 
-# Status of a call. After an error, AT locates it, and the example is left out.
+# Status of a call. After an error, AT is its offset, and the example is skipped.
 DONE, NO_NUMBER, NOT_FINITE, NO_BAR, AFTER_TAG, THIRD, NEGATIVE, NO_NAMESPACE, NO_NAME, NO_SPACE, SUM = range(11)
 NO_ID, NO_COLON, ID_ZERO, NO_QUERY = range(11, 15)
 

@@ -44,19 +44,19 @@ def merge_row(indices, values, start, stop, to, table):
     for j in range(np.uint64(start), np.uint64(stop)):
         q, v = indices[j], values[j]
         place = np.uint64(q) & last
-        held = table[place]
-        while held >= to and indices[np.uint64(held)] != q:
+        position = table[place]
+        while position >= to and indices[np.uint64(position)] != q:
             place = (place + np.uint64(1)) & last
-            held = table[place]
-        if held < to:
+            position = table[place]
+        if position < to:
             table[place] = end
             if np.uint64(end) != j:
                 indices[np.uint64(end)] = q
                 values[np.uint64(end)] = v
             end += 1
         else:
-            values[np.uint64(held)] += v
-            finite = finite and np.isfinite(values[np.uint64(held)])
+            values[np.uint64(position)] += v
+            finite = finite and np.isfinite(values[np.uint64(position)])
     return end, table, finite
 
 

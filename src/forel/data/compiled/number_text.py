@@ -1,7 +1,7 @@
 """Numbers as text with six significant digits, as C's ``%.6g`` writes them.
 
 A number is m·10ᵉ⁻⁵ with m of six digits. In float64, 10ᵏ and the product are each off by a factor of at most 1 ± 2⁻⁵³,
-so m is right unless the product is within 10⁻⁷ of a midpoint, where the caller decides.
+so m is correct unless the product is within 10⁻⁷ of a midpoint, which the caller rounds.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def power(k):
 def write_numbers(values, first, at, out):
     """Write numbers from the first on, each with a line end; return the next one and the end of the text.
 
-    The next one is that where the caller decides how to round, or the number of values.
+    The next one is the number that the caller has to round, or the number of values.
     """
     for k in range(first, values.size):
         start = at

@@ -1,4 +1,4 @@
-"""Decimal numbers to float32, correctly rounded, or a request for exact arithmetic.
+"""Conversion of decimal numbers to float32, correctly rounded; hard cases are left to exact arithmetic.
 
 A number is w·10ᵉ, with w its first digits, 12 to 19 where it has them. In float64, w, 10ᵉ and their product are each
 off by a factor of at most 1 ± 2⁻⁵³, which is less than 4 units in the product's last place; later digits, where there
@@ -39,13 +39,13 @@ def bits_of(typing_context, real):
 
 @inlined
 def far_from_midpoints(real, units):
-    """Tell whether no midpoint between two float32 lies within ``units`` units in the last place of a double."""
+    """Return whether no midpoint between two float32 lies within ``units`` units in the last place of a double."""
     return (bits_of(real) & REST) - HALF + units > units + units
 
 
 @fast
 def rounded(w, cut, e):
-    """Return w·10ᵉ as a double, and whether its float32 is certain; ``cut`` tells that digits were left out."""
+    """Return w·10ᵉ as a double, and whether its float32 is certain; ``cut`` is true if digits were left out."""
     if e == 0 and w < EXACT and not cut:
         return np.float64(w), True
     if w == 0 or e < -REACH:
@@ -59,7 +59,7 @@ def rounded(w, cut, e):
 
 @fast
 def gather(i, w, cut):
-    """Add the digits from address i to w while there is room; return position, w, digits added, and ``cut``."""
+    """Append the digits from address i to w while they fit; return position, w, digits added, and ``cut``."""
     start = i
     n = EIGHT
     while n == EIGHT and w < FULL:
@@ -157,7 +157,7 @@ def number(i):
 
 @fast
 def exactly(i, stop):
-    """Return what ``number`` read up to ``stop`` as the nearest double, and whether it is.
+    """Return the number from address i to ``stop`` as a double, and whether it is the nearest one.
 
     Up to 2⁵³ and 10²², digits and power are doubles themselves, and one operation rounds once.
     """
@@ -188,7 +188,7 @@ def exactly(i, stop):
 
 @fast
 def resolve_hard(start, end, hard, resolved, count):
-    """Return a hard number if it is resolved; otherwise record where it is, if there is room, and return 0."""
+    """Return a hard number if it is resolved; otherwise record its span, if there is space, and return 0."""
     if count < resolved.size:
         return resolved[count]
     if count < hard.shape[0]:

@@ -14,7 +14,7 @@ NONE = np.uint64(1 << 63)
 def find(slots, columns, shift, slot):
     """Return the column of a slot, ``NONE`` if the table does not have it.
 
-    The table has 2**(64 − shift) places, of which one at least is empty; empty ones hold −1.
+    The table has 2**(64 − shift) entries, at least one of them empty; empty entries are −1.
     """
     place = (np.uint64(slot) * FACTOR) >> shift
     held = slots[place]
@@ -41,7 +41,7 @@ def add_ranges(indices, values, slots, columns, shift, low, high, counts, magnit
 
 @fast
 def count_outside(indices, values, slots, columns, shift, low, high, counts, first):
-    """Count the entries outside of the ranges of their columns; ``first`` gets the first one of each, from −1."""
+    """Count the entries outside the ranges of their columns; ``first``, initially −1, receives the first of each."""
     for j in range(np.uint64(indices.size)):
         column = find(slots, columns, shift, indices[j])
         if column != NONE and not low[column] <= values[j] <= high[column]:

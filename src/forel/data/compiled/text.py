@@ -15,7 +15,7 @@ LAST_IDEOGRAPH = 0x32400
 
 @fast
 def decode(text, at, stop):
-    """Return the code point at an offset and the number of its bytes; 0 and 1 if it is not complete."""
+    """Return the code point at an offset and the number of its bytes; 0 and 1 if it is incomplete."""
     first = np.int64(text[at])
     size = 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
     if size == 1 or at + size > stop:
@@ -104,7 +104,7 @@ def split_text(
     text, starts, stops, present, points, patterns, reach, adjacent, shortest, longest, seed, out, joined, begins, ends,
     row, counts, indptr, hashes,
 ):  # fmt: skip
-    """Write the hashes of the tokens of rows from ``row`` on; return the row for which there is no room, or the end.
+    """Write the hashes of the tokens of rows from ``row`` on; return the first row that does not fit, or the end.
 
     A row of ``patterns`` has the offsets of a sequence's words from its first, 0 after the last; ``reach`` has the
     largest, and ``adjacent`` whether no word is left out. Sequences of characters have ``shortest`` to ``longest``
@@ -118,11 +118,11 @@ def split_text(
         if not present[r]:
             continue
         size = np.int64(stops[r]) - np.int64(starts[r])
-        most = (size // 2 + 1) * (1 + reach.size)
+        needed = (size // 2 + 1) * (1 + reach.size)
         if longest:
-            most += (2 * size + 2) * (longest - shortest + 1)
-        if count + most > hashes.size:
-            counts[0], counts[1] = count, most
+            needed += (2 * size + 2) * (longest - shortest + 1)
+        if count + needed > hashes.size:
+            counts[0], counts[1] = count, needed
             return np.int64(r)
         words = lower_words(text, starts[r], stops[r], points, out, begins, ends)
         for w in range(words):
@@ -160,7 +160,7 @@ def split_text(
 
 @fast
 def join_rows(indptr, indices, values, kept, more_indptr, more, more_values, out_indptr, out_indices, out_values):
-    """Append entries to rows, of which ``kept`` has the numbers among those of the entries."""
+    """Append entries to rows; ``kept`` has the number of each row among the rows of the entries."""
     to = np.int64(0)
     for r in range(kept.size):
         for k in range(indptr[r], indptr[r + 1]):

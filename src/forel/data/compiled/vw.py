@@ -21,7 +21,7 @@ PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
 
 @fast
 def blank(c):
-    """Tell whether a byte is whitespace within a line."""
+    """Return whether a byte is whitespace within a line."""
     return c <= SPACE and c != END
 
 

@@ -1,7 +1,7 @@
 """Operations on 8 or 64 bytes at once: loads, and positions of bytes.
 
-Scanners use addresses, because passing arrays between functions counts references, which costs more than the work
-itself. Words are little-endian on every machine. A comparison of all bytes at once may also mark bytes above the first
+Scanners use addresses, because passing arrays between functions counts references, which takes longer than the
+work. Words are little-endian on every machine. A comparison of all bytes at once may also mark bytes above the first
 match, so only the first match is used.
 """
 
@@ -40,7 +40,7 @@ SWAPPED = sys.byteorder == "big"
 
 
 def every(byte):
-    """Return the word with ``byte`` in all eight places."""
+    """Return the word with ``byte`` in all eight positions."""
     return np.uint64(int.from_bytes(bytes([byte]) * 8, "little"))
 
 
@@ -51,7 +51,7 @@ EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
 TENS = np.array([10**k for k in range(9)], np.uint64)
 PAIRS, LOW, HIGH = np.uint64(0x000000FF000000FF), np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
 REST, HALVES, FOURS = every(127), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
-MOST = np.uint64(255)  # maximum count of a byte
+MAX_COUNT = np.uint64(255)  # of a counter of one byte
 TEN, BYTE, TWO, HALF = np.uint64(10), np.uint64(8), np.uint64(16), np.uint64(32)
 
 
@@ -114,11 +114,11 @@ def at_most(typing_context, place, wanted):
 
 
 def _compare(relation, context, builder, signature, arguments):
-    held, first = ir.VectorType(ir.IntType(8), 64), ir.IntType(32)(0)
-    found = builder.load(builder.inttoptr(arguments[0], held.as_pointer()), align=1, typ=held)
-    nothing = ir.Constant(held, ir.Undefined)
-    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-    wanted = builder.shuffle_vector(builder.insert_element(nothing, arguments[1], first), nothing, everywhere)
+    vector, first = ir.VectorType(ir.IntType(8), 64), ir.IntType(32)(0)
+    found = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()), align=1, typ=vector)
+    undefined = ir.Constant(vector, ir.Undefined)
+    broadcast = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    wanted = builder.shuffle_vector(builder.insert_element(undefined, arguments[1], first), undefined, broadcast)
     marks = builder.bitcast(builder.icmp_unsigned(relation, found, wanted), ir.IntType(64))
     return builder.bitreverse(marks) if SWAPPED else marks
 
@@ -178,9 +178,9 @@ def value(word, n):
 def count(words, wanted):
     """Count the bytes of some words that equal ``wanted``."""
     pattern, total = np.uint64(wanted) * ONES, np.uint64(0)
-    for start in range(np.uint64(0), np.uint64(words.size), MOST):
+    for start in range(np.uint64(0), np.uint64(words.size), MAX_COUNT):
         seen = np.uint64(0)  # eight counters in one word
-        for k in range(start, min(start + MOST, np.uint64(words.size))):
+        for k in range(start, min(start + MAX_COUNT, np.uint64(words.size))):
             other = words[k] ^ pattern
             seen += ~(((other & REST) + REST) | other | REST) >> np.uint64(7)
         total += (((seen & HALVES) + ((seen >> BYTE) & HALVES)) * FOURS) >> np.uint64(48)

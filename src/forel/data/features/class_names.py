@@ -16,7 +16,7 @@ MOST = 1 << 16  # classes; with more, labels are numbers or identifiers
 
 
 def validated_classes(given: object) -> Classes:
-    """Return the option ``classes``: names in a tuple, a number, "auto" or None; or refuse it.
+    """Return the option ``classes``: names in a tuple, a number, "auto" or None; or raise.
 
     >>> validated_classes(["ham", 2.0]), validated_classes(3)
     (('ham', '2'), 3)
@@ -49,14 +49,14 @@ def class_name(label: object) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1 << 53 else repr(value)
 
 
-def shown_names(names: Sequence[str], most: int = 5) -> str:
+def shown_names(names: Sequence[str], limit: int = 5) -> str:
     """Return the first names of classes, for messages.
 
-    >>> shown_names(["b", "a", "c"], most=2)
+    >>> shown_names(["b", "a", "c"], limit=2)
     "'b', 'a', ... (3 classes)"
     """
-    shown = ", ".join(map(repr, names[:most]))
-    return shown if len(names) <= most else f"{shown}, ... ({len(names)} classes)"
+    shown = ", ".join(map(repr, names[:limit]))
+    return shown if len(names) <= limit else f"{shown}, ... ({len(names)} classes)"
 
 
 class ClassNames:

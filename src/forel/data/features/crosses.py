@@ -47,7 +47,7 @@ class Transform(Protocol):
         ...
 
     def check(self, features: Iterable[str]) -> None:
-        """Refuse a table without required features."""
+        """Raise for a table without required features."""
         ...
 
     def width(self, features: Iterable[str]) -> int:
@@ -72,7 +72,7 @@ class Crosses:
 
     Parameters
     ----------
-    kinds : of namespaces, by a name or a prefix; the first match counts
+    kinds : kinds of namespaces, by a name or a prefix; the first match is used
     terms : kinds by number, equal ones next to each other
 
     >>> parse_crosses(["ab", "a:"])
@@ -90,12 +90,12 @@ class Crosses:
         return min([found, *(k for k, word in prefixes if name.startswith(word))])
 
     def check(self, features: Iterable[str]) -> None:
-        """Refuse names that no feature has."""
-        there = list(features)
-        existing = frozenset(there)
+        """Raise for names that no feature has."""
+        available = list(features)
+        existing = frozenset(available)
         for word, whole in self.kinds:
             if whole and word.decode() not in existing:
-                raise refuse("interactions", word.decode(), f"one of the features {', '.join(there)}")
+                raise refuse("interactions", word.decode(), f"one of the features {', '.join(available)}")
 
     def width(self, features: Iterable[str]) -> int:
         """Return the number of features of a full row, crosses included."""
@@ -149,12 +149,12 @@ class Crosses:
         if names is not None:
             names.add_crosses(fresh[:found], entries.word)
         end = int(indptr[-1])
-        made = replace(block, indptr=indptr, indices=indices[:end], values=values[:end])
+        crossed = replace(block, indptr=indptr, indices=indices[:end], values=values[:end])
         wrong = np.flatnonzero(bad | infinite)
         if not wrong.size:
-            return made, []
+            return crossed, []
         problems = [self._problem(block, int(row), float(sizes[row]) if bad[row] else None) for row in wrong]
-        return drop_rows(made, wrong), problems
+        return drop_rows(crossed, wrong), problems
 
     def _problem(self, block: Block, row: int, size: float | None) -> Malformed:
         line = block.line if block.lines is None else int(block.lines[row])
@@ -201,7 +201,7 @@ def parse_crosses(interactions: Iterable[Any]) -> Crosses | None:
 
 
 def _within(kind: Kind, part: Kind) -> bool:
-    """Tell whether a part matches all names of a kind."""
+    """Return whether a part matches all names of a kind."""
     return kind == part or (not part[1] and kind[0].startswith(part[0]))
 
 

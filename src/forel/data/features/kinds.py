@@ -16,7 +16,7 @@ MOST = 1 << 16  # keys whose kind is recorded; with more, keys are features rath
 
 
 def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
-    """Return kinds by column, or refuse unknown ones."""
+    """Return kinds by column, or raise for unknown ones."""
     if not isinstance(kinds, Mapping | None):
         raise refuse("kinds", kinds, "number, category or either by the names of columns")
     valid = dict(kinds or {})
@@ -37,9 +37,9 @@ class SeenColumns:
 class Kinds:
     """Kinds of columns, by the file of a source in which they were found.
 
-    Text has no types, so the first value of a column decides its kind, for later files and for a model's later inputs
-    too. Values of tables and dicts have types; a key with values of both kinds is "either", and each value keeps its
-    own.
+    Text has no types, so the first value of a column decides its kind, also for later files and later inputs of a
+    model. Values of tables and dicts have types; a key with values of both kinds is "either", and each value keeps its
+    kind.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Kinds:
         kinds = cls()
         kinds._by_file = {int(file): validate_kinds(held) for file, held in packed}
         if -1 not in kinds._by_file:
-            raise refuse("kinds", sorted(kinds._by_file), "those that were known before the first file, too")
+            raise refuse("kinds", sorted(kinds._by_file), "also those known before the first file")
         return kinds
 
 
@@ -131,7 +131,7 @@ class OrderedKinds:
         self._next, self._waiting = 0, dict[int, list[tuple[str, str]]]()
 
     def add(self, task: int, kinds: list[tuple[str, str]]) -> None:
-        """Add the kinds of the values of one task, once those of all tasks before are there."""
+        """Add the kinds of the values of one task, once those of all earlier tasks were added."""
         with self._lock:
             self._waiting[task] = kinds
             while self._next in self._waiting:

@@ -8,10 +8,20 @@ from numpy.typing import NDArray
 
 from forel.data.scanners import scanner
 
-__all__ = ["Names", "PackedNames"]
+__all__ = ["Names", "PackedNames", "recorded_name"]
 
 COLLIDED, FINGERPRINT, USED = 2, 0xFFFFFFFC, 1
 PackedNames = tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]
+
+
+def recorded_name(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
+    """Return the namespace and the name that the k-th record of a parser locates in its text.
+
+    >>> recorded_name(np.frombuffer(b"city Rome", np.uint8), np.array([[0, 0, 0, 4, 5, 9]]), 0)
+    (b'city', b'Rome')
+    """
+    _, _, begin, middle, start, stop = records[k].tolist()
+    return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
 class Names:
@@ -97,12 +107,12 @@ class Names:
         starts = (np.cumsum(sizes) - sizes)[order]
         lengths = sizes[order].astype(np.int64)
         text = np.frombuffer(b"".join(p[1] for p in pieces), np.uint8)
-        # The source of each byte of the result: its own offset, shifted as far as its name.
+        # The source of each byte of the result: its offset plus the shift of its name.
         shift = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return slots, self.fingerprints[slots], lengths, text[np.arange(text.size) + shift]
 
     def drain(self) -> PackedNames:
-        """Return the arrays of :meth:`pack`, and forget all names."""
+        """Return the arrays of :meth:`pack`, and remove all names."""
         packed = self.pack()
         self.fingerprints[packed[0]] = 0
         self._pieces, self._table = [], None
@@ -147,11 +157,11 @@ class Names:
 
     @property
     def collisions(self) -> int:
-        """The number of slots with two different names, as far as 30 more bits of their hashes tell."""
+        """The number of slots with two different names, distinguished by 30 more bits of their hashes."""
         return int(np.count_nonzero(self.fingerprints & COLLIDED))
 
     def is_shared(self, slot: int) -> bool:
-        """Tell whether a slot has two different names, as far as 30 more bits of their hashes tell."""
+        """Return whether a slot has two different names, distinguished by 30 more bits of their hashes."""
         return slot in self and bool(self.fingerprints[slot] & COLLIDED)
 
     def __len__(self) -> int:

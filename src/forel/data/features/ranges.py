@@ -32,26 +32,28 @@ class SlotTable:
 
     @classmethod
     def of(cls, names: Sequence[str], bits: int) -> "SlotTable":
-        """Return the table of the columns' slots, of which the first name counts."""
-        bit_length = max(10, (4 * len(names)).bit_length())  # 1,024 places, so that most other slots find an empty one
+        """Return the table of the slots of columns; of columns that share a slot, the first is used."""
+        bit_length = max(
+            10, (4 * len(names)).bit_length()
+        )  # at least 1,024 entries, so that most other slots find an empty one
         size, shift = 1 << bit_length, 64 - bit_length
         table = cls(np.full(size, -1, np.int32), np.zeros(size, np.int32), np.uint64(shift))
         for column, name in enumerate(names):
-            own = slot(name.encode("utf-8", "surrogatepass"), bits=bits)
-            place = (own * FACTOR & ALL) >> shift
-            while table.slots[place] not in (-1, own):
+            column_slot = slot(name.encode("utf-8", "surrogatepass"), bits=bits)
+            place = (column_slot * FACTOR & ALL) >> shift
+            while table.slots[place] not in (-1, column_slot):
                 place = (place + 1) & (size - 1)
             if table.slots[place] < 0:
-                table.slots[place], table.columns[place] = own, column
+                table.slots[place], table.columns[place] = column_slot, column
         return table
 
 
 class ColumnRanges:
-    """The least and largest values of numeric columns, how many rows have one, and the sum of their absolute values.
+    """The smallest and largest values of numeric columns, the number of values, and the sum of their absolute values.
 
     Parameters
     ----------
-    bits : of slots
+    bits : number of bits of slots
 
     >>> ranges = ColumnRanges(10)
     >>> age = slot("age", bits=10)
@@ -69,7 +71,7 @@ class ColumnRanges:
         self._table = SlotTable.of([], bits)
 
     def add(self, block: Block, names: Sequence[str]) -> None:
-        """Add the rows of a block; ``names`` are the numeric columns that are known by now."""
+        """Add the rows of a block; ``names`` are the numeric columns known so far."""
         if len(names) > len(self._names):
             known = set(self._names)
             self._resize([*self._names, *(name for name in names if name not in known)][:MOST])
@@ -87,7 +89,7 @@ class ColumnRanges:
         self._names, self._table = names, SlotTable.of(names, self._bits)
 
     def pack(self) -> dict[str, list[Any]]:
-        """Return least and largest value, number of values and sum of absolute values of each column, as JSON.
+        """Return smallest and largest value, number of values and sum of absolute values of each column, as JSON.
 
         Columns without values are left out, and sums that are not known.
         """
@@ -96,7 +98,7 @@ class ColumnRanges:
         return {name: [*row, total][: 4 if total == total else 3] for name, *row, total in sorted(rows) if row[2]}
 
     def restore(self, packed: Mapping[str, Sequence[Any]]) -> None:
-        """Continue from what :meth:`pack` returned."""
+        """Continue from the result of :meth:`pack`."""
         self._resize(list(packed))
         for k, (low, high, count, *total) in enumerate(packed.values()):
             self._low[k], self._high[k], self._counts[k] = low, high, count
@@ -105,12 +107,12 @@ class ColumnRanges:
 
 @dataclass(eq=False)
 class Outside:
-    """Counts values outside of the ranges of their columns.
+    """Counts values outside the ranges of their columns.
 
     Parameters
     ----------
-    ranges : least and largest values by column
-    bits : of slots
+    ranges : smallest and largest values by column
+    bits : number of bits of slots
 
     >>> outside = Outside({"age": (17.0, 90.0)}, 10)
     >>> age = slot("age", bits=10)

@@ -57,15 +57,15 @@ def _name(code: int, per: int) -> str:
     return f"{sign}{2.0 ** (place / per):.4g}..{sign}{2.0 ** ((place + 1) / per):.4g}"
 
 
-def parse_bucket(said: str) -> tuple[str, int]:
+def parse_bucket(text: str) -> tuple[str, int]:
     """Parse ``column`` or ``column:number`` into the column and its buckets per doubling.
 
     >>> parse_bucket("price"), parse_bucket("price:4")
     (('price', 1), ('price', 4))
     """
-    name, _, number = said.rpartition(":")
+    name, _, number = text.rpartition(":")
     if not (name and number.isdecimal()):
-        return said, 1
+        return text, 1
     if not 1 <= int(number) <= MOST:
-        raise refuse("bucket", said, f"1 to {MOST} buckets per doubling")
+        raise refuse("bucket", text, f"1 to {MOST} buckets per doubling")
     return name, int(number)

@@ -1,4 +1,4 @@
-"""Numbers in cells of text, for cells that compiled code does not decide."""
+"""Numbers in cells of text, for cells that compiled code leaves to Python."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from forel.data.features.label_words import MISSING
 __all__ = ["category_of", "is_missing", "parse_number"]
 
 TRUTH = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
-WHOLE = 1e15  # integers below it are category_of without an exponent
+WHOLE = 1e15  # integers below it are written without an exponent
 
 
 def is_missing(cell: bytes) -> bool:
-    """Tell whether a cell has a missing value.
+    """Return whether a cell has a missing value.
 
     >>> is_missing(b" NA "), is_missing(b"0")
     (True, False)
@@ -42,7 +42,7 @@ def _text(cell: bytes) -> str:
 
 
 def category_of(number: Any) -> str:
-    """Return the category that a number stands for: 7.0 is the same code as 7.
+    """Return a number as a category: 7.0 is the same code as 7.
 
     >>> category_of(7), category_of(7.0), category_of(0.5), category_of(True)
     ('7', '7', '0.5', 'True')

@@ -175,7 +175,7 @@ def fill_numbers(
     non_numbers = numbers.non_numbers
     if columns.strict and columns.known.get(name) != "either":
         since = "in earlier rows" if name in columns.known else "the column's first"
-        numbers.record_non_numbers(name, f"a number, as {since}; or say categories=[{name!r}]", row_problems)
+        numbers.record_non_numbers(name, f"a number, as {since}; or use categories=[{name!r}]", row_problems)
         non_numbers = None
     made = _filled(numbers, name, key, column, columns, cells, mask)
     if non_numbers is None:

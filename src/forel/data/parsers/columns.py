@@ -72,7 +72,7 @@ class Columns:
         return self.dates | frozenset(self.options.text)
 
     def uses(self, name: str) -> bool:
-        """Tell whether a column is a feature."""
+        """Return whether a column is a feature."""
         excluded, kept = self._selected
         return name not in excluded and (kept is None or name in kept)
 
@@ -117,5 +117,5 @@ class Columns:
                     raise refuse(what, name, f"one of the columns {', '.join(columns)}")
         twice = repeated(columns)
         if twice is not None:
-            raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+            raise refuse("columns", f"{twice} twice", "distinct names of columns")
         return [name for name in columns if self.uses(name)]

@@ -62,7 +62,7 @@ def parse_csv(
 def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> Iterator[tuple[Any, NDArray[np.int64]]]:
     r"""Yield record batches of the well-formed rows of a stream, with their lines.
 
-    NumberColumn are float64, and words are strings.
+    Numbers are float64, and words are strings.
 
     >>> import io
     >>> from forel.data.parsers.columns import Columns
@@ -90,7 +90,7 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
                 continue
             numbers = cell_numbers(rows.words(k), exact=True)
             numbers.record_non_numbers(
-                name, f"a number, as the column's first; or say categories=[{name!r}]", row_problems
+                name, f"a number, as the column's first; or use categories=[{name!r}]", row_problems
             )
             arrays.append(float_array(numbers.wide, numbers.present))
         gathered.flush(problems)

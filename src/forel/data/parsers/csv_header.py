@@ -16,11 +16,11 @@ BOM = b"\xef\xbb\xbf"
 
 
 def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
-    """Read the names of columns and nothing after them; refuse a header of more than ``limit`` bytes."""
+    """Read the names of columns and nothing after them; raise if the header has more than ``limit`` bytes."""
     names, _ = _first_row(stream, separator, file, limit)
     twice = repeated(names)
     if twice is not None:
-        raise refuse("columns", f"{twice} twice", "a name for each column of its own")
+        raise refuse("columns", f"{twice} twice", "distinct names of columns")
     return names
 
 
@@ -29,7 +29,7 @@ def number_columns(
 ) -> tuple[list[str], Any]:
     r"""Return the names c1, c2, ... of the columns of a stream without a header, and the stream of all its rows.
 
-    Where labels are optional and one column less is there than options name, the label is not there.
+    Where labels are optional and there is one column less than options name, the column of labels is missing.
 
     >>> import io
     >>> names, rows = number_columns(io.BytesIO(b"1,2\n3,4\n"), ",", "")
@@ -80,10 +80,10 @@ def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list
     held: list[bytes] = []
 
     def lines() -> Iterator[str]:
-        room = limit
-        while line := stream.readline(room + 1):
-            room -= len(line)
-            if room < 0:
+        left = limit
+        while line := stream.readline(left + 1):
+            left -= len(line)
+            if left < 0:
                 raise too_long(file, 1, "a header", limit)
             held.append(line)
             yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")

@@ -27,13 +27,13 @@ from forel.data.sources.streams import LONGEST, PAD, Chunk, Cut, chunks, count, 
 
 __all__ = ["CsvChunk", "CsvFormat", "CsvRows", "CsvTable", "cell_numbers", "csv_chunks", "read_table", "split_rows"]
 
-WIDE, ROWS = 1 << 10, 64  # above this many columns, a chunk has at least this many rows as long as the header
+WIDE, ROWS = 1 << 10, 64  # with more columns than WIDE, a chunk has at least ROWS rows of the header's length
 FEED, RETURN, QUOTE = (ord(c) for c in '\n\r"')
 
 
 @dataclass(frozen=True, eq=False)
 class CsvFormat:
-    """How delimited text is read."""
+    """The options for reading delimited text."""
 
     separator: str
     columns: Columns
@@ -63,7 +63,7 @@ class CsvFormat:
 
 @dataclass(frozen=True, eq=False)
 class CsvTable:
-    """The header of a file, how its rows are read, the line of the first row, and the columns of text and dates."""
+    """The header of a file, the options for its rows, the line of the first row, and the columns of text and dates."""
 
     form: CsvFormat
     header: list[str]
@@ -160,7 +160,7 @@ def csv_chunks(
 ) -> Iterator[CsvChunk]:
     """Yield the chunks of rows after the header; ``kinds_found`` receives the kinds of features.
 
-    Kinds have to be known before a chunk is parsed. So until all are, chunks are split here, one by one.
+    Kinds have to be known before a chunk is parsed. Until they are, chunks are split here, one by one.
     """
     form = table.form
     known = {**form.columns.known, **form.columns.kinds}
@@ -207,12 +207,12 @@ def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
     """Split the text of a chunk into cells."""
     text, length = _utf8(chunk.text, chunk.length)
     # Escapes lengthen the text, so quotes may reach fewer rows, and there may be more of these.
-    most_lines = chunk.lines if text is chunk.text else count(text, length, FEED) + count(text, length, RETURN)
+    max_lines = chunk.lines if text is chunk.text else count(text, length, FEED) + count(text, length, RETURN)
     # A row has at least one byte per cell; one more row holds malformed ones while they are split.
     width = len(table.header)
-    most = min(most_lines, length // width) + 1
-    starts, stops = (table.buffers.empty((most, width), np.int32) for _ in range(2))
-    lines, malformed = np.empty(most_lines, np.int64), np.empty((most_lines, 4), np.int64)
+    capacity = min(max_lines, length // width) + 1
+    starts, stops = (table.buffers.empty((capacity, width), np.int32) for _ in range(2))
+    lines, malformed = np.empty(max_lines, np.int64), np.empty((max_lines, 4), np.int64)
     counts = np.zeros(3, np.int64)
     scanner("csv_rows", "split")(text, length, table.form.separator_byte, starts, stops, lines, malformed, counts)
     n, bad, escaped = counts.tolist()
@@ -257,7 +257,7 @@ def _reads_words(columns: Columns) -> bool:
 
 
 def _filled(words: Spans) -> Iterator[int]:
-    """Yield the cells that are not empty, few at a time at first, because most often the first one decides."""
+    """Yield the cells that are not empty, few at a time at first, because usually the first one decides."""
     start, stop = 0, 16
     while start < words.starts.size:
         yield from ((words.stops[start:stop] > words.starts[start:stop]).nonzero()[0] + start).tolist()

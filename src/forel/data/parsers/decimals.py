@@ -1,4 +1,4 @@
-"""Decimal numbers to float32 in exact arithmetic, for those that compiled code does not decide."""
+"""Decimal numbers to float32 in exact arithmetic, for those that compiled code leaves to Python."""
 
 import math
 from decimal import Decimal

@@ -35,7 +35,7 @@ def with_derived(
     block : the well-formed rows of a table, with other columns
     held : strings of each row of the table, and which rows have one
     columns : which columns are text
-    row_problems : the lines of the rows of the table; receives what is not a date
+    row_problems : the lines of the rows of the table; receives values that are not dates
     names : receives the names of features; None if names are not kept
     """
     found, split, bits = list[Features](), columns.options.text_features, columns.options.bits
@@ -64,7 +64,7 @@ def _texts(column: StringColumn) -> list[str]:
 def _dates(
     name: str, column: StringColumn, columns: Columns, row_problems: RowProblems
 ) -> list[list[tuple[str, float]]]:  # fmt: skip
-    """Return the features of each row; what is not a date is malformed, or absent if the reader is lenient."""
+    """Return the features of each row; values that are not dates are malformed, or absent if the reader is lenient."""
     rows: list[list[tuple[str, float]]] = [[] for _ in range(column.present.size)]
     wrong = []
     for row, text in zip(np.flatnonzero(column.present).tolist(), _texts(column), strict=True):

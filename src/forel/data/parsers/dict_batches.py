@@ -1,4 +1,4 @@
-"""Dicts in batches: as JSON lines for compiled code where these mean the same, otherwise key by key."""
+"""Dicts in batches: as JSON lines for compiled code where these are equivalent, otherwise key by key."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from forel.data.sources.streams import Chunk
 
 __all__ = ["batched_blocks", "json_lines_of"]
 
-EXACT = frozenset((str, int, float, bool, type(None), np.float64))  # types that JSON keeps as they are
+EXACT = frozenset((str, int, float, bool, type(None), np.float64))  # types that JSON represents exactly
 ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""Keys of JSON objects with a role of their own, as the table that compiled code looks them up in."""
+"""The table of keys of JSON objects with a special role, for compiled code."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ KEYS = 1 << 10  # minimum number of rows of the table
 
 @dataclass(frozen=True, eq=False)
 class SpecialKeys:
-    """The keys that options or known kinds name.
+    """The keys that are named by options or known kinds.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class SpecialKeys:
 
 
 def special_keys(columns: Columns) -> SpecialKeys:
-    """Return the keys with a role of their own.
+    """Return the keys with a special role.
 
     >>> from forel.data.options import ReadOptions
     >>> special_keys(Columns(ReadOptions(label="y", ignore=["id"]))).keys

@@ -1,4 +1,4 @@
-"""JSON lines as blocks: compiled code reads ordinary lines, and Python's own parser all others."""
+"""JSON lines as blocks: compiled code reads lines in the common form, and Python's parser all others."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from forel.data.compiled import json_layout as layout
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.kinds import OrderedKinds
-from forel.data.features.names import Names
+from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.columns import Columns
@@ -36,7 +36,7 @@ KINDS = {int(layout.NUMBER): "number", int(layout.CATEGORY): "category"}
 
 @dataclass(frozen=True, eq=False)
 class JsonFormat:
-    """How JSON lines are read."""
+    """The options for reading JSON lines."""
 
     columns: Columns
     bits: int
@@ -44,22 +44,22 @@ class JsonFormat:
 
 
 def detect_label_words(chunks: Iterator[Chunk], columns: Columns) -> tuple[bool, Iterator[Chunk]]:
-    """Tell whether labels are words, which the first label decides, or are compared with one; return all chunks."""
+    """Return whether labels are words, by the options or the first label, and an iterator over all chunks."""
     if columns.label is None or given_words(columns, columns.known) is not None or columns.options.unlabelled:
         return given_words(columns, columns.known) is not None, chunks
-    held, lines, ignored = list[Chunk](), 0, Problems("skip")
+    buffered, lines, ignored = list[Chunk](), 0, Problems("skip")
     for chunk in chunks:
-        held.append(chunk)
+        buffered.append(chunk)
         at = chunk.start
         while at < chunk.length and lines < FIRST:
             after = next_line(chunk.text, at, chunk.length)
             for item in parse_objects(chunk.text[at : after - 1].tobytes(), 1, ignored, ""):
                 if isinstance(item, dict) and item.get(columns.label) is not None:
-                    return isinstance(item[columns.label], str), chain(held, chunks)
+                    return isinstance(item[columns.label], str), chain(buffered, chunks)
             at, lines = after, lines + 1
         if lines == FIRST:
             break
-    return False, chain(held, chunks)
+    return False, chain(buffered, chunks)
 
 
 def parse_json(
@@ -207,7 +207,7 @@ class _Rows:
         if form.transform is not None:
             kinds = form.transform.kinds_of(text, _outermost(records))
             kinds[[entry for entry, *_ in self.extra]] = [kind for _, kind, *_ in self.extra]
-            entries = Entries(indptr, hashes, values, kinds, partial(_word, text, records))
+            entries = Entries(indptr, hashes, values, kinds, partial(recorded_name, text, records))
             return transformed_block(
                 entries, labels, importance, lines, form.transform, form.bits, names, problems, file
             )
@@ -261,11 +261,6 @@ def _without_empty_names(records: NDArray[np.int64]) -> NDArray[np.int64]:
         records[empty, 4:] = records[empty, 2:4]
         records[empty, 2:4] = 0
     return records
-
-
-def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
-    _, _, begin, middle, start, stop = records[k].tolist()
-    return text[begin:middle].tobytes(), text[start:stop].tobytes()
 
 
 def _is_utf8(chunk: Chunk) -> bool:

@@ -1,4 +1,4 @@
-"""VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and words errors."""
+"""VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and reports errors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
-from forel.data.features.names import Names
+from forel.data.features.names import Names, recorded_name
 from forel.data.parsers.decimals import nearest_float32
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
@@ -95,17 +95,17 @@ def _parse(
 ) -> Block:
     parse, text, length = form.parser(), chunk.text, chunk.length
     # An example takes a line, and a feature at least two bytes; pages that are not written take no memory.
-    rows, most = chunk.lines, length // 2 + 1
+    rows, capacity = chunk.lines, length // 2 + 1
     indptr = np.empty(rows + 1, np.int64)
     indptr[0] = 0
-    indices, values = buffers.empty(most, np.int32), buffers.empty(most, np.float32)
+    indices, values = buffers.empty(capacity, np.int32), buffers.empty(capacity, np.float32)
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices
     tags = np.empty((rows if tagging else 0, 2), np.int64)
     recording = names is not None and form.transform is None
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
-    records = np.empty((most if recording or form.transform is not None else 0, layout.COLUMNS), np.int64)
+    records = np.empty((capacity if recording or form.transform is not None else 0, layout.COLUMNS), np.int64)
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
@@ -149,7 +149,7 @@ def _parse(
         return block
     kept = records[:entries]
     kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
-    found = Entries(block.indptr, hashes, block.values, kinds, partial(_word, text, kept))
+    found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
     block, more = form.transform.apply(found, block, form.bits, names)
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
@@ -159,13 +159,8 @@ def _parse(
 def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:
     if not (spans[:, 1] > spans[:, 0]).any():
         return (b"",) * len(spans)
-    held = text.tobytes()
-    return tuple([held[a:b] for a, b in spans.tolist()])
-
-
-def _word(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
-    _, _, begin, middle, start, stop = records[k].tolist()
-    return text[begin:middle].tobytes(), text[start:stop].tobytes()
+    content = text.tobytes()
+    return tuple([content[a:b] for a, b in spans.tolist()])
 
 
 def _expected(status: int) -> str:

@@ -47,11 +47,11 @@ def number_rows(batches: Iterable[Any], kind: str, problems: Problems, file: str
     import pyarrow as pa
 
     row = 1
-    held = iter(batches)
+    remaining = iter(batches)
     known: dict[str, Any] = {}
     while True:
         try:
-            batch = next(held, None)
+            batch = next(remaining, None)
             if batch is not None:
                 _check(batch, known)
         except (pa.ArrowException, OSError, MemoryError) as wrong:
@@ -65,9 +65,9 @@ def number_rows(batches: Iterable[Any], kind: str, problems: Problems, file: str
 
 
 def _check(batch: Any, known: dict[str, Any]) -> None:
-    """Refuse what points beyond its own memory, which in a broken file may be anywhere: compiled code would go there.
+    """Raise for offsets and codes out of bounds, as damaged files may have them: compiled code does not check them.
 
-    ``known`` has the dictionaries of the batch before. Most often they come again, and are not gone through again.
+    ``known`` has the dictionaries of the previous batch, which are not validated again if they are repeated.
     """
     import pyarrow as pa
     from pyarrow import types
@@ -83,9 +83,9 @@ def _check(batch: Any, known: dict[str, Any]) -> None:
             words.validate(full=True)
             known[name] = words
         there = codes if not column.null_count else codes[valid(column)]
-        # Unsigned, what is negative is too large.
+        # As unsigned integers, negative codes are too large.
         if there.size and int(there.view(f"u{there.itemsize}").max()) >= len(words):
-            raise pa.ArrowInvalid(f"column {name} names a word that its dictionary does not have")
+            raise pa.ArrowInvalid(f"column {name} has a code that is not in its dictionary")
 
 
 def parquet_batches(stream: Any) -> Iterator[Any]:
@@ -96,18 +96,18 @@ def parquet_batches(stream: Any) -> Iterator[Any]:
 
 
 def _native(stream: Any) -> Any:
-    """Return a plain file as Arrow opens it, to read without calls of Python; other streams unchanged."""
+    """Return a plain file as an Arrow file, which is read without Python calls; other streams unchanged."""
     import pyarrow as pa
 
     name = getattr(getattr(stream, "raw", None), "name", None)
     if not isinstance(name, str) or not os.path.isfile(name):
         return stream
-    # Another file may have the name by now.
+    # The name may belong to another file by now.
     return pa.OSFile(name) if os.path.samestat(os.stat(name), os.fstat(stream.fileno())) else stream
 
 
 def _ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield batches while a thread reads the next one: pyarrow takes as long as all later stages."""
+    """Yield batches while a thread reads the next one: pyarrow takes as long as all later stages together."""
     with ThreadPoolExecutor(1, "forel-batches") as pool:
         coming = pool.submit(next, batches, None)
         while (batch := coming.result()) is not None:
@@ -149,10 +149,10 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
 
 
 def _grows(before: Any, after: Any) -> bool:
-    """Tell whether a large dictionary grows from batch to batch, because pyarrow encodes plain strings.
+    """Return whether a large dictionary grows from batch to batch, because pyarrow encodes plain strings.
 
-    A writer abandons a dictionary that becomes too large, and writes plain strings from there on. Encoding them costs
-    more than hashing each.
+    A writer abandons a dictionary that becomes too large, and writes plain strings after it. Encoding those takes
+    longer than hashing each.
     """
     from pyarrow import types
 

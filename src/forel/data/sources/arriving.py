@@ -11,7 +11,7 @@ WAIT = 0.02  # seconds without a byte after which complete lines are parsed
 
 
 class Arriving:
-    """A buffered stream whose ``paused`` tells, after a read, that no further bytes have arrived for a moment.
+    """A buffered stream whose ``paused`` is true after a read if no further bytes have arrived for a moment.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Arriving:
 
 
 def arriving(stream: Any) -> Any:
-    """Return the stream, as :class:`Arriving` if it is that of a pipe, socket or terminal."""
+    """Return the stream, wrapped in :class:`Arriving` if it is a pipe, socket or terminal."""
     try:
         mode = os.fstat(stream.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # no file of the system

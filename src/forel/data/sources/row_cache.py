@@ -155,7 +155,7 @@ class RowCache:
             memory: Any = np.empty(_size(known), np.uint8)
             self.stored.read_into(memory, known["start"])
             if zlib.crc32(memory) != known["check"]:
-                raise ValueError("numbers that are not those that were written")
+                raise ValueError("a wrong checksum")
             arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"])
             _validate(arrays, 1 << self.key["options"]["bits"])
         except (ValueError, OSError, MemoryError) as wrong:
@@ -173,7 +173,7 @@ class RowCache:
 
 
 def has_cache_header(beginning: bytes) -> bool:
-    """Tell whether the first bytes of a file are those of a cache, complete or not."""
+    """Return whether the first bytes of a file are those of a cache, complete or not."""
     return beginning.startswith(FORMAT)
 
 
@@ -198,7 +198,7 @@ def open_cache(stream: Any, file: str) -> RowCache | None:
         content = json.loads(stored.text())
         return RowCache(file, content["told"], content["totals"], _checked(content, stored.end), stored)
     except (KeyError, TypeError, AttributeError):
-        raise _broken(file, "a cache that does not say how it was made") from None
+        raise _broken(file, "a cache without the description of its source") from None
     except (ValueError, OSError, MemoryError, RecursionError) as wrong:
         raise _broken(file, wrong) from None
 
@@ -257,7 +257,7 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     plain = isinstance(content["totals"]["kinds"], dict) and isinstance(problems["messages"], list)
     plain = plain and isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     if type(bits) is not int or not 1 <= bits <= 31 or not plain:
-        raise ValueError("a cache that does not say how it was made")
+        raise ValueError("a cache without the description of its source")
     blocks: list[dict[str, Any]] = content["blocks"]
     return blocks
 
@@ -277,7 +277,7 @@ def _arrays(memory: NDArray[np.uint8], rows: int, entries: int) -> dict[str, NDA
 
 
 def _validate(arrays: dict[str, NDArray[Any]], slots: int) -> None:
-    """Refuse numbers that no source has, because kernels do not check them."""
+    """Raise for numbers that no source has, because kernels do not check them."""
     indptr, indices, values, labels, importance = arrays.values()
     if indptr[0] != 0 or indptr[-1] != indices.size or (indptr[1:] < indptr[:-1]).any():
         raise ValueError("rows that do not follow one another")

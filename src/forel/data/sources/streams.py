@@ -92,7 +92,7 @@ def open_stream(source: Any) -> Iterator[Any]:
 
 
 def is_compressed(beginning: bytes) -> bool:
-    """Tell whether the first bytes of a file are those of gzip or zstd."""
+    """Return whether the first bytes of a file are those of gzip or zstd."""
     return beginning.startswith((GZIP, ZSTD))
 
 
@@ -251,7 +251,7 @@ def _longer(text: NDArray[np.uint8], end: int, limit: int) -> int | None:
 
 def too_long(file: str, line: int, what: str, limit: int) -> Malformed:
     """Return the error about a line that exceeds the limit; the file may not be text."""
-    expected = "a line end before; if lines are longer, say so by line_limit (--line-limit)"
+    expected = "a line end before; for longer lines, increase line_limit (--line-limit)"
     return Malformed(file, line, None, f"{what} of more than {limit:,} bytes without a line end", expected)
 
 
@@ -264,7 +264,7 @@ def _fill(stream: Any, view: memoryview, n: int) -> tuple[int, Exception | None]
                 break
             n += got
             if getattr(stream, "paused", False) and last_line_end(np.frombuffer(view, np.uint8), n):
-                break  # whoever writes may wait for the answer to these lines
+                break  # the writer may wait for the answer to these lines
     except read_errors() as problem:
         return n, problem
     return n, None

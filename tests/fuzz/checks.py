@@ -39,8 +39,11 @@ def mixture_violations(model, loss, mixed, settings, labels, importance):
     return found + ([f"table of experts: {why}"] if why else [])
 
 
-def proof_violations(rng, proof, loss, features, labels, weight, own, scales):
-    """The reasons why the numbers of a certificate are false: floors and norms in a random ball, and the regret."""
+def proof_violations(rng, proof, loss, features, labels, weight, own, scales, double=False):
+    """The reasons why the numbers of a certificate are false: floors and norms in a random ball, regret and its bound.
+
+    The bound is that of exact arithmetic, and is checked for learners in ``double`` precision.
+    """
     violations = []
     ball = str(rng.choice(["l2", "l1", "box"] if scales is None else ["l2", "l1", "box", "scaled"]))
     rows = features
@@ -66,4 +69,8 @@ def proof_violations(rng, proof, loss, features, labels, weight, own, scales):
     allowance = proof.slack + proof.rounding * np.linalg.norm(comparator)
     if regret > proof.regret(comparator) + allowance + 1e-12 * abs(own) * weight.sum():
         violations.append(f"regret against {comparator} is {regret}, above {proof.regret(comparator)}")
+    if double and not proof.void and (proof.radius is None or np.abs(comparator).max() <= proof.radius):
+        regret, bound = proof.regret(comparator), proof.bound(comparator)
+        if regret > bound + allowance + 1e-9 * (abs(regret) + abs(bound)):
+            violations.append(f"regret against {comparator} is {regret}, above the bound of {proof.result}, {bound}")
     return violations

@@ -54,5 +54,6 @@ def door_violations(rng, loss, kind):
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, np.asarray(learned, float))
     violations += [f"{words}: {why}"] if why else []
     if not proof.floor_void:
-        violations += proof_violations(rng, proof, loss, features, labels, weight, own, scales)
+        double = dtype is np.float64
+        violations += proof_violations(rng, proof, loss, features, labels, weight, own, scales, double)
     return settings, [f"{door.__name__}: {one}" for one in violations]

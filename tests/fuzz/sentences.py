@@ -169,7 +169,8 @@ def learner_violations(rng, loss, kind):
     proof = model.certificate()
     if proof.floor_void:
         return settings, violations
-    return settings, violations + proof_violations(rng, proof, loss, features, labels, weight, own, scales)
+    given = loss, features, labels, weight, own, scales, dtype is np.float64
+    return settings, violations + proof_violations(rng, proof, *given)
 
 
 def merged_violations(rng, loss, kind):

@@ -198,7 +198,7 @@ def test_the_report_and_the_summary_show_both(tmp_path):
     found = json.loads(run(*arguments, "--json").stdout)["calibrated"]
     assert f"{found['report']['loss']:.6f}" in shown
     assert str(Calibration(found["slope"], found["offset"])) in shown
-    refused = run("train", tmp_path / "a.vw", "--calibrate", "--serving", "--model", tmp_path / "m")
+    refused = run("train", tmp_path / "a.vw", "--calibrate", "--best", "--model", tmp_path / "m")
     assert "--calibrate" in refused.output
     assert "--alpha" in refused.output
 

@@ -264,7 +264,8 @@ class ReadOptions:
     @property
     def resume_key(self) -> dict[str, Any]:
         """The options that a resumed run has to repeat, as JSON."""
-        return {**self.meaning, **self.to_json(RESUME)}
+        repeated = {**self.meaning, **self.to_json(RESUME)}  # checkpoints of earlier versions have no slices
+        return {name: value for name, value in repeated.items() if name != "slices" or value}
 
 
 def _with(use: Use) -> tuple[str, ...]:

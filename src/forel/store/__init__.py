@@ -25,6 +25,9 @@ True
 
 from forel.store.saving import Stored, load, save
 from forel.store.serving import ServingModel, serving_model
+from forel.store.serving_choice import ServingChoice, choose_serving
 from forel.store.versions import ModelFileError
 
-__all__ = ["ModelFileError", "ServingModel", "Stored", "load", "save", "serving_model"]
+__all__ = [
+    "ModelFileError", "ServingChoice", "ServingModel", "Stored", "choose_serving", "load", "save", "serving_model",
+]  # fmt: skip

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from forel.data import Names, ReadOptions, read
 from forel.learner.guard import unchanged
+from forel.learner.mixture import Mixture
 from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
@@ -136,7 +137,8 @@ class Stored:
         Of a mixture, the weights are those of its best setting.
         """
         # The calibration of a mixture is not that of its best setting.
-        calibration = None if hasattr(self.model, "only") and self.model.guarantee() else self.calibration
+        mixed = getattr(self.model, "mixture", None) is not None or isinstance(self.model, Mixture)
+        calibration = None if mixed else self.calibration
         options = self._lenient.updated(reading)
         return explain(self.model, self._array_link, options, source, self.classes, calibration)
 
@@ -163,7 +165,7 @@ class Stored:
     def _scorer(self) -> RowScorer | None:
         """The scorer of single rows; None if weights may change, or rows have crosses."""
         model, options = self.model, self._lenient
-        if not isinstance(model, ServingModel) or options.transform is not None:
+        if not isinstance(model, ServingModel) or model.mixture is not None or options.transform is not None:
             return None
         return RowScorer(model.weight_at, float(model.bias[0]), options)
 

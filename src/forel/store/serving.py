@@ -18,6 +18,7 @@ from forel.losses.links import BY_NAME, link_by_name
 from forel.store.files import ModelFile
 from forel.store.header import header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
+from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
 from forel.store.versions import damaged
 from forel.validation import all_finite, refuse, whole
 
@@ -40,6 +41,7 @@ class ServingModel:
     settings : settings of the learner, as JSON
     rounds : number of rows that the learner has learned from
     measured : mean loss of the learner and of this model on the rows given to :func:`serving_model`
+    mixture : how the margins of lanes, of which the first is the best, are mixed; None if they are not
 
     Weights are fixed: with ``rate="scale_free"``, a learner scales down a value larger than all before; this does not.
 
@@ -59,11 +61,12 @@ class ServingModel:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rounds: int = 0
     measured: Mapping[str, float] | None = None
+    mixture: ServingMixture | None = None
 
     @property
     def lanes(self) -> int:
-        """The number of lanes."""
-        return int(self.bias.size)
+        """The number of margins of a row."""
+        return 1 if self.mixture is not None else int(self.bias.size)
 
     def weight_at(self, slot: int) -> float:
         """Return the weight of a feature in the first lane."""
@@ -82,7 +85,7 @@ class ServingModel:
         positions = rows.indices if self._dense else self._positions(rows.indices)
         parts = rows.values, positions, rows.indptr
         margins: NDArray[Any] = sparse.csr_array(parts, shape=(rows.number, len(self._table))) @ self._table + self.bias
-        return margins
+        return margins if self.mixture is None else self.mixture.margins(margins).astype(margins.dtype)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction of every row: ``link`` of its margins."""
@@ -91,14 +94,14 @@ class ServingModel:
 
     @property
     def _dense(self) -> bool:
-        return self.features * self.lanes <= MAX_DENSE
+        return self.features * self.bias.size <= MAX_DENSE
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:
         """The weights of all features, or the nonzero weights and a row of zeros for all other features."""
         if not self._dense:
-            return np.vstack([self.weights, np.zeros((1, self.lanes))]).astype(np.float32)
-        table = np.zeros((self.features, self.lanes), np.float32)
+            return np.vstack([self.weights, np.zeros((1, self.bias.size))]).astype(np.float32)
+        table = np.zeros((self.features, self.bias.size), np.float32)
         table[self.slots] = self.weights
         return table
 
@@ -111,8 +114,9 @@ class ServingModel:
 
 
 def serving_model(
-    model: Any, lane: int | None = None, dtype: DTypeLike = np.float32, X: Any = None, y: ArrayLike | None = None
-) -> ServingModel:
+    model: Any, lane: int | None = None, dtype: DTypeLike = np.float32, X: Any = None, y: ArrayLike | None = None,
+    mixed: bool = False,
+) -> ServingModel:  # fmt: skip
     """Return the nonzero weights of a learner, for predictions only.
 
     Parameters
@@ -121,13 +125,18 @@ def serving_model(
     lane : the lane to use; None for all
     dtype : type of the weights, float32 or float16, which takes half the space and has three digits
     X, y : rows and labels, as the learner accepts them, on which to measure the loss of both models
+    mixed : keep the mixture of log-loss of two classes, without experts of a total weight of 1e-4
     """
     with unchanged(model):
-        return _serving_model(model, lane, dtype, X, y)
+        return _serving_model(model, lane, dtype, X, y, mixed)
 
 
-def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None) -> ServingModel:
+def _serving_model(
+    model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: ArrayLike | None, mixed: bool
+) -> ServingModel:
     model = model.__stored__().model if hasattr(model, "__stored__") else model
+    if mixed:
+        return _serving_mixture(model, dtype)
     model = model.only() if hasattr(model, "only") else model
     if not isinstance(model, Linear):
         raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")
@@ -136,6 +145,24 @@ def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: Ar
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
         raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)
+    small = _with_columns(model, columns, dtype, _link(model, lane))
+    if X is None:
+        return small
+    margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
+    losses = {name: _mean_loss(model, part, np.asarray(y), lane) for name, part in margins.items()}
+    return replace(small, measured=losses)
+
+
+def _serving_mixture(model: Any, dtype: DTypeLike) -> ServingModel:
+    if not is_servable(model):
+        raise refuse("mixed", True, "False, but for a mixture of log-loss of two classes")
+    lanes, mixture = serving_mixture(model)
+    link = model.settings.loss_function.link.name
+    return replace(_with_columns(model.linear, lanes, dtype, link), mixture=mixture)
+
+
+def _with_columns(model: Linear, columns: Any, dtype: DTypeLike, link: str) -> ServingModel:
+    """Return the nonzero weights of some lanes."""
     slots = model._lanes.touched()
     slots = slots[slots < model.features]
     exact = model._lanes.weights_at(slots)[:, columns]
@@ -146,20 +173,15 @@ def _serving_model(model: Any, lane: int | None, dtype: DTypeLike, X: Any, y: Ar
         largest = float(np.abs(exact).max(initial=0.0))
         raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")
     nonzero = weights.any(axis=1)
-    small = ServingModel(
+    return ServingModel(
         features=model.features,
         slots=slots[nonzero].astype(slot_dtype(model.features + 1)),
         weights=np.ascontiguousarray(weights[nonzero]),
         bias=bias,
-        link=_link(model, lane),
+        link=link,
         settings=settings_to_json(model.settings),
         rounds=model.rounds,
     )
-    if X is None:
-        return small
-    margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
-    losses = {name: _mean_loss(model, part, np.asarray(y), lane) for name, part in margins.items()}
-    return replace(small, measured=losses)
 
 
 def _link(model: Linear, lane: int | None) -> str:
@@ -192,7 +214,14 @@ def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray
         "rounds": small.rounds,
         "measured": None if small.measured is None else dict(small.measured),
     }
-    return header, {"slots": small.slots, "weights": small.weights, "bias": small.bias}
+    arrays = {"slots": small.slots, "weights": small.weights, "bias": small.bias}
+    if small.mixture is None:
+        return header, arrays
+    mixed = {"experts": small.mixture.weights, "mixers": small.mixture.mixers}
+    return {**header, "lanes": int(small.bias.size), "mixed": [small.mixture.clip, small.mixture.limit]}, {
+        **arrays,
+        **mixed,
+    }
 
 
 def unpack_serving(file: ModelFile) -> ServingModel:
@@ -209,4 +238,18 @@ def unpack_serving(file: ModelFile) -> ServingModel:
         raise damaged("there are weights that are NaN or infinite")
     rounds, measured = header_int("rounds", header["rounds"]), header["measured"]
     settings = validated_settings(header["settings"], header)
-    return ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured)
+    mixture = None if header["mixed"] is None else _unpack_mixture(file, lanes, header["mixed"])
+    return ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture)
+
+
+def _unpack_mixture(file: ModelFile, lanes: int, limits: Any) -> ServingMixture:
+    count = file.shape("mixers")[0]
+    weights, mixers = (
+        file.array("experts", np.float64, (lanes + count,)),
+        file.array("mixers", np.float64, (count, lanes + 1)),
+    )
+    if not (all_finite(weights) and all_finite(mixers) and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-9):
+        raise damaged("the weights of the mixture are not numbers from 0 that sum to 1")
+    if not isinstance(limits, list) or [type(one) for one in limits] != [float, float] or not min(limits) > 0:
+        raise damaged("the header has invalid values")
+    return ServingMixture(weights, mixers, *limits)

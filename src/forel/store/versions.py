@@ -20,10 +20,11 @@ LEARNER_FIELDS = ("classes", "certified", "weight", "fine_units")
 FIELDS = {
     "trainer": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
-    "serving": ("lanes", "link", "measured"),
+    "serving": ("lanes", "link", "measured", "mixed"),
 }
 DEFAULTS: dict[str, Any] = {
-    "extra": {}, "estimator": None, "bits": None, "share": None, "measured": None, "fine_units": False,
+    "extra": {}, "estimator": None, "bits": None, "share": None, "measured": None, "mixed": None,
+    "fine_units": False,
 }  # fmt: skip
 
 

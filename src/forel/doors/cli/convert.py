@@ -63,14 +63,17 @@ def _convert_model(source: list[str], output: str, dtype: str, measure: str | No
     import os
     from dataclasses import replace
 
-    from forel.store import Stored, load, save, serving_model
+    from forel.store import Stored, choose_serving, load, save
     from forel.training.scoring import evaluate
     from forel.validation import refuse
 
     if len(source) != 1 or source == ["-"]:
         raise refuse("files", source, "one model file")
     stored = load(source[0])
-    small = serving_model(stored.model, dtype=dtype)
+    choice = choose_serving(stored.model, dtype, stored.calibration is not None)
+    small = choice.model
+    if choice.setting is not None:
+        typer.echo(f"Serving: {choice}.")
     if measure is not None:
         models = {"learner": stored, "serving": Stored(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import typer
 
 from forel.doors.cli.predict import prediction_writer
-from forel.store import save, serving_model
+from forel.store import ServingChoice, choose_serving, save
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -67,10 +67,11 @@ class Predictions:
 
 
 class Saved(NamedTuple):
-    """Where a model was written, and the error if it is not the given path."""
+    """Where a model was written, the error if it is not the given path, and the choice of a model to serve."""
 
     path: str | None
     problem: Exception | None = None
+    choice: ServingChoice | None = None
 
     def check(self) -> None:
         """Raise the error, if there is one."""
@@ -104,7 +105,7 @@ def save_model(trained: Trained, path: str | None, options: SaveOptions) -> Save
         return Saved(None)
     try:
         with interrupts_name(path, _identity(path)):
-            _save(trained, path, options)
+            choice = _save(trained, path, options)
     except ValueError as error:
         return Saved(None, error)
     except OSError as error:
@@ -112,11 +113,11 @@ def save_model(trained: Trained, path: str | None, options: SaveOptions) -> Save
         for folder in rescue_folders():
             other = os.path.join(folder, f"rescued-{secrets.token_hex(4)}-{os.path.basename(path)}")
             with suppress(OSError):
-                _save(trained, other, options)
+                choice = _save(trained, other, options)
                 where = f"the model was written to {other} instead; move it to its place"
-                return Saved(other, OSError(error.errno, f"{reason}; {where}"))
+                return Saved(other, OSError(error.errno, f"{reason}; {where}"), choice)
         return Saved(None, OSError(error.errno, f"{reason}; no other folder could be written to either"))
-    return Saved(path)
+    return Saved(path, choice=choice)
 
 
 def rescue_folders() -> list[pathlib.Path]:
@@ -138,9 +139,11 @@ def write_all(*steps: Callable[[], object]) -> None:
         raise errors[0]
 
 
-def _save(trained: Trained, path: str, options: SaveOptions) -> None:
-    if options.serving:
-        trained = trained.best()
-        save(path, serving_model(trained.model), trained.extra, trained.names)
-    else:
+def _save(trained: Trained, path: str, options: SaveOptions) -> ServingChoice | None:
+    if not options.serving:
         (trained.best() if options.best else trained).save(path)
+        return None
+    # Calibrated predictions are those of the mixture.
+    choice = choose_serving(trained.model, mixed=trained.calibrated is not None)
+    save(path, choice.model, trained.extra, trained.names)
+    return choice

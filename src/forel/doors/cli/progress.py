@@ -9,6 +9,7 @@ from typing import Any
 from forel.data.sources.streams import expand_paths
 from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
 from forel.doors.cli.console import open_console
+from forel.doors.cli.outputs import Saved
 from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
 from forel.doors.cli.slices import period_table, slice_table
 from forel.training.state import Progress
@@ -105,7 +106,7 @@ def size_of(source: list[str]) -> int | None:
     return sum(os.path.getsize(path) for path in files)
 
 
-def print_summary(trained: Trained, path: str | None, certified: bool, as_json: bool, stderr: bool) -> None:
+def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool, stderr: bool) -> None:
     """Print a summary; on stderr if ``stderr``, because predictions go to standard output."""
     model = trained.model
     certificate = trained.certificate if certified else None
@@ -129,7 +130,8 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
             **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
             **({} if trained.calibrated is None else calibrated_json(trained.calibrated)),
             "malformed": trained.problems.count,
-            "model": path,
+            **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
+            "model": saved.path,
         }
         print(json.dumps(content), file=console.file)
         return
@@ -158,5 +160,7 @@ def print_summary(trained: Trained, path: str | None, certified: bool, as_json: 
         said = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
         console.print(f"Calibration: {said}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, open_console(stderr=True))
-    if path is not None:
-        console.print(f"Model: {path}", markup=False, highlight=False, soft_wrap=True)
+    if saved.choice is not None and saved.choice.setting is not None:
+        console.print(f"Serving: {saved.choice}.", markup=False, highlight=False, soft_wrap=True)
+    if saved.path is not None:
+        console.print(f"Model: {saved.path}", markup=False, highlight=False, soft_wrap=True)

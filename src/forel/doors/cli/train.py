@@ -129,8 +129,8 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     }  # fmt: skip
     check_files(outputs, source)
     chosen = _model_of(options, explicit)
-    if options.calibrate and (options.serving or options.best) and chosen.link_settings.lanes > 1:
-        needed = "is fitted to the mixture, of which --serving and --best keep one setting; choose one by --alpha"
+    if options.calibrate and options.best and not options.serving and chosen.link_settings.lanes > 1:
+        needed = "is fitted to the mixture, of which --best keeps one setting; choose one by --alpha"
         raise typer.BadParameter(needed, param_hint="--calibrate")
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None
@@ -171,7 +171,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             write_all(
                 saved.check,
                 *(() if out is None else (out.close,)),
-                partial(print_summary, trained, saved.path, options.certificate, options.as_json, on_stderr),
+                partial(print_summary, trained, saved, options.certificate, options.as_json, on_stderr),
                 *(() if page is None else (partial(page.write, trained, stderr=options.as_json or on_stderr),)),
             )
     trained.remove_checkpoint()

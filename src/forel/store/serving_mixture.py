@@ -1,0 +1,76 @@
+r"""The mixture of a serving model: fixed weights of experts, and mixers with fixed weights of the lanes' margins.
+
+The probability is $\sum_k w_k \sigma(m_k)$ over the margins of lanes and of mixers, whose own are $v \cdot m$ with each
+margin of m clipped. Only numpy and scipy are needed.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forel.learner.mixture import Mixture
+from forel.losses.margin import Mixing
+
+__all__ = ["ServingMixture", "is_servable", "serving_mixture"]
+
+NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ServingMixture:
+    """How the margins of lanes are mixed.
+
+    Parameters
+    ----------
+    weights : of lanes, then of mixers; they sum to 1
+    mixers : for each, the weights of lanes, and a constant
+    clip, limit : the limits of margins, as inputs of mixers and of mixers themselves
+
+    >>> mixture = ServingMixture(np.array([0.25, 0.75]), np.zeros((0, 3)))
+    >>> mixture.margins(np.array([[0.0, 0.0]]))
+    array([[0.]])
+    """
+
+    weights: Array
+    mixers: Array
+    clip: float = math.inf
+    limit: float = math.inf
+
+    def margins(self, lanes: NDArray[Any]) -> Array:
+        """Return the margin of the mixture from those of the lanes, one column."""
+        from scipy.special import log_expit, logsumexp
+
+        clipped = np.clip(lanes.astype(np.float64), -self.clip, self.clip)
+        mixed = clipped @ self.mixers[:, :-1].T + self.mixers[:, -1]
+        experts = np.hstack([lanes.astype(np.float64), np.clip(mixed, -self.limit, self.limit)])
+        positive, negative = (logsumexp(log_expit(m), axis=1, b=self.weights) for m in (experts, -experts))
+        return np.asarray(positive - negative)[:, None]
+
+
+def is_servable(model: Any) -> bool:
+    """Tell whether a learner is a mixture of log-loss of two classes, which a serving model can hold."""
+    return isinstance(model, Mixture) and model.classes is None and model.settings.loss_function.mixing is Mixing.BAYES
+
+
+def serving_mixture(model: Mixture) -> tuple[NDArray[np.intp], ServingMixture]:
+    """Return the lanes that a mixture needs, the best one first, and how they are mixed.
+
+    Experts of the smallest weights are left out, up to a total of 1e-4. A mixer needs all lanes.
+    """
+    from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
+
+    weights, count = model.posterior, model.settings.lanes
+    order = np.argsort(weights, kind="stable")
+    kept = np.ones(weights.size, bool)
+    kept[order[np.cumsum(weights[order]) <= NEGLIGIBLE]] = False
+    lanes = np.arange(count) if kept[count:].any() else np.flatnonzero(kept[:count])
+    lanes = np.array([model.best, *(lane for lane in lanes if lane != model.best)], np.intp)
+    mixers = model.ledger.mixer_states[kept[count:], 0] if kept[count:].any() else np.zeros((0, count + 1))
+    chosen = np.concatenate([np.where(kept[lanes], weights[lanes], 0.0), weights[count:][kept[count:]]])
+    affine = np.column_stack([mixers[:, lanes], CONSTANT * mixers[:, -1]])
+    return lanes, ServingMixture(chosen / chosen.sum(), affine, CLIP, MARGIN_LIMIT)

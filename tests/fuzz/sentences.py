@@ -110,7 +110,7 @@ def trained_violations(rng, loss, kind):
     holdout, passes = int(rng.choice([0, 0, 4])), int(rng.choice([1, 1, 2]))
     cut = len(y) // 2 if rng.random() < 0.4 else 0
     share = 0.01 if loss == "logistic" and settings.lanes > 1 and rng.random() < 0.15 else None
-    alone, each, made, stored, violations = Linear(1 << BITS, settings), [], [], None, []
+    alone, made, learned_rows, stored, violations = Linear(1 << BITS, settings), [], [], None, []
     for part in (slice(0, cut), slice(cut, None)):
         rows = [
             {"label": b, "weight": c, **{n: v for n, v in zip(NAMES, a, strict=True) if v}}
@@ -132,18 +132,26 @@ def trained_violations(rng, loss, kind):
         violations += report_violations(run.trained, loss, run, coded(loss, y[part]), weight[part], learned)
         a, b, c, m = X[part][learned], coded(loss, y[part][learned]), weight[part][learned], run.margins(1)[learned]
         made.append((a, b, c, m))
-        if settings.lanes > 1:
-            dense = np.zeros((len(a), 1 << BITS))
-            dense[:, SLOTS] = a
-            each += [alone.progress(dense, b, c).astype(float) for _ in range(passes)][:1]
+        dense = np.zeros((len(a), 1 << BITS))
+        dense[:, SLOTS] = a
+        for k in range(1, passes + 1):  # margins of every setting before each pass learned the rows
+            each = alone.progress(dense, b, c) if settings.lanes > 1 else run.margins(k)[learned][:, None]
+            learned_rows.append((k, a, b, c, each.astype(float)))
         words, own = run.trained.certificate, oracle.average(loss, m, b, c)
         scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
         model = learned_model(stored.model, SLOTS)
         why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, scales, model)
         violations += [f"{words}: {why}"] if why else []
+    a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
     if settings.lanes > 1:
-        a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
-        violations += mixture_violations(stored.model, loss, m, np.concatenate(each), b, c)
+        first = np.concatenate([each for k, *_, each in learned_rows if k == 1])
+        violations += mixture_violations(stored.model, loss, m, first, b, c)
+    if rng.random() < 0.5:  # the sentence of a stored model is about the rows of all runs and passes
+        a, b, c, each = (np.concatenate(columns) for columns in list(zip(*learned_rows, strict=True))[1:])
+        best = m if passes == 1 else each[:, getattr(stored.model, "best", 0)]
+        words, own = stored.model.summary(), oracle.average(loss, best, b, c)
+        why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, scales, model)
+        violations += [f"{words}: {why}"] if why else []
     return settings, violations
 
 

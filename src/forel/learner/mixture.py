@@ -272,6 +272,7 @@ class Mixture:
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return the regret to fixed models with its bound: that of the best setting, plus the cost of mixing.
 
+        Filters have no bound, and are left out; their slopes give loss floors all the same.
         For several classes, each trained against the rest, ``lane`` is the class; the cost of mixing is not included.
         ``among`` is as in :meth:`forel.learner.linear.Linear.certificate`. After a second pass the certificate is that
         of the best setting alone.

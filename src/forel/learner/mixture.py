@@ -75,12 +75,22 @@ class Mixture:
             loss = settings.loss_function
             if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
                 raise refuse("share", share, "None, but for log-loss of two classes")
-        self._guard, self.share = Guard(), share
-        self.linear = one = Linear(features, settings, classes, dtype, certified)
-        self.settings, self.features, self.classes, self.joint = settings, one.features, one.classes, one.joint
-        self.dtype, self.certified, self.lanes = one.dtype, one.certified, one.classes or 1  # margins of a prediction
-        self._pooling = Pooling(settings, self.classes, self.joint, share)
-        self.ledger = Ledger(settings.lanes, share is not None, settings.mixers)
+        ledger = Ledger(settings.lanes, share is not None, settings.mixers)
+        self._set_state(Linear(features, settings, classes, dtype, certified), ledger, share)
+
+    def _set_state(self, linear: Linear, ledger: Ledger, share: float | None) -> None:
+        self._guard, self.linear, self.ledger, self.share = Guard(), linear, ledger, share
+        self.settings, self.features, self.classes = linear.settings, linear.features, linear.classes
+        self.dtype, self.certified, self.joint = linear.dtype, linear.certified, linear.joint
+        self.lanes = linear.classes or 1  # margins of a prediction
+        self._pooling = Pooling(self.settings, self.classes, self.joint, share)
+
+    @classmethod
+    def from_linear(cls, linear: Linear, ledger: Ledger) -> "Mixture":
+        """Return a mixture without share of existing models and losses, which are shared, not copied."""
+        mixture = cls.__new__(cls)
+        mixture._set_state(linear, ledger, None)
+        return mixture
 
     @reads
     def __getstate__(self) -> dict[str, Any]:

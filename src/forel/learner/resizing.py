@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from forel.learner.lanes import Labels, Lanes
 
-__all__ = ["add_part", "clear_lanes", "join_parts", "resize", "split_binary", "split_parts"]
+__all__ = ["add_part", "clear_lanes", "join_parts", "place_classes", "resize", "split_binary", "split_parts"]
 
 PER_LANE = ("state", "mark")  # tables with a column for each lane
 CLOCK = 3  # the sum that depends only on the number of rounds
@@ -56,6 +56,23 @@ def split_parts(lanes: Lanes, width: int) -> tuple[Lanes, ...]:
         part.take(lanes, slice(start, start + width))
         parts.append(part)
     return tuple(parts)
+
+
+def place_classes(old: Lanes, count: int, places: Sequence[int], labels: Labels) -> Lanes:
+    """Return the lanes of ``count`` classes: the old ones at their places, the others in the initial state."""
+    settings = old.settings.lanes
+    new = old.like(lanes=count * settings, labels=labels)
+    for name, table in new.tables.items():
+        if name not in PER_LANE:
+            table[:] = old.tables[name]
+    for k, place in enumerate(places):
+        source, target = (slice(c * settings, (c + 1) * settings) for c in (k, place))
+        for name in PER_LANE:
+            if name in old.tables:
+                new.tables[name][..., target] = old.tables[name][..., source]
+        new.all_sums[:, target] = old.all_sums[:, source]
+    new.rounds, new.weight = old.rounds, old.weight
+    return new
 
 
 def split_binary(lanes: Lanes, settings: int = 1) -> None:

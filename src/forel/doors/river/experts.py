@@ -1,13 +1,13 @@
 """Several settings mixed into one prediction: the losses of the experts, and the rule that weights them by these."""
 
 from dataclasses import replace
-from math import log
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.ledger import HEAD, Ledger
+from forel.learner.growing import ledger_of_classes
+from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.pooling import Pooling
@@ -85,29 +85,15 @@ class Experts:
         return BayesRow(self, out) if bayes else AnyRow(self, out)
 
     def with_classes(self, classes: int) -> "Experts":
-        """Return the experts of one more class; those of three classes are the settings without filters and mixers.
-
-        Two classes are one model. One against the rest, each class has the same log-loss, and twice the sum of losses
-        without probabilities. Leaving experts out costs as much as their prior weight, which the ledger adds to what
-        the bound allows.
-        """
+        """Return the experts of one more class; those of three classes are the settings without filters and mixers."""
         if self.pooling.classes is not None:
             return Experts(self.settings, classes, self.ledger)
-        settings, before = replace(self.settings, filters=()), self.ledger
-        ledger = Ledger(settings.lanes, False)
-        ledger.array[:HEAD], ledger.losses[:] = before.array[:HEAD], before.losses[: settings.lanes]
-        if self.pooling.mixing is Mixing.BAYES:
-            ledger.gap += log(before.experts / ledger.experts) / self.pooling.rate(before)
-        else:
-            ledger.loss, ledger.gap = 2 * ledger.loss, 2 * ledger.gap
-            ledger.losses[:] *= 2
-        return Experts(settings, classes, ledger)
+        ledger = ledger_of_classes(self.ledger, self.settings)
+        return Experts(replace(self.settings, filters=()), classes, ledger)
 
     def mixture(self, linear: Linear) -> Mixture:
         """Return a mixture of linear models with these weights, which shares their state."""
-        mixture = Mixture(1, self.settings, linear.classes, linear.dtype, linear.certified)
-        mixture.linear, mixture.ledger = linear, self.ledger
-        return mixture
+        return Mixture.from_linear(linear, self.ledger)
 
 
 class AnyRow:

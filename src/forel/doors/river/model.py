@@ -1,13 +1,12 @@
 """The state behind a river model: lanes in parts of equal width, one for each class and setting, and their mixture."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from forel.doors.river.experts import Experts
+from forel.learner.growing import settings_lanes
 from forel.learner.lanes import Labels, Lanes
 from forel.learner.linear import Linear
 from forel.learner.resizing import add_part, clear_lanes, join_parts, resize, split_binary, split_parts
-from forel.learner.settings import Settings
 
 __all__ = ["WIDTHS", "Model", "model_from"]
 
@@ -47,7 +46,7 @@ class Model(NamedTuple):
         experts = None if self.experts is None else self.experts.with_classes(known + 1)
         first, count = self.parts[0], self.settings
         if known == 2:
-            first = without_filters(first)
+            first = settings_lanes(first)
             count = first.settings.lanes
             wide = resize(first, first.features, WIDTHS[0] * count, labels)
             split_binary(wide, count)
@@ -86,16 +85,6 @@ def model_from(lanes: Lanes, experts: Experts | None) -> Model:
     width = next((w for w in widths if w >= classes), -(-classes // widths[-1]) * widths[-1])
     wide = resize(lanes, lanes.features, width * count, lanes.labels)
     return Model(split_parts(wide, widths[-1] * count), experts)
-
-
-def without_filters(lanes: Lanes) -> Lanes:
-    """Return the lanes of settings alone, as filters are for one margin; the same lanes if there are no filters."""
-    if not lanes.settings.filters:
-        return lanes
-    settings: Settings = replace(lanes.settings, filters=())
-    new = Lanes(lanes.features, settings, settings.lanes, lanes.dtype, lanes.certified, lanes.labels)
-    new.take(lanes, slice(0, settings.lanes))
-    return new
 
 
 def _widths(settings: int) -> tuple[int, ...]:

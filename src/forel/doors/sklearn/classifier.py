@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.doors.sklearn import shared
+from forel.learner.growing import with_classes
 from forel.losses.links import Probability, Shares, Sign
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
@@ -64,6 +65,8 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         :class:`forel.learner.settings.Filter`; None for none
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
+    add_classes : whether ``partial_fit`` takes classes that it did not know. The model of a new class starts then, the
+        others keep what they learned, and ``progressive_loss_`` begins again
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
         mixture with the best expert, and ``coef_`` are the weights of the best setting
 
@@ -105,6 +108,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         filters: Any = None,
         class_weight: Any = None,
+        add_classes: bool = False,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -126,6 +130,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.filters = filters
         self.class_weight = class_weight
+        self.add_classes = add_classes
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLClassifier":
@@ -137,15 +142,18 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> "FTRLClassifier":
-        """Continue learning from each row in order; the first call needs all ``classes``."""
+        """Continue learning from each row in order; the first call needs all ``classes``, or ``add_classes``."""
         continues = shared.is_fitted(self)
-        if classes is None and not continues:
+        if classes is None and not continues and not self.add_classes:
             raise ValueError("classes: got None, expected all classes at the first call of partial_fit")
         if isinstance(self.class_weight, str):
             expected = "a dict or None for partial_fit, which does not see all rows"
             raise refuse("class_weight", self.class_weight, expected)
-        known = self.classes_ if classes is None else unique_labels(classes)
-        if continues and not np.array_equal(known, self.classes_):
+        before: Any = self.classes_ if continues else None
+        known = before if classes is None else unique_labels(classes)
+        if self.add_classes:
+            known = unique_labels(*(one for one in (known, before, y) if one is not None))
+        elif continues and not np.array_equal(known, self.classes_):
             raise refuse("classes", classes, f"{self.classes_.tolist()}, as at the start")
         return self._learn(X, y, known, sample_weight, continues, None)
 
@@ -165,7 +173,12 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight = given * factors
         loss = built_in(self.loss)
         several = classes.size if classes.size > 2 or (loss is not None and loss.joint) else None
-        model = shared.model_to_train(self, LOSSES, continues, X.shape[1], several)
+        before: Any = vars(self)["classes_"] if continues else classes
+        if not np.array_equal(classes, before):
+            places: Any = np.searchsorted(classes, before)
+            model = with_classes(self._model, classes.size, places.tolist())
+        else:
+            model = shared.model_to_train(self, LOSSES, continues, X.shape[1], several)
         if several is None and model.settings.signed:
             labels = 2 * labels - 1
         shared.train(self, model, X, labels, sample_weight, passes)

@@ -4,7 +4,7 @@ Functions instead of a base class; both classes use those whose first argument i
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -91,7 +91,10 @@ def model_to_train(
 ) -> Learner:
     """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
+    grown = replace(settings, filters=())  # of a model of two classes to which others were added
     settings = settings if classes is None else without_filters(settings)
+    if continues and classes is not None and estimator._model.settings == grown:
+        settings = grown
     if not continues:
         return make_learner(features, settings, classes, dtype, bool(estimator.certified))
     model: Learner = estimator._model
@@ -245,6 +248,8 @@ def stored(self: Any) -> Stored:
     }
     if hasattr(self, "classes_"):
         attributes["classes"] = pack_classes(self.classes_)
+        if self.add_classes:
+            attributes["add_classes"] = True
         if self.class_weight is not None:
             named = isinstance(self.class_weight, str)
             attributes["class_weight"] = self.class_weight if named else pack_factors(self.class_weight)

@@ -67,6 +67,7 @@ def estimator_of(stored: Stored) -> Any:
     if kind is FTRLClassifier:
         factors = known.get("class_weight")
         estimator.class_weight = dict(factors) if isinstance(factors, list) else factors
+        estimator.add_classes = known.get("add_classes", False)
         estimator.classes_ = _classes(model, known.get("classes"))
     return estimator
 

@@ -94,6 +94,14 @@ def test_every_block_runs_or_is_a_diagram(page):
     assert all(">>> " in body for body in blocks(page, "python"))
 
 
+@every_page
+def test_code_and_diagrams_are_not_wider_than_the_page(page):
+    # At 1280 pixels the text column of the site is 930 wide, of which 32 are padding: 109 characters of 8.2 pixels.
+    # Lines of console blocks wrap.
+    lines = [line for kind in ("python", "text") for body in blocks(page, kind) for line in body.splitlines()]
+    assert not [line for line in lines if len(line) > 100]
+
+
 def anchor(heading):
     """Anchor of a heading on the site."""
     plain = re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower()

@@ -54,7 +54,7 @@ UNSUPPORTED = {
     "nn": "forel learns linear models; -q and --interactions add products of features",
     "progress": "leave it out: a line is printed after every doubling of rows, or a bar on a terminal",
     "quantile_tau": "use forel.losses.Quantile(tau) in Python",
-    "random_seed": "leave it out: nothing is random but the rounding of float32 sums, whose seed is --seed",
+    "random_seed": "use --seed, for the rounding of float32 sums, --shuffle and --subsample",
     "raw_predictions": "use forel predict --link identity, which writes margins",
     "sort_features": "leave it out: the order of features does not matter",
 }

@@ -1,10 +1,9 @@
-"""An adversary that beats the wrong algorithm, and three lessons it teaches.
+"""Three games in which an unsuitable algorithm fails: its regret grows too fast, or its bound is void.
 
-What one learns here: regret of a wrong algorithm grows like T, that of a right one like √T, and one game shows which
-is which. First, following the leader without a regularizer: it always changes sides a round too late. Second, rates
-that fall with time, where gradients come rarely and each time in another coordinate: AdaGrad's fall only where
-gradients came. Third, a rate set for gradients of norm 1 when they have norm 10: the bound is void and forel says
-why.
+1. Follow-The-Leader without a regularizer, against gradients that alternate: it always reacts one round too late.
+2. A rate that decreases with time, for rare gradients in changing coordinates: AdaGrad's rates decrease only in
+   coordinates that had gradients.
+3. A rate for gradients of norm 1 when they have norm 10: the bound is void, and forel gives the reason.
 
 Survey: sections 2.2, 3.2 and 3.4
 """
@@ -22,13 +21,13 @@ from forel.theory.sets import Box
 SIZES = (500, 2000, 8000)
 
 
-def late(t: int, x: np.ndarray) -> Linear:
-    """Return gradients ½, −1, 1, −1, …: the sum changes its sign in every round, and with it the leader."""
+def alternating(t: int, x: np.ndarray) -> Linear:
+    """Return gradients ½, −1, 1, −1, …: their sum, and with it the leader, changes its sign in every round."""
     return Linear([0.5 if t == 1 else (-1.0) ** (t + 1)])
 
 
 def table(title: str, players: dict[str, Algorithm], adversary: object, n: int, box: Box) -> None:
-    """Print regret against the best fixed point, and by what power of T it grows."""
+    """Print the regret against the best fixed point, and the power of T by which it grows."""
     print(f"{title}\n{'':24}{''.join(f'T = {T:<8}' for T in SIZES)}grows like")
     for name, player in players.items():
         regrets = [play(player, adversary, rounds=T, n=n).worst_regret(box) for T in SIZES]
@@ -40,11 +39,11 @@ def table(title: str, players: dict[str, Algorithm], adversary: object, n: int, 
 def main() -> None:
     """Play the three games."""
     box = Box(-1, 1)
-    leader = FTRL(Constant(1e9), Euclidean(), feasible=box)  # so large a rate leaves nothing of the regularizer
-    table("Gradients that change sides", {"leader": leader, "dual averaging": dual_averaging(1, 1, box)}, late, 1, box)
+    leader = FTRL(Constant(1e9), Euclidean(), feasible=box)  # so large a rate makes the regularizer negligible
+    table("Alternating gradients", {"leader": leader, "dual averaging": dual_averaging(1, 1, box)}, alternating, 1, box)
     table(
-        "Rare gradients, each time elsewhere, in 10 coordinates",
-        {"rate c/√t for all": ftrl_proximal(10**0.5, 1.0, box), "AdaGrad, each its own": adagrad_ftrl_proximal(1.0)},
+        "Rare gradients in changing coordinates, 10 in all",
+        {"one rate, c/√t": ftrl_proximal(10**0.5, 1.0, box), "AdaGrad": adagrad_ftrl_proximal(1.0)},
         spikes(period=100),
         10,
         box,

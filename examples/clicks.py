@@ -1,8 +1,8 @@
-"""Will this ad be clicked? From a raw CSV file to a small model that serves, in one pass.
+"""Click prediction, from a raw CSV file to a small model for serving, in one pass.
 
-What one learns here: a CSV file needs no preparation, since words become hashed categories; rows that are held out
-judge the model while it learns; L1 leaves few weights; and the file for serving has only those. The clicks are made
-up, so that the log-loss of the true chances is known: what is above it is the price of not knowing them.
+A CSV file needs no preparation: words become hashed categories. Held-out rows measure the model during training, L1
+makes most weights exactly 0, and the serving file has only the others. The clicks are synthetic, so that the log-loss
+of the true probabilities is known: no model can expect a smaller one.
 
 ``python examples/clicks.py [rows]``
 """
@@ -22,7 +22,7 @@ ROWS = 30_000
 
 
 def main() -> None:
-    """Write the clicks, learn, keep the weights that are not zero, and serve from them."""
+    """Write clicks, train, save the non-zero weights, and predict with them."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -35,23 +35,23 @@ def main() -> None:
             small = serving_model(trained.model, dtype="float16")
             forel.save(folder / "serving.forel", small, extra=trained.extra)
             size = (folder / "serving.forel").stat().st_size / 1e6
-            held = trained.holdout
-            assert held is not None
-            print(f"{l1:5g} {held.loss:18.4f} {held.auc:7.4f} {small.slots.size:9,} {size:10.2f} MB")
+            held_out = trained.holdout
+            assert held_out is not None
+            print(f"{l1:5g} {held_out.loss:18.4f} {held_out.auc:7.4f} {small.slots.size:9,} {size:10.2f} MB")
         print(f"{'truth':>5} {truth.loss:18.4f}\n")
         serve(folder, trained)
 
 
 def serve(folder: pathlib.Path, trained: "forel.training.trained.Trained") -> None:
-    """Load the small file, as a server would, and predict the first rows."""
+    """Load the serving file and predict the first rows."""
     stored = forel.load(folder / "serving.forel")
     reader = forel.data.read(folder / "clicks.csv", **stored.extra["reading"])
     block = next(iter(reader))
     rows = forel.learner.linear.Rows(*block.rows)
-    chances = stored.model.predict(rows)[:5, 0]
-    whole = 1 / (1 + np.exp(-trained.model.margins(rows)[:5, 0]))
-    print("chance of a click, first rows:", *(f"{p:.3f}" for p in chances))
-    assert np.allclose(chances, whole, atol=2e-3), "half the bits of a weight change no prediction much"
+    probabilities = stored.model.predict(rows)[:5, 0]
+    expected = 1 / (1 + np.exp(-trained.model.margins(rows)[:5, 0]))
+    print("probability of a click, first rows:", *(f"{p:.3f}" for p in probabilities))
+    assert np.allclose(probabilities, expected, atol=2e-3), "float16 changes predictions only a little"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Dual averaging written from forel's words, against random gradients: regret stays below its bound in every round.
+"""Dual averaging assembled from forel's parts: against random gradients, its regret is below the bound in every round.
 
 Survey: section 3.2. The update is x_{t+1} = argmin over X of g_{1:t}·x + ‖x‖²/(2η_t).
 """
@@ -19,18 +19,18 @@ def main() -> None:
     drift = rng.normal(size=N)
     rate, feasible = dual_averaging_rate(RADIUS, LIPSCHITZ), l2_ball(RADIUS)
     play = Argmin(Euclidean(), feasible=feasible)
-    state, total, suffered = rate.init(N), np.zeros(N), 0.0
+    state, total, loss = rate.init(N), np.zeros(N), 0.0
     print(f"Regret against the best point with ‖x‖ ≤ {RADIUS:g}, gradients of norm {LIPSCHITZ:g}\n")
     print(f"{'round':>6} {'regret':>9} {'bound':>9}")
     for t in range(1, ROUNDS + 1):
         x = play(total, rate.strength(state))
         g = rng.normal(size=N) + 0.3 * drift
         g *= LIPSCHITZ / np.linalg.norm(g)
-        suffered += g @ x
+        loss += g @ x
         total += g
         state = rate.update(state, g)
         if t & (t - 1) == 0:
-            regret = suffered + feasible.support(-total)
+            regret = loss + feasible.support(-total)
             bound = np.sqrt(2) * RADIUS * LIPSCHITZ * np.sqrt(t)
             print(f"{t:6} {regret:9.3f} {bound:9.3f}   {'#' * round(60 * regret / bound)}")
             assert regret <= bound

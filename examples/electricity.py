@@ -1,11 +1,12 @@
-"""Does the price of electricity go up? A stream that drifts, and forecasters that take turns at being best.
+"""Electricity prices: a stream that drifts, and forecasters of which each is the best at some time.
 
 Run with the path of the table of half-hours of the market of New South Wales, with a header, the label last:
 ``python examples/electricity.py elec2.csv.gz [picture.png]``.
 
-Each forecaster gives a probability before it sees the label: some say that the label repeats itself after a while, and
-learn from counts how often it does; others are lanes of a linear model on the columns. Exponential weights stay near
-the best of them, fixed share near the best *sequence* of them: it pays for every switch, and on this stream gains more.
+Each forecaster gives a probability before it sees the label. Some predict that the label repeats after a lag, with a
+probability estimated from counts; others are lanes of a linear model of the columns. Exponential weights have nearly
+the loss of the best forecaster, fixed share nearly that of the best *sequence* of forecasters: each switch has a
+cost, which on this stream is smaller than the gain.
 """
 
 import math
@@ -19,40 +20,39 @@ from forel.experts.plot import posterior
 from forel.learner.linear import Linear, Settings
 from forel.theory import plot
 
-LAGS = {"as just now": 1, "as yesterday": 48, "as last week": 336}
+LAGS = {"last label": 1, "a day ago": 48, "a week ago": 336}
 MEMORY = (20, 200, 2000)
 ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 def repeating(labels: np.ndarray, lag: int, memory: int) -> np.ndarray:
-    """Return log-probabilities given to each label by "as it was ``lag`` ago", trusted as often as it held of late."""
-    held, seen, found = 0.5, 1.0, []
+    """Return log-probabilities of the labels if each repeats the one ``lag`` before with its recent frequency."""
+    repeated, total, logs = 0.5, 1.0, []
     before = np.concatenate([np.zeros(lag), labels])
     for same in (labels == before[: labels.size]).tolist():
-        found.append(math.log(held / seen if same else 1 - held / seen))
-        held, seen = (held - 0.5) * (1 - 1 / memory) + same + 0.5, (seen - 1) * (1 - 1 / memory) + 1 + 1
-    return np.array(found)
+        logs.append(math.log(repeated / total if same else 1 - repeated / total))
+        repeated = (repeated - 0.5) * (1 - 1 / memory) + same + 0.5
+        total = (total - 1) * (1 - 1 / memory) + 1 + 1
+    return np.array(logs)
 
 
 def forecasts(columns: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the log-probability that each forecaster gave to each label, before it learned from it."""
+    """Return the log-probability of each label by each forecaster, before the forecaster learns from it."""
     table = {
         f"{name}, memory {memory}": repeating(labels, lag, memory) for name, lag in LAGS.items() for memory in MEMORY
     }
     model = Linear(columns.shape[1], Settings(alpha=list(ALPHAS), rate="scale_free"))
     rows = columns.astype(np.float32)
-    lost = np.array([model.learn(rows[t : t + 1], labels[t : t + 1]) for t in range(len(labels))])
-    return table | {f"linear, alpha {alpha:g}": -lost[:, k] for k, alpha in enumerate(ALPHAS)}
+    losses = np.array([model.learn(rows[t : t + 1], labels[t : t + 1]) for t in range(len(labels))])
+    return table | {f"linear, alpha {alpha:g}": -losses[:, k] for k, alpha in enumerate(ALPHAS)}
 
 
 def report(table: dict[str, np.ndarray], picture: str | None) -> None:
-    """Print log-losses per half-hour, what is proved of both mixtures, and how many switches pay."""
+    """Print log-losses per half-hour, and the guarantees of both mixtures for several numbers of switches."""
     pool = Likelihoods(log=True)
     fixed = mix(table, pool=pool)
     T = fixed.losses.size
-    print(
-        f"{T} half-hours, {len(table)} forecasters; log-loss per half-hour, each predicted before its label is seen\n"
-    )
+    print(f"{T} half-hours, {len(table)} forecasters; progressive log-loss per half-hour\n")
     for k in np.argsort(fixed.totals):
         print(f"  {fixed.totals[k] / T:.5f}  {fixed.names[k]}")
     for share in (0.01, None):

@@ -1,10 +1,10 @@
-r"""Online learning as a solver: logistic regression against scikit-learn's.
+"""Online learning as a solver: logistic regression, compared with scikit-learn's.
 
-What one learns here: against losses drawn from a table, the average of the points played is off the minimum of F(x) =
-1/N Σ f_k(x) by at most regret over rounds, in expectation, so an online algorithm is also a solver, and one that is
-nearly done after one pass. The last point has no such proof, and still moves with every row. scikit-learn's solver
-sees all rows in each step and ends with many more digits, which a model that is to predict new rows has little use
-for: its own distance from the true weights is larger.
+For losses drawn from a table, the average of the played points is above the minimum of F(x) = 1/N Σ f_k(x) by at most
+regret over rounds, in expectation. An online algorithm is therefore also a solver, which is close to the minimum
+after one pass. The last point has no such guarantee. scikit-learn's solver uses all rows in each step and has many
+more correct digits, but these hardly matter for new rows: the minimum itself is farther from the true weights than
+that.
 
 Survey: section 1
 """
@@ -25,7 +25,7 @@ ROWS, UNSEEN, FEATURES, RADIUS = 2000, 20_000, 20, 3.0
 
 
 def main() -> None:
-    """Solve one problem twice, and judge both on new rows."""
+    """Solve one problem in both ways, and evaluate both on new rows."""
     rng = np.random.default_rng(0)
     truth = rng.normal(size=FEATURES) / 2
     X = rng.normal(size=(ROWS + UNSEEN, FEATURES))

@@ -1,11 +1,11 @@
-r"""Write your own algorithm, and have its bound checked.
+"""A custom algorithm, whose bound forel checks.
 
-What one learns here: an algorithm is ``init``, ``play`` and ``update``, and ``added``, which says what a round adds
-to the objective. From that alone forel evaluates the theorems and the Strong FTRL Lemma, and finds each round's argmin
-anew: a bound is void where another point was played, so that a wrong update is found out.
+An algorithm has the methods ``init``, ``play`` and ``update``, and ``added``, which returns what a round adds to the
+objective. From these alone forel evaluates the theorems and the Strong FTRL Lemma, and recomputes the argmin of each
+round: a bound is void where another point was played, so that a wrong update is detected.
 
-The algorithm is AdaGrad FTRL-Proximal on a staircase: 1/η is rounded up to a power of two, so that a division by it
-only changes an exponent, and it moves seldom. Theorem 2 knows nothing of staircases and holds all the same.
+The algorithm is AdaGrad FTRL-Proximal in steps: 1/η is rounded up to a power of two, so that it changes rarely and a
+division by it only changes an exponent. Theorem 2 holds for it without changes.
 
 Survey: Theorem 2 and Lemma 5
 """
@@ -35,17 +35,17 @@ class State(NamedTuple):
     strength: np.ndarray
 
     def point(self, radius: float) -> np.ndarray:
-        """Return the argmin over the box; 0 where nothing was seen."""
+        """Return the argmin over the box; 0 where all gradients were 0."""
         seen = self.strength > 0
         return np.clip(np.divide(-self.z, self.strength, out=np.zeros_like(self.z), where=seen), -radius, radius)
 
 
 @dataclass(frozen=True)
-class Staircase:
-    """FTRL-Proximal whose 1/η_t is the power of two next above √Σg²/(√2 R)."""
+class PowersOfTwo:
+    """FTRL-Proximal whose 1/η_t is the smallest power of two that is at least √Σg²/(√2 R)."""
 
     radius: float
-    forgetful: bool = False  # the mistake to be found out: strength is added, but not around x_t
+    wrong: bool = False  # a deliberate error: strength is added around 0 instead of x_t
     proximal = True
     penalty, weights = NONE, Once()
 
@@ -55,7 +55,7 @@ class Staircase:
         return Box(-self.radius, self.radius)
 
     def init(self, n: int) -> State:
-        """Return three sums of nothing."""
+        """Return three sums of zero."""
         return State(np.zeros(n), np.zeros(n), np.zeros(n))
 
     def play(self, state: State) -> np.ndarray:
@@ -63,13 +63,13 @@ class Staircase:
         return state.point(self.radius)
 
     def update(self, state: State, loss) -> State:  # type: ignore[no-untyped-def]
-        """Add g_t, and strength around x_t where the staircase has a step."""
+        """Add g_t, and strength around x_t where 1/η increases."""
         x = self.play(state)
         g = loss.subgradient(x)
         squares = state.squares + g * g
-        wanted = np.sqrt(squares) / (np.sqrt(2) * self.radius)
-        strength = np.where(wanted > 0, np.exp2(np.ceil(np.log2(np.where(wanted > 0, wanted, 1.0)))), 0.0)
-        center = 0.0 if self.forgetful else x
+        exact = np.sqrt(squares) / (np.sqrt(2) * self.radius)
+        strength = np.where(exact > 0, np.exp2(np.ceil(np.log2(np.where(exact > 0, exact, 1.0)))), 0.0)
+        center = 0.0 if self.wrong else x
         return State(squares, state.z + g - (strength - state.strength) * center, strength)
 
     def initial(self, state: State) -> Regularizer:
@@ -84,23 +84,23 @@ class Staircase:
 
 
 def main() -> None:
-    """Play all three against three adversaries."""
+    """Play three algorithms against three adversaries."""
     rounds, n, rng = 300, 3, np.random.default_rng(0)
     comparators = rng.choice([-1.0, 1.0], size=(8, n))
-    players = {"AdaGrad": adagrad_ftrl_proximal(1.0), "staircase": Staircase(1.0), "forgetful": Staircase(1.0, True)}
+    players = {"AdaGrad": adagrad_ftrl_proximal(1.0), "powers of 2": PowersOfTwo(1.0), "wrong": PowersOfTwo(1.0, True)}
     adversaries = {"worst": worst_linear(), "random": random_linear(n, rounds), "spikes": spikes(period=5)}
     print(f"{'':12} {'adversary':10} {'regret':>9} {'bound':>9}")
     for name, player in players.items():
-        found_out = False
+        detected = False
         for kind, adversary in adversaries.items():
             trace = play(player, adversary, rounds=rounds, n=n)
             x = max(comparators, key=trace.regret)
             limit = bound(trace, x)
-            found = f"{'void':>9}   {limit.void}" if limit.void else f"{limit.total:9.2f}"
-            print(f"{name:12} {kind:10} {trace.regret(x):9.2f} {found}")
-            found_out |= bool(limit.void)
+            shown = f"{'void':>9}   {limit.void}" if limit.void else f"{limit.total:9.2f}"
+            print(f"{name:12} {kind:10} {trace.regret(x):9.2f} {shown}")
+            detected |= bool(limit.void)
             assert limit.void or trace.regret(x) <= limit.total
-        assert found_out == (name == "forgetful")
+        assert detected == (name == "wrong")
 
 
 if __name__ == "__main__":

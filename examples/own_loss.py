@@ -1,10 +1,9 @@
-"""Write your own loss: once for the theory, with a proof, and once for the fast learner, compiled.
+"""A custom loss: as an object for the theory, with a bound, and as a function for the compiled learner.
 
-What one learns here: a loss is a value and a subgradient, nothing more. The one below is for stock: an item too few
-costs nine times as much as one too many, so that the best guess is the 90 % quantile of demand. In the theory it is
-an object with two methods, against which any algorithm can be played and its bound checked; for sparse rows it is a
-function of margin and label, compiled into the same loop as the others. ``forel.losses.Quantile`` is the same loss,
-ready made.
+A loss needs only a value and a subgradient. This one is the cost of stock: a missing item costs nine times as much as
+a surplus item, so that the best estimate is the 90 % quantile of the demand. In the theory it is an object with two
+methods, which any algorithm can be played against. For sparse rows it is a function of margin and label, which is
+compiled into the same loop as the built-in losses. ``forel.losses.Quantile`` is the same loss.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ DAYS = 5000
 
 @dataclass(frozen=True, eq=False)
 class Stock:
-    """What it costs to have x·features in stock when the demand is known."""
+    """The cost of a stock of x·features for a given demand."""
 
     features: np.ndarray
     demand: float
@@ -34,19 +33,19 @@ class Stock:
         return max(-0.9 * d, 0.1 * d)
 
     def subgradient(self, x: np.ndarray) -> np.ndarray:
-        """Return a slope of the cost."""
+        """Return a subgradient of the cost."""
         return (0.1 if self.features @ x > self.demand else -0.9) * self.features
 
 
 def stock(margin, label):  # type: ignore[no-untyped-def]
-    """Return the same cost and its slope, as the fast learner takes them."""
+    """Return the same cost and its slope, for the compiled learner."""
     d = margin - label
     slope = 0.1 if d > 0 else -0.9
     return slope * d, slope
 
 
 def main() -> None:
-    """Learn the demand of weekdays with both."""
+    """Learn the demand of each weekday with both."""
     rng = np.random.default_rng(0)
     days = np.eye(7)[np.arange(DAYS) % 7]
     demand = days @ np.linspace(2, 5, 7) + rng.exponential(size=DAYS)
@@ -54,12 +53,12 @@ def main() -> None:
 
     losses = [Stock(a, y) for a, y in zip(days, demand, strict=True)]
     trace = play(adagrad_ftrl_proximal(10.0, feasible=Box(-10, 10)), losses, n=7)
-    print("In the theory: regret against the true quantiles, and what is proved of it")
+    print("In the theory: regret against the true quantiles, and its bound")
     print(f"  regret {trace.regret(best):.1f}; {bound(trace, best)}")
     assert trace.regret(best) <= bound(trace, best).total
 
     print("\nCompiled: stock for Monday to Sunday; the truth is", *(f"{q:.1f}" for q in best))
-    for name, loss in {"own": stock, "ready made": Quantile(0.9)}.items():
+    for name, loss in {"custom": stock, "built-in": Quantile(0.9)}.items():
         model = Linear(7, Settings(loss, alpha=2.0, bias=False), dtype=np.float64)
         cost = float(model.learn(days, demand)[0]) / DAYS
         print(f"  {name:11}", *(f"{w:.1f}" for w in model.weights[:, 0]), f"  cost per day while learning {cost:.4f}")

@@ -1,12 +1,12 @@
-"""Portfolios of New York stocks: experts on the simplex, and what their regret means in money.
+"""Portfolios of New York stocks: experts on the simplex, and their regret in terms of wealth.
 
-Run with the path of a table of daily price relatives, a row a day and a column a stock, such as the set NYSE(O) of 36
-stocks over 22 years: ``python examples/portfolio.py nyse_o.csv.gz``.
+Run with the path of a table of daily price relatives, one row per day and one column per stock, such as the set
+NYSE(O) of 36 stocks over 22 years: ``python examples/portfolio.py nyse_o.csv.gz``.
 
-A stock's wealth is the product of its relatives, so that −log of a relative is a loss, and wealth is e^(−loss). Mixing
-stocks by Bayes' rule *is* buying equal parts and holding them: the weight of a stock is what it has grown to. Its
-regret of at most log K says what is plain in money, that a K-th part of the best stock is never lost. Trading for
-constant parts does better; entropic FTRL comes near the best constant parts in hindsight.
+A stock's wealth is the product of its relatives, so that −log of a relative is a loss, and wealth is e^(−loss).
+Mixing stocks by Bayes' rule is the same as buying equal parts and holding them: the weight of a stock is its share of
+the wealth. A regret of at most log K means that the wealth is at least a K-th of the best stock's. Constant
+rebalancing does better; entropic FTRL has nearly the wealth of the best constant portfolio in hindsight.
 """
 
 import math
@@ -26,14 +26,14 @@ from forel.theory.sets import Simplex
 def growth(day: np.ndarray) -> Convex:
     """Return the loss −log(x·day) of a portfolio x.
 
-    Between portfolios only differences of the gradient's coordinates count. With 1 added to each, they are small, and
-    so are the rate's denominator and the bound.
+    Between portfolios only differences of the gradient's coordinates count. With 1 added to each, they are small,
+    which makes the rate's denominator and the bound smaller.
     """
     return Convex(lambda x: -math.log(day @ x), lambda x: 1 - day / (day @ x))
 
 
 def trade(relatives: np.ndarray) -> tuple[float, float]:
-    """Return the log-wealth and regret bound of AdaHedge on linearized losses: a portfolio with nothing to tune."""
+    """Return the log-wealth and the regret bound of AdaHedge on linearized losses, which needs no tuning."""
     rule, wealth = AdaHedge(), 0.0
     state = rule.init(relatives.shape[1])
     for day in relatives:
@@ -44,7 +44,7 @@ def trade(relatives: np.ndarray) -> tuple[float, float]:
 
 
 def report(relatives: np.ndarray) -> None:
-    """Print the wealth that each way of holding stocks ends with, from 1."""
+    """Print the final wealth of each strategy, from 1."""
     days, K = relatives.shape
     held = mix(relatives, pool=Likelihoods())
     best = float(np.exp(-held.totals.min()))
@@ -57,7 +57,7 @@ def report(relatives: np.ndarray) -> None:
 
     shared = mix(relatives, pool=Likelihoods(), rule=FixedShare())
     print(f"{math.exp(-shared.loss):8.2f}  fixed share with α = 1/t")
-    print(f"{math.exp(np.log(relatives.mean(axis=1)).sum()):8.2f}  equal parts again every day")
+    print(f"{math.exp(np.log(relatives.mean(axis=1)).sum()):8.2f}  equal parts, rebalanced every day")
 
     largest = float((relatives.max(axis=1) / relatives.min(axis=1)).max()) - 1  # known in hindsight only
     trace = play(hedge(K, largest), [growth(day) for day in relatives], n=K)
@@ -71,7 +71,7 @@ def report(relatives: np.ndarray) -> None:
     cp = cvxpy()
     parts = minimize(K, lambda x: -cp.sum(cp.log(relatives @ x)) / days, Simplex().constraints)
     top = float(np.log(relatives @ parts).sum())
-    print(f"{math.exp(top):8.2f}  best constant parts in hindsight\n")
+    print(f"{math.exp(top):8.2f}  best constant portfolio in hindsight\n")
     for name, log, bound in named:
         print(f"{name}: regret {top - log:.2f} of at most {bound:.2f}, so wealth is proved to be at least", end=" ")
         print(f"{math.exp(top - bound):.2g}, {100 * bound / days:.2f} % a day behind")

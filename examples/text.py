@@ -1,9 +1,9 @@
-"""Good review or bad? Text with many words, of which few tell: exact zeros find them.
+"""Sentiment of reviews: many words, of which few are informative, and exact zeros.
 
-What one learns here: with λ‖x‖₁ in every round, dual averaging and FTRL-Proximal set weights to exactly 0 and keep
-them there; gradient descent with the same penalty (FOBOS) only sees this round's λ and keeps almost all words.
-Without data, the reviews are made up of 30 words that tell and 20,000 that do not; with a file of lines ``label |f
-word:count …`` as argument, such as one of the Amazon sets, they are real.
+With λ‖x‖₁ in every round, dual averaging and FTRL-Proximal set weights to exactly 0 and keep them there. Gradient
+descent with the same penalty (FOBOS) uses only the λ of the current round and keeps almost all words. Without an
+argument, the reviews are synthetic: 30 informative words and 20,000 others. With a file of lines ``label |f
+word:count …``, such as one of the Amazon sets, they are real.
 
 ``python examples/text.py [reviews.vw.gz]``
 
@@ -20,24 +20,24 @@ import numpy as np
 import forel
 from forel.learner.linear import Settings
 
-TELLING, RARE, LENGTH, REVIEWS = 30, 20_000, 40, 4000
+INFORMATIVE, OTHERS, LENGTH, REVIEWS = 30, 20_000, 40, 4000
 NAMES = {"proximal": "FTRL-Proximal", "centered": "dual averaging", "mirror": "FOBOS"}
 
 
 def reviews() -> Iterator[str]:
-    """Yield lines of made-up reviews: opinions are words such as good7 and bad3, the rest is talk."""
+    """Yield lines of synthetic reviews: informative words such as good7 and bad3, and others."""
     rng = np.random.default_rng(0)
     for _ in range(REVIEWS):
         good = rng.random() < 0.5
-        opinions = [
-            f"{'good' if good == (rng.random() < 0.8) else 'bad'}{rng.integers(TELLING // 2)}" for _ in range(4)
+        informative = [
+            f"{'good' if good == (rng.random() < 0.8) else 'bad'}{rng.integers(INFORMATIVE // 2)}" for _ in range(4)
         ]
-        talk = [f"w{int(RARE ** rng.random())}" for _ in range(LENGTH)]
-        yield f"{1 if good else -1} |f {' '.join(opinions + talk)}\n"
+        others = [f"w{int(OTHERS ** rng.random())}" for _ in range(LENGTH)]
+        yield f"{1 if good else -1} |f {' '.join(informative + others)}\n"
 
 
 def main() -> None:
-    """Learn with three algorithms and the same penalty; print how good and how small the models are."""
+    """Train with three algorithms and the same penalty; print the AUC and the number of words of each model."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else folder + "/reviews.vw")
         if len(sys.argv) == 1:

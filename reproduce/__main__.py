@@ -39,5 +39,5 @@ def main(folder: str) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("reproduce: give the folder of the page, as in python -m reproduce docs")
+        sys.exit("reproduce: got no folder, expected one for the page: python -m reproduce docs")
     sys.exit(main(sys.argv[1]))

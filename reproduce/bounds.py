@@ -1,4 +1,4 @@
-"""Section 3 of the survey on one page: the largest regret found for every algorithm, beside what is proved of it."""
+"""Section 3 of the survey on one page: the largest regret found for every algorithm, and its bounds."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ N = 4
 
 
 class Entry(NamedTuple):
-    """An algorithm, the comparators it is judged by, who plays against it, and its closing formula."""
+    """An algorithm, its comparators, its adversaries, and its closing formula."""
 
     name: str
     algorithm: FTRL
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The game in which regret came nearest to its bound."""
+    """The game with the largest ratio of regret to bound."""
 
     name: str
     adversary: str
@@ -73,7 +73,7 @@ def linear(rounds: int) -> Iterator[tuple[str, Any]]:
 
 
 def far(t: int, x: Vector) -> Quadratic:
-    """Return ½‖x − c‖² with c at distance 1 from x_t, now on this side and now on that."""
+    """Return ½‖x − c‖² with c at distance 1 from x_t, on alternating sides."""
     return Quadratic(x + (-1.0) ** t * np.eye(x.size)[0])
 
 
@@ -112,7 +112,7 @@ def entries(T: int) -> Iterator[Entry]:
 
 
 def _largest(trace: Trace) -> float:
-    """Return the largest gradient that came, as G."""
+    """Return the largest norm of a gradient, as G."""
     return float(np.linalg.norm(trace.gradients, axis=1).max()) * (1 + 1e-12)
 
 
@@ -123,7 +123,7 @@ def best(trace: Trace, among: FeasibleSet) -> Vector:
 
 
 def hardest(entry: Entry, rounds: int) -> Row:
-    """Play all games and return the one in which regret came nearest to the theorem."""
+    """Play all games and return the one with the largest ratio of regret to theorem."""
     found = []
     for name, adversary in entry.against:
         trace = play(entry.algorithm, adversary, rounds=rounds, n=N)
@@ -144,9 +144,9 @@ def bounds(rounds: int = 400) -> Claim:
         "Every algorithm of section 3 has the regret bound that the theorems give it, and the closed formulas in R, G "
         "and T are no smaller.",
         "McMahan, the survey (2017), Theorems 1 and 2 and section 3",
-        f"T = {rounds}, n = {N}, R = G = 1, six adversaries or those that fit the setting, and of all games the one in "
-        f"which regret came nearest to the theorem: {min(ratios):.0%} to {max(ratios):.0%} of it. No bound was "
-        "exceeded in any.",
+        f"T = {rounds}, n = {N}, R = G = 1, six adversaries or those that fit the setting, and of all games the one "
+        f"with the largest ratio of regret to theorem: {min(ratios):.0%} to {max(ratios):.0%}. No bound was "
+        "exceeded in any game.",
         holds,
         [
             ["algorithm", "hardest game", "regret", "theorem, on this game", "closed formula"],
@@ -167,7 +167,7 @@ def bounds(rounds: int = 400) -> Claim:
 
 
 def draw(rows: list[Row]) -> Any:
-    """Draw regret and formula as multiples of the theorem's bound, a line an algorithm."""
+    """Draw regret and formula as multiples of the theorem's bound, one line per algorithm."""
     with styled_axes(None, (7.2, 3.8)) as axes:
         places = np.arange(len(rows))[::-1]
         axes.axvline(1, color=GREY, linewidth=1.2, label="theorem, on this game")

@@ -1,4 +1,4 @@
-"""The survey's Figure 4: with L1, Mirror Descent swings around 0 for ever while FTRL comes to rest at it."""
+"""The survey's Figure 4: with L1, Mirror Descent alternates around 0 while FTRL reaches 0 and stays there."""
 
 import numpy as np
 
@@ -32,13 +32,14 @@ def figure_4() -> Claim:
     table = [["t", *map(str, rounds)], *([name, *(f"{x[t - 1]:g}" for t in rounds)] for name, x in paths.items())]
     return Claim(
         "figure_4",
-        "Figure 4: who comes to rest at zero",
+        "Figure 4: FTRL stays at zero",
         "With L1 in one dimension, Mirror Descent never plays 0 after round 1, FTRL in every late round.",
         "McMahan, the survey (2017), section 6.2 and appendix D",
-        f"Mirror Descent swings between ±{swings:g}; FTRL plays exactly 0 from round 13 on. When gradients answer the "
-        "point, as section 6.2 words it, FTRL leaves 0 again in round 15: one of the survey's errata.",
+        f"Mirror Descent alternates between ±{swings:g}; FTRL plays exactly 0 from round 13 on. When gradients depend "
+        "on the point, as section 6.2 states, FTRL leaves 0 again in round 15: one of the survey's errata.",
         holds,
         table,
         plot.figure_4,
-        "points of Mirror Descent and FTRL over 16 rounds, for gradients that alternate and for gradients that answer",
+        "points of Mirror Descent and FTRL over 16 rounds, for alternating gradients and for gradients that depend on "
+        "the point",
     )

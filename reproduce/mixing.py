@@ -1,4 +1,4 @@
-"""Vovk (1990): settings mixed by what they lost are nearly as good as the best of them, which nobody had to find."""
+"""Vovk (1990): a mixture of settings weighted by their losses is nearly as good as the best of them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ SHOWN = ("kitchen", "rcv1", "clicks")
 
 
 class Learned(NamedTuple):
-    """Average losses of the mixture and of its settings, and by how much the mixture was behind at most, in nats."""
+    """Average losses of the mixture and of its settings, and the largest difference to the best setting, in nats."""
 
     settings: Settings
     mixture: float
@@ -27,7 +27,7 @@ class Learned(NamedTuple):
 
 
 def learn(table: Table, lanes: int = 16) -> Learned:
-    """Learn a grid of settings; after each block, see how far the best setting is ahead."""
+    """Learn a grid of settings; after each block, compare the mixture with the best setting."""
     model, behind = Mixture(1 << BITS, default_grid(lanes=lanes)), 0.0
     for rows, labels in table.blocks:
         model.learn(rows, labels)
@@ -36,8 +36,8 @@ def learn(table: Table, lanes: int = 16) -> Learned:
 
 
 def compare(measured: Mapping[str, Learned]) -> Claim:
-    """Judge the claim on losses by the names of their sets."""
-    table = [["set", "mixture", "best setting", "which is", "worst setting", "behind at most, nats in all"]]
+    """Return the claim for the losses on each data set."""
+    table = [["set", "mixture", "best setting", "which is", "worst setting", "largest difference, nats in total"]]
     for name, found in measured.items():
         best, words = int(np.argmin(found.each)), found.settings.names
         losses = f"{found.mixture:.4f}", f"{found.each[best]:.4f}", words[best], f"{found.each.max():.4f}"
@@ -46,8 +46,8 @@ def compare(measured: Mapping[str, Learned]) -> Claim:
     return Claim(
         "mixing",
         "Nothing to tune",
-        "Of K settings mixed by Bayes' rule, the mixture loses at most log K more log-loss than the best, in all, at "
-        "any moment and on any rows.",
+        "Of K settings mixed by Bayes' rule, the total log-loss of the mixture is at most log K larger than that "
+        "of the best, at any time and on any rows.",
         'Vovk, "Aggregating strategies" (1990); Cesa-Bianchi and Lugosi, "Prediction, learning, and games" (2006)',
         f"Progressive log-loss of a grid of {count} settings: the mixture was at most "
         f"{worst:.2f} nats behind the best setting, where log {count} is {np.log(count):.2f}.",
@@ -72,5 +72,5 @@ def draw(measured: Mapping[str, Learned]) -> Any:
 
 
 def mixing() -> Claim:
-    """Compare on five sets of text, and on clicks."""
+    """Compare on five text data sets, and on clicks."""
     return compare({name: learn(table) for name, table in sets().items()})

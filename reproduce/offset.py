@@ -1,4 +1,4 @@
-"""The survey's section 3.5: dual averaging with AdaGrad's rates has to be promised G, and pays when it is too large."""
+"""The survey's section 3.5: dual averaging with AdaGrad's rates needs a bound G, and its regret grows with it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ N, PROMISES = 20, (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 def stream(rounds: int) -> list[Linear]:
-    """Return losses with one gradient of ±1 in one coordinate, more often towards a side of its own."""
+    """Return losses with one gradient of ±1 in one coordinate, more often with one sign in each coordinate."""
     rng = np.random.default_rng(0)
     lean = rng.choice([-1.0, 1.0], N)
     at, with_it = rng.integers(N, size=rounds), rng.random(rounds) < 0.7
@@ -23,7 +23,7 @@ def stream(rounds: int) -> list[Linear]:
 
 
 def offset(rounds: int = 4000) -> Claim:
-    """Play both against sparse gradients, dual averaging with promises from right to a hundredfold."""
+    """Play both against sparse gradients, dual averaging with a G from correct to 100 times too large."""
     losses, box = stream(rounds), Box(-1, 1)
     best = -np.sign(np.sum([loss.g for loss in losses], axis=0))
     found = {}
@@ -35,23 +35,23 @@ def offset(rounds: int = 4000) -> Claim:
     regrets, bounds = (np.array(column) for column in zip(*centered, strict=True))
     return Claim(
         "offset",
-        "The price of dual averaging's G",
-        "AdaGrad dual averaging has to start from an offset G², because its regularizer cannot look at this round's "
+        "Dual averaging needs a bound G",
+        "AdaGrad dual averaging has to start from an offset G², because its regularizer cannot depend on this round's "
         "gradient, and its bound depends on that guess; FTRL-Proximal needs none.",
         "McMahan, the survey (2017), sections 2.3 and 3.5",
         f"{N} coordinates, {rounds:,} rounds, gradients of ±1 in one coordinate at a time. With the right G dual "
-        f"averaging has a regret of {regrets[0]:.0f}, FTRL-Proximal, which was told nothing of G, {proximal[0]:.0f}; "
-        f"promised {PROMISES[-1]:g} times too much, dual averaging has {regrets[-1]:.0f}, and its bound grows "
+        f"averaging has a regret of {regrets[0]:.0f}, FTRL-Proximal, which does not use G, {proximal[0]:.0f}; "
+        f"with a G {PROMISES[-1]:g} times too large, dual averaging has {regrets[-1]:.0f}, and its bound grows "
         f"from {bounds[0]:.0f} to {bounds[-1]:.0f}.",
         bool(regrets[-1] > 2 * max(regrets[0], proximal[0]) and bounds[-1] > 2 * max(bounds[0], proximal[1])),
         [["algorithm", "regret", "bound"], *([name, f"{r:.1f}", f"{b:.1f}"] for name, (r, b) in found.items())],
         lambda: draw(regrets, bounds, proximal),
-        "regret and bound of dual averaging growing with the promised G, beside FTRL-Proximal's constant ones",
+        "regret and bound of dual averaging growing with the assumed G, beside FTRL-Proximal's constant ones",
     )
 
 
 def draw(regrets: np.ndarray, bounds: np.ndarray, proximal: tuple[float, float]) -> Any:
-    """Draw regret and bound over the promise."""
+    """Draw regret and bound over the assumed G."""
     with styled_axes(None, (6.4, 4.2)) as axes:
         for values, level, dashes, what in (
             (regrets, proximal[0], "-", "regret"),
@@ -59,6 +59,6 @@ def draw(regrets: np.ndarray, bounds: np.ndarray, proximal: tuple[float, float])
         ):
             axes.plot(PROMISES, values, dashes, color=COLORS[0], marker="o", label=f"dual averaging, {what}")
             axes.plot(PROMISES, np.full(len(PROMISES), level), dashes, color=COLORS[1], label=f"FTRL-Proximal, {what}")
-        axes.set(xscale="log", yscale="log", xlabel="promised G (the true one is 1)", ylabel="units of loss")
+        axes.set(xscale="log", yscale="log", xlabel="assumed G (the true one is 1)", ylabel="units of loss")
         legend_below(axes, columns=2)
         return figure_of(axes)

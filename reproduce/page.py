@@ -10,8 +10,8 @@ __all__ = ["markdown", "write"]
 
 HEAD = """# The literature, reproduced
 
-Claims from papers, measured anew. Written by `make reproduce`, which needs the sets of data that `FOREL_DATA` names;
-each claim is a function in `reproduce/`, and the tests check each at a smaller size.
+Claims from papers, measured again. `make reproduce` writes this page; it needs the data sets in the folder
+`FOREL_DATA`. Each claim is a function in `reproduce/`, and the tests check each at a smaller size.
 """
 
 

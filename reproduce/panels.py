@@ -1,4 +1,4 @@
-"""Losses over the scale of the rate, a panel a set."""
+"""Losses over the scale of the rate, one panel per data set."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def panels(measured: Mapping[str, T], plot: Callable[[Any, T], None], top: float, base: int = 10) -> Any:
-    """Draw what ``plot`` does of each set on its axes, with losses up to ``top``."""
+    """Call ``plot`` for each data set on its own axes, with losses up to ``top``."""
     with styled_axes(None, (3.0 * len(measured) + 0.8, 4.0), columns=len(measured)) as first:
         for axes, (name, found) in zip(first.figure.axes, measured.items(), strict=True):
             plot(axes, found)

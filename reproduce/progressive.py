@@ -1,4 +1,4 @@
-"""Blum, Kalai and Langford (1999): the loss of each row before it is learned from tells the loss on rows never seen."""
+"""Blum, Kalai and Langford (1999): the loss of rows before the model learns from them estimates that of unseen rows."""
 
 from itertools import pairwise
 from typing import Any
@@ -12,11 +12,11 @@ from reproduce.claim import Claim
 from reproduce.sources import BITS, clicks
 
 WINDOWS = 20
-ERRORS = 3.0  # as many standard errors may lie between the two
+ERRORS = 3.0  # largest accepted difference, in standard errors
 
 
 def progressive(rows: int = 160_000, unseen: int = 160_000) -> Claim:
-    """Learn from clicks; after each block, ask what the model loses on rows that are never learned from."""
+    """Learn from clicks; after each block, measure the loss on held-out rows."""
     (*blocks, (held, held_labels)) = _split(clicks(rows + unseen).blocks, rows)
     learner = Linear(1 << BITS, Settings(alpha=0.1))
     judged = [_losses(learner.margins(held), held_labels)]
@@ -29,21 +29,21 @@ def progressive(rows: int = 160_000, unseen: int = 160_000) -> Claim:
     between = (judges[1:] + judges[:-1]) / 2  # a window's rows were predicted by the models between its two ends
     errors = np.array([np.std(losses) / losses.size**0.5 for losses in suffered])
     held_error = float(np.std(judged[-1]) / held_labels.size**0.5)
-    # In the first window the model changes too much for its two ends to tell.
+    # In the first window the model changes too much to be compared at its two ends.
     apart = abs(float(windows[1:].mean() - between[1:].mean()))
     own_error = float(np.std(np.concatenate(suffered[1:])) / (rows - seen[1]) ** 0.5)
     error = float(np.hypot(own_error, held_error))
     picks = sorted({1, len(windows) // 2, len(windows) - 1})
     return Claim(
         "progressive",
-        "Progressive loss tells held-out loss",
+        "Progressive loss estimates held-out loss",
         "The average loss of rows that are predicted before they are learned from estimates the loss on new rows, and "
-        "needs no rows set apart.",
+        "needs no separate test rows.",
         'Blum, Kalai and Langford, "Beating the hold-out" (1999); McMahan et al., "Ad click prediction" (2013), '
         "section 5",
-        f"{rows:,} made-up clicks in windows of {seen[1]:,}, judged by {unseen:,} rows never learned from. After the "
+        f"{rows:,} synthetic clicks in windows of {seen[1]:,}, compared with {unseen:,} held-out rows. After the "
         f"first window the averages are {apart:.4f} nats apart, with a standard error of {error:.4f}, to which the "
-        f"rows held out contribute {held_error:.4f} and the progressive loss {own_error:.4f}.",
+        f"held-out rows contribute {held_error:.4f} and the progressive loss {own_error:.4f}.",
         apart <= ERRORS * error,
         [
             ["rows learned from", "progressive log-loss of the window", "held-out log-loss", "standard error"],

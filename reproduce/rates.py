@@ -1,4 +1,4 @@
-"""McMahan and Streeter (2010): a rate for each coordinate beats one rate for all, on sparse data."""
+"""McMahan and Streeter (2010): a rate for each coordinate is better than one rate for all, on sparse data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def losses(table: Table, scales: tuple[float, ...] = SCALES) -> dict[str, np.nda
 
 
 def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) -> Claim:
-    """Judge the claim on losses by the names of their sets."""
+    """Return the claim for the losses on each data set."""
     table = [["set", *(f"{name}, best α" for name in RATES), "less than the better global rate"]]
     gains = []
     for name, found in measured.items():
@@ -40,7 +40,7 @@ def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) 
     return Claim(
         "rates",
         "A rate for each coordinate",
-        "On sparse data, rates that each coordinate has for itself beat one rate for all of them.",
+        "On sparse data, a learning rate for each coordinate is better than one rate for all.",
         'McMahan and Streeter, "Adaptive bound optimization for online convex optimization" (2010); McMahan et al., '
         '"Ad click prediction: a view from the trenches" (2013); survey, section 3.4',
         f"Progressive log-loss, FTRL-Proximal, each with the best of {len(scales)} scales in hindsight: a rate for "
@@ -53,7 +53,7 @@ def compare(measured: Mapping[str, Losses], scales: tuple[float, ...] = SCALES) 
 
 
 def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
-    """Draw the loss over the scale, a line a rate."""
+    """Draw the loss over the scale, one line per rate."""
 
     def plot(axes: Any, found: Losses) -> None:
         for color, marker, (rate, values) in zip(COLORS, "os^", found.items(), strict=False):
@@ -63,11 +63,11 @@ def draw(measured: Mapping[str, Losses], scales: tuple[float, ...]) -> Any:
 
 
 def sets() -> dict[str, Table]:
-    """Return five sets of text, and clicks."""
+    """Return five text data sets, and clicks."""
     paths = data_files(*FILES.values())
     return {name: load_table(path) for name, path in zip(FILES, paths, strict=True)} | {"clicks": clicks(50_000)}
 
 
 def rates() -> Claim:
-    """Compare on five sets of text, and on clicks."""
+    """Compare on five text data sets, and on clicks."""
     return compare({name: losses(table) for name, table in sets().items()})

@@ -1,4 +1,4 @@
-"""Rows to learn from in these measurements: files of data, and clicks that are made up."""
+"""Rows of these measurements: data files, and synthetic clicks."""
 
 import io
 import pathlib
@@ -23,21 +23,21 @@ class Table(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(labels.size for _, labels in self.blocks)
 
 
 def load_table(source: pathlib.Path | io.BytesIO) -> Table:
-    """Return all of a file in memory, its features hashed."""
+    """Return a whole file in memory, with hashed features."""
     found = []
     for block in read(source, bits=BITS):
-        rows = Rows(*(np.array(part) for part in block.rows))  # a reader may use its memory again
+        rows = Rows(*(np.array(part) for part in block.rows))  # a reader may reuse its memory
         found.append((rows, (np.array(block.labels) > 0).astype(np.float64)))
     return Table(found)
 
 
 def clicks(rows: int, seed: int = 0) -> Table:
-    """Return made-up clicks of 39 categories a row."""
+    """Return synthetic clicks with 39 categories per row."""
     file = io.BytesIO()
     write_clicks(file, rows, "vw", seed)
     file.seek(0)

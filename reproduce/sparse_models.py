@@ -46,7 +46,7 @@ def smallest(lines: Curve) -> dict[str, sparsity.Model]:
 
 
 def compare(curves: Mapping[str, Curve]) -> Claim:
-    """Judge the claim on curves by the names of their sets."""
+    """Return the claim for the curves of each data set."""
     table = [["set", "features", *(f"{name}: {what}" for name in ALGORITHMS for what in ("weights", "AUC"))]]
     ratios = []
     for name, lines in curves.items():
@@ -61,7 +61,7 @@ def compare(curves: Mapping[str, Curve]) -> Claim:
         'McMahan, "Follow-the-regularized-leader and mirror descent: equivalence theorems and L1 regularization" '
         "(2011); survey, section 6.2",
         f"At AUCs within {WITHIN} of what all three reach, FOBOS keeps {min(ratios):.1f} to {max(ratios):.1f} times as "
-        "many weights as the denser of the other two. One pass over 1,600 reviews, 400 to judge; the rate of each "
+        "many weights as the denser of the other two. One pass over 1,600 reviews, AUC on 400 others; the rate of each "
         "model is chosen by its progressive loss.",
         min(ratios) >= 3,
         table,
@@ -71,7 +71,7 @@ def compare(curves: Mapping[str, Curve]) -> Claim:
 
 
 def draw(curves: Mapping[str, Curve]) -> Any:
-    """Draw AUC over the number of weights, a panel a set."""
+    """Draw AUC over the number of weights, one panel per data set."""
     with styled_axes(None, (4.0 * len(curves) + 0.8, 4.0), columns=len(curves)) as first:
         for axes, (name, lines) in zip(first.figure.axes, curves.items(), strict=True):
             for color, marker, algorithm in zip(COLORS, "os^", ALGORITHMS, strict=False):

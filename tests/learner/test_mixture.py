@@ -1,11 +1,15 @@
 """Mixtures of settings: regret to the best below the bound, and the same predictions as the rules of experts."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_softmax
+from typer.testing import CliRunner
 
+from forel.doors.cli.app import app
 from forel.experts import AdaHedge, ExponentialWeights, FixedShare
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
@@ -372,13 +376,9 @@ def test_an_interrupted_mixture_resumes_to_the_same_bytes(clicks, tmp_path):
 
 
 def test_the_command_lists_the_mixed_settings(clicks, tmp_path):
-    import json
-    import subprocess
-    import sys
-
     def run(*words):
-        done = subprocess.run([sys.executable, "-m", "forel", *map(str, words)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(app, list(map(str, words)))
+        assert done.exit_code == 0, done.output
         return done.stdout
 
     found = json.loads(run("train", clicks, "-b", 14, "--model", tmp_path / "m.forel", "--quiet", "--json"))

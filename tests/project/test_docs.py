@@ -50,7 +50,7 @@ def shell(tmp_path, monkeypatch):
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "120"}
 
     def run(command, in_process):
-        """Return exit code and output of a command; ``forel`` by itself does not need a process."""
+        """Return exit code and output; ``forel`` by itself runs in this process, where kernels compile faster."""
         if in_process and command.startswith("forel ") and not SPECIAL.search(command):
             monkeypatch.chdir(folder)
             done = CliRunner(env={"COLUMNS": "120"}).invoke(app, shlex.split(command)[1:])
@@ -73,8 +73,7 @@ def shell(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
 def test_shell_blocks_run_in_order_and_print_what_is_shown(page, shell):
-    # Kernels compile faster in a process that compiled similar ones. Readers of the README start processes.
-    in_process = page.name not in ("README.md", "cluster.md")
+    in_process = page.name != "cluster.md"  # Ray starts processes of this one
     for block in blocks(page, "console"):
         printed = ""
         for line in block.splitlines():

@@ -6,6 +6,7 @@ import os
 import pathlib
 import secrets
 import sys
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import Any
@@ -35,37 +36,53 @@ MODULES = (
 )
 BLOCKS = ("learn", "feed", "predict", "weights")  # functions of many rows
 ROWS = ("learn_one", "predict_one")  # functions of one row
+SCORING = ("predict", "weights", "predict_one")  # functions that do not depend on the loss
 
 
 class Kernel:
     """The functions of a spec, each compiled, or linked from the code cache, when it is first called."""
 
     def __init__(self, spec: KernelSpec) -> None:
-        self._spec = spec
-        key = _key(spec)
+        scoring = scoring_spec(spec)
+        self._specs = {name: scoring if name in SCORING else spec for name in (*BLOCKS, *ROWS)}
         for name in BLOCKS:
-            setattr(self, name, CachedFunction(name, key, partial(self.__getattr__, name)))
-
-    @property
-    def module(self) -> ModuleType:
-        """All functions as compiled by numba."""
-        with LOCK:  # threads would compile them once each
-            return compiled_kernel(self._spec)
+            if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
+                setattr(self, name, _cached_function(name, self._specs[name]))
 
     def __getattr__(self, name: str) -> Any:
         if name not in (*BLOCKS, *ROWS):
             raise AttributeError(name)
-        return getattr(self.module, name)
+        return _compiled_function(name, self._specs[name])
 
 
 @lru_cache(maxsize=64)
 def kernel(spec: KernelSpec) -> Any:
-    """Return the functions of a spec; those of a user-defined loss are compiled by numba.
+    """Return the functions of a spec; those that learn from a user-defined loss are compiled by numba.
 
     >>> kernel(KernelSpec.reference()).learn.name
     'learn'
     """
-    return Kernel(spec) if isinstance(spec.loss, str) else compiled_kernel(spec)
+    return Kernel(spec)
+
+
+def scoring_spec(spec: KernelSpec) -> KernelSpec:
+    """Return the spec for predictions and weights, which depend neither on the loss nor on how labels are coded.
+
+    >>> scoring_spec(KernelSpec("hinge", KernelSpec.reference().layout, bias=True)) == KernelSpec.reference()
+    True
+    """
+    layout = replace(spec.layout, histogram=False, concavity=False)
+    return KernelSpec(KernelSpec.reference().loss, layout, bias=spec.bias, units=spec.units)
+
+
+@lru_cache(maxsize=256)
+def _cached_function(name: str, spec: KernelSpec) -> CachedFunction:
+    return CachedFunction(name, _key(spec), partial(_compiled_function, name, spec))
+
+
+def _compiled_function(name: str, spec: KernelSpec) -> Any:
+    with LOCK:  # threads would compile it once each
+        return getattr(compiled_kernel(spec), name)
 
 
 def routine(module: str, name: str) -> CachedFunction:

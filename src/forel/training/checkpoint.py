@@ -19,6 +19,7 @@ from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.calibrating import Calibrator
+from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
@@ -95,6 +96,9 @@ def write_checkpoint(
         "slices": [one.pack()[0] for one in state.slices],
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
+    if state.inclusion is not None:
+        arrays |= state.inclusion.pack()
+        extra = {**extra, "inclusion": state.inclusion.rule.to_json()}
     if state.calibrator is not None:
         content["calibration"], parts = state.calibrator.pack()
         arrays |= {f"calibrated.{name}": array for name, array in parts.items()}
@@ -154,6 +158,10 @@ def _state(
     for k, known in enumerate(content.get("slices", [])):  # which older checkpoints do not have
         slices.append(SliceMetrics(known["column"], metrics[0]))
         slices[k].unpack(known, {name: stored.arrays[f"slice.{k}.{name}"] for name in ("sums", "used", "bins")})
+    inclusion, rule = None, InclusionRule.of(stored.extra.get("inclusion", {}))
+    if rule.active:
+        inclusion = Inclusion(rule, stored.model.features, stored.model.settings.seed)
+        inclusion.unpack(stored.arrays)
     calibrator = None
     if "calibration" in content:
         columns = [known["column"] for known in content["calibration"]["slices"]]
@@ -173,6 +181,7 @@ def _state(
         schema=schema,
         slices=slices,
         calibrator=calibrator,
+        inclusion=inclusion,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[key] for name, key in FIELDS.items()},

@@ -14,6 +14,7 @@ from forel.data.position import BEGINNING
 from forel.learner.protocol import Learner
 from forel.training.calibrating import Calibrator
 from forel.training.class_metrics import ClassMetrics
+from forel.training.inclusion import Inclusion
 from forel.training.metrics import Metrics
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
@@ -78,6 +79,7 @@ class TrainingState:
     kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
     slices : metrics of the rows learned from in the first pass, by the values of columns
     calibrator : calibrates predictions; None if they are not
+    inclusion : leaves out rare features; None if all are used
     """
 
     progressive: AnyMetrics
@@ -100,6 +102,7 @@ class TrainingState:
     schema: SchemaTracker = field(default_factory=lambda: SchemaTracker(ReadOptions()))
     slices: list[SliceMetrics] = field(default_factory=list)
     calibrator: Calibrator | None = None
+    inclusion: Inclusion | None = None
 
     @property
     def metrics(self) -> list[AnyMetrics]:

@@ -2,28 +2,24 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from forel.data import Block, Names, Problems, ReadOptions
+from forel.data import Names, Problems, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
-from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
-from forel.data.regroup import regroup
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.grid import without_filters
 from forel.learner.merging import check_mergeable
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
@@ -35,7 +31,8 @@ from forel.store.locks import exclusive_lock
 from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
-from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
+from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.learning import end_pass, learn_pass
 from forel.training.merged import Merging
 from forel.training.options import options_for
 from forel.training.passes import Passes
@@ -49,7 +46,6 @@ from forel.validation import refuse, whole
 
 __all__ = ["train"]
 
-Learn = Callable[[Merged, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
 OWN_EXTRA = (
     "reading",
     "report",
@@ -57,6 +53,7 @@ OWN_EXTRA = (
     "checkpoint",
     "schema",
     "calibration",
+    "inclusion",
 )  # extra content that training writes itself
 
 
@@ -75,6 +72,8 @@ def train(
     share: float | None = None,
     shuffle: int | None = None,
     subsample: float | None = None,
+    min_count: int | None = None,
+    include_probability: float | None = None,
     calibrate: bool = False,
     start: Stored | None = None,
     copy: bool = True,
@@ -104,6 +103,8 @@ def train(
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
+    min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all
+    include_probability : or from a random row on, which each row is with this probability
     calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
         to continue from stays calibrated
     start : a stored model to continue from, with its settings and read options
@@ -146,6 +147,11 @@ def train(
         if start is not None:
             certified, share = start.model.certified, start.model.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
+        rule = InclusionRule(min_count, include_probability)
+        rule = rule if start is None else rule.check_start(start.extra.get("inclusion", {}))
+        if rule.active and certified:
+            expected = "none with a certificate, which is about models of all features of the rows"
+            raise refuse(next(iter(rule.to_json())), next(iter(rule.to_json().values())), expected)
         sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
@@ -158,7 +164,7 @@ def train(
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
-            fingerprint |= {"calibrate": True} if calibrate else {}
+            fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
@@ -181,6 +187,10 @@ def train(
             state = TrainingState(
                 *metrics, problems, names, kinds=kinds, classes=classes, schema=schema, slices=slices
             )  # fmt: skip
+            if rule.active:
+                state.inclusion = Inclusion(rule, 1 << options.bits, settings.seed)
+                if start is not None:
+                    state.inclusion.unpack(start.arrays)
             if calibrate:
                 check_calibration(settings, model.classes)
                 before = None if start is None else start.extra
@@ -192,13 +202,13 @@ def train(
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
-            for update in _learn_pass(model, state, blocks, held_out, given, merge, sampling):
+            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling):
                 state.seconds = time.perf_counter() - started
                 if progress is not None:
                     progress(update)
                 if save is not None:
                     save(model, state)
-            _end_pass(model, state, state.pass_number < blocks.number)
+            end_pass(model, state, state.pass_number < blocks.number)
             holdout_report = state.holdout.report() if any(held_out) else None
             calibrated = None if state.calibrator is None else state.calibrator.result(any(held_out))
             state.next_pass(partial(new_metrics, model))
@@ -210,7 +220,7 @@ def train(
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
-        state.schema.schema(state.kinds), slice_tables(state.slices), calibrated,
+        state.schema.schema(state.kinds), slice_tables(state.slices), calibrated, state.inclusion,
     )  # fmt: skip
 
 
@@ -229,93 +239,6 @@ def _names(options: ReadOptions, names: bool | Names | None, start: Stored | Non
     if start is None or start.names is None:
         return names_for(options, names)
     return names_for(options, deepcopy(start.names) if copy else start.names)
-
-
-def _learn_pass(
-    model: Learner,
-    state: TrainingState,
-    passes: Passes,
-    holdout: Holdout,
-    begun: Iterator[Block] | None,
-    merge: Merging | None,
-    sampling: Subsampling | None,
-) -> Iterator[Progress]:
-    """Learn from the remaining blocks of the current pass, which may have begun."""
-    # Only the first pass collects names and problems, and weights the settings.
-    first = state.pass_number == 1
-    problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
-    labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
-    if begun is None:
-        begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
-    if sampling is not None and (model.classes is not None or labels.kind == "number"):
-        raise refuse("subsample", sampling.rate, "None but for labels of two classes")
-    encoded = (_sampled(_with_labels(block, labels), state, sampling) for block in begun)
-    if merge is None:
-        learn: Learn = model.progress if first else model.relearn
-        for block in encoded:
-            yield _learn_block(model, state, labels.negative, block, holdout, learn)
-        return
-    before = state.first_pass[0]
-    for block in regroup(encoded, lambda: merge.round_of(before + state.rows)[0]):
-        each = merge.round_of(before + state.rows)[1]
-        learn = partial(merge.learn, model, again=not first, each=each)
-        yield _learn_block(model, state, labels.negative, block, holdout, learn)
-
-
-def _with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
-    """Return a block with encoded labels, without rows of invalid ones."""
-    labels, valid = encoder.encode(block)
-    encoded = replace(block, labels=labels)
-    return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
-
-
-def _sampled(block: Block, state: TrainingState, sampling: Subsampling | None) -> Block:
-    """Return a block without the negative rows that are left out."""
-    if sampling is None:
-        return block
-    before = state.rows_read
-    state.rows_read += len(block)
-    return sampling.apply(block, before)
-
-
-def _learn_block(
-    model: Learner, state: TrainingState, negative: float | None, block: Block, holdout: Holdout, learn: Learn
-) -> Progress:
-    """Predict and learn each row of a block, and update the metrics."""
-    labels = block.labels
-    if state.pass_number == 1:
-        state.schema.add(block, state.kinds)
-    held_out = holdout.rows(state.rows, len(block))
-    margins = learn(Merged(*block.rows), labels, block.importance, held_out)
-    margins = margins if model.classes is not None else margins[:, 0]
-    learned: Any = slice(None) if held_out is None else ~held_out
-    scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
-    if held_out is not None:
-        state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
-    if state.pass_number == 1 and block.slices is not None:
-        for values, metrics in zip(block.slices, state.slices, strict=True):
-            metrics.add(values[learned], scores)
-    calibrated = None
-    if state.calibrator is not None:
-        calibrated = state.calibrator.add(block, margins, held_out, state.pass_number == 1)
-    state.rows += len(block)
-    state.entries += block.indices.size
-    state.bytes += block.size
-    state.negative_label, state.place = negative, block.after
-    counts = state.pass_number, state.rows, state.entries, state.bytes
-    names = () if model.classes is None else state.classes.names
-    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
-
-
-def _end_pass(model: Learner, state: TrainingState, more: bool) -> None:
-    """Raise if there were no rows; summarise the certificate of the rows of the first pass."""
-    if state.pass_number == 1 and not state.rows:
-        problems = state.problems
-        hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
-        raise refuse("source", "no examples", "at least one" + hint)
-    if model.certified:
-        first = state.metrics[0].report()
-        state.certificate.end_pass(model, (first.rows, first.loss * first.weight), more)
 
 
 def _fingerprint(

@@ -17,6 +17,7 @@ from forel.store.explaining import Explanation
 from forel.store.named_weights import NamedWeight
 from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
+from forel.training.inclusion import Inclusion
 from forel.training.metrics import Report
 from forel.training.slices import SliceTable
 
@@ -58,6 +59,7 @@ class Trained:
     slices : metrics of the rows of ``report`` by the values of each column of the option ``slices``
     calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
         guarantee and the certificate are about predictions before calibration
+    inclusion : which features are learned from; None for all
     """
 
     model: Learner
@@ -77,11 +79,12 @@ class Trained:
     schema: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     slices: tuple[SliceTable, ...] = field(default=(), repr=False)
     calibrated: Calibrated | None = field(default=None, repr=False)
+    inclusion: Inclusion | None = field(default=None, repr=False)
 
     @property
     def stored(self) -> Stored:
         """The model as :func:`forel.load` would return it."""
-        return Stored(self.model, self.extra, self.names)
+        return Stored(self.model, self.extra, self.names, arrays=self.arrays)
 
     @property
     def label_words(self) -> LabelWords | None:
@@ -98,9 +101,15 @@ class Trained:
             **self.others,
             "reading": self.reading,
             **({"schema": self.schema} if self.schema else {}),
+            **({} if self.inclusion is None else {"inclusion": self.inclusion.rule.to_json()}),
             **({} if self.calibrated is None else {"calibration": self.calibrated.extra}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
         }
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays stored with the model: counts of features, if rare ones are left out."""
+        return {} if self.inclusion is None else self.inclusion.pack()
 
     def _repr_html_(self) -> str:
         floors = {} if self.frontier is None else {"loss_floor_by_norm": [floor for _, floor in self.frontier.points]}
@@ -132,7 +141,7 @@ class Trained:
 
     def save(self, path: Path) -> None:
         """Write the model to a file, with its read options and names, and remove the checkpoint."""
-        save(path, self.model, self.extra, self.names)
+        save(path, self.model, self.extra, self.names, self.arrays)
         self.remove_checkpoint()
 
     def best(self) -> "Trained":

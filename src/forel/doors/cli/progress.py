@@ -116,6 +116,8 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
     }
+    if trained.inclusion is not None:
+        facts["features included"] = trained.inclusion.included
     mixed = mixture_summary(model)
     console = open_console(stderr=stderr)
     if as_json:

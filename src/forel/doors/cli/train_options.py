@@ -106,6 +106,24 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
+    min_count: Annotated[
+        int | None,
+        typer.Option(
+            "--min-count",
+            help="Learn from a feature from its n-th row on; rarer ones take no memory.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    include_probability: Annotated[
+        float | None,
+        typer.Option(
+            "--include-probability",
+            help="Learn from a feature from a random row on, which each row is with this probability.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
     calibrate: Annotated[
         bool,
         typer.Option(

@@ -1,0 +1,115 @@
+"""One pass of training: labels are encoded, rows predicted and learned from, and metrics updated."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from forel.data import Block, Problems
+from forel.data.features.rows import drop_rows
+from forel.data.holdout import Holdout
+from forel.data.regroup import regroup
+from forel.learner.protocol import Learner
+from forel.learner.rows import Merged
+from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
+from forel.training.merged import Merging
+from forel.training.passes import Passes
+from forel.training.state import Progress, TrainingState
+from forel.training.subsampling import Subsampling
+from forel.validation import refuse
+
+__all__ = ["end_pass", "learn_pass"]
+
+Learn = Callable[[Merged, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
+
+
+def learn_pass(
+    model: Learner,
+    state: TrainingState,
+    passes: Passes,
+    holdout: Holdout,
+    begun: Iterator[Block] | None,
+    merge: Merging | None,
+    sampling: Subsampling | None,
+) -> Iterator[Progress]:
+    """Learn from the remaining blocks of the current pass, which may have begun."""
+    # Only the first pass collects names and problems, and weights the settings.
+    first = state.pass_number == 1
+    problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
+    labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
+    if begun is None:
+        begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
+    if sampling is not None and (model.classes is not None or labels.kind == "number"):
+        raise refuse("subsample", sampling.rate, "None but for labels of two classes")
+    encoded = (_sampled(_with_labels(block, labels), state, sampling) for block in begun)
+    if merge is None:
+        learn: Learn = model.progress if first else model.relearn
+        for block in encoded:
+            yield _learn_block(model, state, labels.negative, block, holdout, learn)
+        return
+    before = state.first_pass[0]
+    for block in regroup(encoded, lambda: merge.round_of(before + state.rows)[0]):
+        each = merge.round_of(before + state.rows)[1]
+        learn = partial(merge.learn, model, again=not first, each=each)
+        yield _learn_block(model, state, labels.negative, block, holdout, learn)
+
+
+def _with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
+    """Return a block with encoded labels, without rows of invalid ones."""
+    labels, valid = encoder.encode(block)
+    encoded = replace(block, labels=labels)
+    return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
+
+
+def _sampled(block: Block, state: TrainingState, sampling: Subsampling | None) -> Block:
+    """Return a block without the negative rows that are left out."""
+    if sampling is None:
+        return block
+    before = state.rows_read
+    state.rows_read += len(block)
+    return sampling.apply(block, before)
+
+
+def _learn_block(
+    model: Learner, state: TrainingState, negative: float | None, block: Block, holdout: Holdout, learn: Learn
+) -> Progress:
+    """Predict and learn each row of a block, and update the metrics."""
+    labels = block.labels
+    if state.pass_number == 1:
+        state.schema.add(block, state.kinds)
+    held_out = holdout.rows(state.rows, len(block))
+    rows = Merged(*block.rows)
+    if state.inclusion is not None:
+        rows = state.inclusion.apply(block, state.rows, held_out, state.pass_number == 1)
+    margins = learn(rows, labels, block.importance, held_out)
+    margins = margins if model.classes is not None else margins[:, 0]
+    learned: Any = slice(None) if held_out is None else ~held_out
+    scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
+    if held_out is not None:
+        state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
+    if state.pass_number == 1 and block.slices is not None:
+        for values, metrics in zip(block.slices, state.slices, strict=True):
+            metrics.add(values[learned], scores)
+    calibrated = None
+    if state.calibrator is not None:
+        calibrated = state.calibrator.add(block, margins, held_out, state.pass_number == 1)
+    state.rows += len(block)
+    state.entries += block.indices.size
+    state.bytes += block.size
+    state.negative_label, state.place = negative, block.after
+    counts = state.pass_number, state.rows, state.entries, state.bytes
+    names = () if model.classes is None else state.classes.names
+    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
+
+
+def end_pass(model: Learner, state: TrainingState, more: bool) -> None:
+    """Raise if there were no rows; summarise the certificate of the rows of the first pass."""
+    if state.pass_number == 1 and not state.rows:
+        problems = state.problems
+        hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
+        raise refuse("source", "no examples", "at least one" + hint)
+    if model.certified:
+        first = state.metrics[0].report()
+        state.certificate.end_pass(model, (first.rows, first.loss * first.weight), more)

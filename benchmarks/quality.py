@@ -1,10 +1,11 @@
-"""Progressive log-loss of ``forel train`` without options, a measure of quality rather than speed.
+"""Progressive loss of ``forel train`` without options, a measure of quality rather than speed.
 
 Peers: Vowpal Wabbit's default, ``--coin``, ``--ftrl``, and ``--ftrl`` with the best of seven alphas in hindsight, if
 its Python package is installed; scikit-learn's batch logistic regression at its best C on the test rows of a9a.
 Input: eight real data sets from ``FOREL_DATA`` (missing ones are skipped) and two generated streams, the same lines in
-the same order for all. The default experts were chosen on the sets marked "chosen" only.
-Output: a Markdown table of average losses and relative differences.
+the same order for all. Then the same for squared loss, on the streams of ``regression_sets.py``. The default experts
+were chosen on the sets marked "chosen" only.
+Output: Markdown tables of average log-losses and mean squared errors, with relative differences.
 """
 
 import argparse
@@ -18,14 +19,17 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 import numpy as np
+import regression_sets
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import forel
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
+from forel.learner.grid import default_grid
 from forel.training.scoring import predict_blocks
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[1].parent / "shared" / "data"))
@@ -58,24 +62,43 @@ def lines(name):
             yield from file
 
 
-def vw(path, options):
+def vw(path, options, loss):
     """Average progressive loss of Vowpal Wabbit."""
-    words = f"-d {path} --loss_function logistic -b 22 --holdout_off --no_stdin {options}"
+    words = f"-d {path} --loss_function {loss} -b 22 --holdout_off --no_stdin {options}"
     done = subprocess.run([sys.executable, "-c", PEER, words], capture_output=True, text=True, check=True)
-    return float(re.search(r"average loss = ([\d.]+)", done.stderr)[1])
+    return float(re.search(r"average loss = ([\d.e+]+)", done.stderr)[1])
 
 
-def one(name, folder, peers):
+def one(examples, folder, peers, loss):
     """Loss of forel, loss and name of its best expert, and the losses of the peers on one data set."""
     path = folder / "set.vw"
-    path.write_text("".join(lines(name)))
-    trained = forel.train(path)
-    model = trained.model
-    found = {label: vw(path, words) for label, words in PEERS.items()} if peers else {}
+    path.write_text("".join(examples))
+    trained = forel.train(path, default_grid(loss=loss))
+    model, times = trained.model, 2 if loss == "squared" else 1  # Vowpal Wabbit's squared loss is not halved
+    found = {label: vw(path, words, loss) for label, words in PEERS.items()} if peers else {}
     if peers:
-        found["best alpha"] = min(vw(path, f"--ftrl --ftrl_alpha {a} --ftrl_beta 1") for a in ALPHAS)
+        found["best alpha"] = min(vw(path, f"--ftrl --ftrl_alpha {a} --ftrl_beta 1", loss) for a in ALPHAS)
     best = int(np.argmin(model.losses))
-    return trained.report.loss, model.averages[best], model.names[best], found
+    return times * trained.report.loss, times * model.averages[best], model.names[best], found
+
+
+def table(sets, chosen, peers, loss):
+    """Print a row for each data set, and return the relative differences to the best of the peers."""
+    print(f"| data | forel train | best of {' / '.join((*PEERS, 'best alpha'))} | difference | best expert |")
+    print("|---|---:|---:|---:|---|")
+    behind, digits = {}, ".5f" if loss == "logistic" else ".5g"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, examples in sets.items():
+            own, best, setting, found = one(examples(), pathlib.Path(folder), peers, loss)
+            mark = " (chosen)" if name in chosen else ""
+            if not found:
+                print(f"| {name}{mark} | {own:{digits}} | | | {setting} ({best:{digits}}) |", flush=True)
+                continue
+            least = min(found.values())
+            each = " / ".join(f"**{v:{digits}}**" if v == least else f"{v:{digits}}" for v in found.values())
+            behind[name] = own / least - 1
+            print(f"| {name}{mark} | {own:{digits}} | {each} | {behind[name]:+.2%} | {setting} |", flush=True)
+    return behind
 
 
 def batch():
@@ -93,34 +116,32 @@ def batch():
     return losses[0], min(losses[1:])
 
 
+def summary(behind, what):
+    """Print on how many data sets forel is at or below the best of the four."""
+    if behind:
+        wins = sum(each <= 0 for each in behind)
+        print(f"\nAt or below the best of the four on {wins} of {len(behind)} {what}; at most {max(behind):+.2%}.\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.parse_args()
+    parser.add_argument("--loss", choices=("logistic", "squared"), help="print only the table of this loss")
+    wanted = parser.parse_args().loss
     peers = importlib.util.find_spec("vowpalwabbit") is not None
     names = [name for name in SETS if any(DATA.glob(f"{name}.*"))]
-    print(f"| data | forel train | best of {' / '.join((*PEERS, 'best alpha'))} | difference | best expert |")
-    print("|---|---:|---:|---:|---|")
-    wins, behind = 0, []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in (*names, "clicks, 20,000 rows", "clicks, 200,000 rows"):
-            loss, best, setting, found = one(name, pathlib.Path(folder), peers)
-            mark = " (chosen)" if name in CHOSEN else ""
-            if not found:
-                print(f"| {name}{mark} | {loss:.5f} | | | {setting} ({best:.5f}) |", flush=True)
-                continue
-            least = min(found.values())
-            each = " / ".join(f"**{v:.5f}**" if v == least else f"{v:.5f}" for v in found.values())
-            print(f"| {name}{mark} | {loss:.5f} | {each} | {loss / least - 1:+.2%} | {setting} |", flush=True)
-            if name in SETS:
-                wins += loss <= least
-                behind.append(loss / least - 1)
-    if behind:
-        print(
-            f"\nAt or below the best of the four on {wins} of {len(behind)} real data sets; at most {max(behind):+.2%}."
-        )
-    if "a9a" in names:
-        ours, theirs = batch()
-        print(f"test rows of a9a: one pass {ours:.5f}, batch at its best C {theirs:.5f}, {ours / theirs - 1:+.2%}.")
+    if wanted != "squared":
+        every = {name: partial(lines, name) for name in (*names, "clicks, 20,000 rows", "clicks, 200,000 rows")}
+        behind = table(every, CHOSEN, peers, "logistic")
+        summary([each for name, each in behind.items() if name in SETS], "real data sets")
+        if "a9a" in names:
+            ours, theirs = batch()
+            print(
+                f"test rows of a9a: one pass {ours:.5f}, batch at its best C {theirs:.5f}, {ours / theirs - 1:+.2%}.\n"
+            )
+    if wanted != "logistic":
+        behind = table(regression_sets.sets(DATA), regression_sets.CHOSEN, peers, "squared")
+        fresh = [each for name, each in behind.items() if name not in regression_sets.CHOSEN]
+        summary(fresh, "streams that the experts were not chosen on")
 
 
 if __name__ == "__main__":

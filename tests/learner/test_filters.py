@@ -11,6 +11,7 @@ from forel.store import load, save
 
 N, ROUNDS = 6, 120
 FILTERS = (Filter(10.0, 3.0), Filter(0.3, 3.0), Filter(0.3), Filter(0.03))
+FORGETFUL = (Filter(10.0, 3.0), Filter(0.3, 3.0, 0.9), Filter(0.3, memory=0.5), Filter(0.03, 0.0, 0.99))
 BESIDE = Settings(alpha=(0.05, 0.3, 1.5, 20.0), l1=(0.1, 1.0, 0.1, 0.1), beta=0.01, rate="scale_free", filters=FILTERS)
 
 
@@ -27,8 +28,8 @@ def stream(loss="logistic", seed=0, units=None):
 class Reference:
     """Beliefs as they are defined: a Gaussian for each weight, whose prior is in the unit of its feature's scale."""
 
-    def __init__(self, variance, shrinkage, loss, bias):
-        self.variance, self.shrinkage, self.loss = variance, shrinkage, loss
+    def __init__(self, variance, shrinkage, memory, loss, bias):
+        self.variance, self.shrinkage, self.memory, self.loss = variance, shrinkage, memory, loss
         self.mean, self.information = np.zeros(N + bias), np.zeros(N + bias)
         self.scale = np.append(np.zeros(N), np.ones(int(bias)))
 
@@ -51,12 +52,13 @@ class Reference:
         slope, curvature = (margin - label, 1.0) if self.loss == "squared" else (p - label, p * (1 - p))
         slope, curvature = importance * slope, importance * curvature
         self.mean = self.mean - V * a * slope / (1 + curvature * S)
+        self.information[curvature * a != 0] *= self.memory  # rows without information are not forgotten for
         self.information = self.information + curvature * a**2 / (1 + curvature * (S - V * a**2))
         return margin
 
 
-def replayed(loss, X, y, importance, variance, shrinkage, bias):
-    reference = Reference(variance, shrinkage, loss, bias)
+def replayed(loss, X, y, importance, variance, shrinkage, memory, bias):
+    reference = Reference(variance, shrinkage, memory, loss, bias)
     return np.array([reference.step(*one) for one in zip(X, y, importance, strict=True)]), reference
 
 
@@ -65,12 +67,14 @@ def replayed(loss, X, y, importance, variance, shrinkage, bias):
 @pytest.mark.usefixtures("interpreted")
 def test_margins_are_those_of_the_reference(loss, bias):
     X, y, importance = stream(loss)
-    alone = Settings(loss, "filter", alpha=[f[0] for f in FILTERS], beta=[f[1] for f in FILTERS], bias=bias)
-    beside = Settings(loss, rate="scale_free", filters=FILTERS, bias=bias)
+    filters = FORGETFUL if loss == "squared" else FILTERS
+    variances, shrinkages, memories = zip(*filters, strict=True)
+    alone = Settings(loss, "filter", alpha=variances, beta=shrinkages, memory=memories, bias=bias)
+    beside = Settings(loss, rate="scale_free", filters=filters, bias=bias)
     models = [Linear(N, settings, dtype=np.float64) for settings in (alone, beside)]
     found = [model.progress(X, y, importance) for model in models]
     assert np.array_equal(found[0], found[1][:, 1:])
-    for lane, one in enumerate(FILTERS):
+    for lane, one in enumerate(filters):
         margins, reference = replayed(loss, X, y, importance, *one, bias)
         assert np.allclose(found[0][:, lane], margins, rtol=1e-10, atol=1e-12)
         assert np.allclose(models[0].weights[:, lane], reference.weights[:N], rtol=1e-9, atol=1e-12)
@@ -120,7 +124,7 @@ def test_a_filter_learns_each_class_against_the_rest():
     both = Linear(N, Settings(algorithm="filter", alpha=(1.0, 0.1)), classes=3, dtype=np.float64)
     found = both.progress(X, y)
     for label in range(3):
-        margins, _ = replayed("logistic", X, y == label, np.ones(ROUNDS), 0.1, 1.0, True)
+        margins, _ = replayed("logistic", X, y == label, np.ones(ROUNDS), 0.1, 1.0, 1.0, True)
         assert np.allclose(found[:, 2 * label + 1], margins, rtol=1e-9, atol=1e-12)
 
 
@@ -148,16 +152,22 @@ def test_loss_floors_use_the_slopes_of_filters_as_well():
 def test_what_filters_do_not_have_is_refused():
     for bad, said in (
         ({"loss": "hinge"}, "loss: got 'hinge', expected logistic or squared"),
-        ({"rate": "root"}, "rate: got 'root', expected none"),
+        ({"rate": "root"}, "rate: got 'root', expected the default"),
         ({"l1": 1.0}, "l1: got 1.0, expected 0 where algorithm='filter'"),
         ({"radius": 1.0}, "radius: got 1.0, expected None where"),
+        ({"memory": 1.5}, "memory: got .1.5., expected numbers above 0 and at most 1"),
+        ({"memory": 0.9}, "memory: got .0.9., expected 1, but for squared loss"),
+        (
+            {"loss": "squared", "algorithm": "mirror", "memory": 0.9},
+            "memory: got 0.9, expected 1, but with algorithm='filter'",
+        ),
     ):
         with pytest.raises(ValueError, match=said):
             Settings(**{"algorithm": "filter", **bad})
-    with pytest.raises(ValueError, match="with algorithm='proximal' and rate='scale_free'"):
+    with pytest.raises(ValueError, match="unless algorithm='proximal' and rate='scale_free'"):
         Settings(filters=FILTERS)
-    for bad in ((0.0, 1.0), (1.0, -1.0)):
-        with pytest.raises(ValueError, match="filters: got"):
+    for bad in ((0.0, 1.0), (1.0, -1.0), (1.0, 0.0, 0.0)):
+        with pytest.raises(ValueError, match=r"filters: got|memory: got"):
             Settings(rate="scale_free", filters=[bad])
     with pytest.raises(ValueError, match="classes: got 3, expected None with filters"):
         Linear(N, Settings(rate="scale_free", filters=FILTERS), classes=3)

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from forel.learner.grid import FILTERS, default_grid, without_filters
+from forel.learner.grid import EXPERTS, default_grid, without_filters
 from forel.learner.kernels import geometric
 from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.mixers import MIXERS, Mixer
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
 from forel.store import load, save
 
 N, ROUNDS = 6, 200
@@ -52,7 +53,7 @@ def test_margins_are_those_of_the_reference_and_every_expert_counts():
     model = Mixture(N, SETTINGS, dtype=np.float64)
     found = model.progress(X, y, importance)[:, 0]
     margins = Linear(N, SETTINGS, dtype=np.float64).progress(X, y, importance)
-    references = [Reference(mixer, 4) for mixer in MIXERS]
+    references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.BAYES]]
     losses, suffered = np.zeros(6), 0.0
     for m, label, c, got in zip(margins, y, importance, found, strict=True):
         every = np.append(m, [one.step(m, label, c) for one in references])
@@ -127,7 +128,7 @@ def test_margins_and_importances_of_any_size_leave_numbers(margins, label):
     for importance in (1e-30, 1.0, 1e38):
         ledger, out = Ledger(3, False, (Mixer(0.3, 1.0), Mixer(0.1, 0.9))), np.empty((4, 2))
         rows = np.array([margins, margins[::-1]] * 2)
-        parameters = np.array(ledger.mixers)
+        parameters = np.array(ledger.mixers)[:, :2]
         scale = np.full(4, importance)
         geometric.mix(rows, np.full(4, label), scale, parameters, ledger.mixer_states, out)
         assert np.isfinite(out).all()
@@ -139,7 +140,7 @@ def test_margins_and_importances_of_any_size_leave_numbers(margins, label):
 
 
 def test_filters_are_part_of_the_default_without_other_options():
-    assert default_grid().filters == default_grid(bias=False, seed=3).filters == FILTERS
+    assert default_grid().filters == default_grid(bias=False, seed=3).filters == EXPERTS[Mixing.BAYES].filters
     for options in ({"l1": 1.0}, {"lanes": 8}, {"algorithm": "mirror"}, {"loss": "hinge"}, {"l2": 0.1}, {"alpha": 1.0}):
         assert default_grid(**options).filters == ()
     assert without_filters(default_grid(bias=False)) == default_grid(lanes=16, bias=False)

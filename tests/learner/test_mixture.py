@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit, log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp
 from typer.testing import CliRunner
 
 from forel.doors.cli.app import app
@@ -95,24 +95,34 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
     scale = np.full(ROUNDS, importance)
     found = model.progress(X, y, scale)[:, 0]
     margins = Linear(N, model.settings, dtype=np.float64).progress(X, y, scale)
-    lost, suffered, beyond = np.zeros(4), 0.0, 0.0
+    lost, suffered, beyond, falls = np.zeros(4), 0.0, 0.0, 0
     for t, label in enumerate(y):
         m, span = within(margins, y, t)
-        eta = 1 / (importance * span**2) if span else 0.0
-        w = np.exp(-eta * (lost - lost.min()))
+        certain = 1 / (importance * span**2) if span else np.inf
+        eta = max(certain, np.log(4) / beyond if beyond else np.inf)
+        w = np.exp(-eta * (lost - lost.min())) if eta < np.inf else 1.0 * (lost == lost.min())
         w /= w.sum()
         assert found[t] == pytest.approx(w @ m, rel=1e-9, abs=1e-12)
         each, mixed = importance * (m - label) ** 2 / 2, importance * (found[t] - label) ** 2 / 2
-        allowed = -np.log(w @ np.exp(-eta * (each - each.min()))) / eta + each.min() if eta else w @ each
+        if eta < np.inf:
+            allowed = (logsumexp(-eta * lost) - logsumexp(-eta * (lost + each))) / eta
+        else:
+            allowed = (lost + each).min() - lost.min()
         outside = not (min(0, y[:t].min(initial=0)) <= label <= max(0, y[:t].max(initial=0)))
-        assert outside or mixed <= allowed + 1e-9 * (1 + allowed)  # the inequality that the rate is for
+        # The inequality that the smallest rate is for.
+        assert outside or eta > certain or mixed <= allowed + 1e-9 * (1 + allowed)
+        falls += eta == certain
         lost, suffered, beyond = lost + each, suffered + mixed, beyond + max(0.0, mixed - allowed)
     assert model.loss == pytest.approx(suffered, rel=1e-10)
     assert model.losses == pytest.approx(lost, rel=1e-10)
     measured, bound = model.guarantee().pair
     span = np.ptp(np.append(y, 0))
+    least = min(importance * span**2 * np.log(4), beyond)  # log K divided by the rate
     assert beyond > 0
-    assert measured <= bound == pytest.approx(importance * span**2 * np.log(4) + beyond, rel=1e-9)
+    assert 0 < falls < ROUNDS
+    assert measured <= bound == pytest.approx(least + beyond, rel=1e-7)
+    w = np.exp(-np.log(4) / least * (lost - lost.min()))
+    assert model.posterior == pytest.approx(w / w.sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])

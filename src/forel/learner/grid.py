@@ -4,7 +4,7 @@ Rates are scale-free, $\eta_{t,i} = \alpha / (s_{t,i}(\beta s_{t,i} + \sqrt{n_{t
 not matter and α has the unit of margins. ``docs/guide/no_tuning.md`` describes how the grid was chosen, on which data.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,40 @@ from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import whole
 
-__all__ = ["ALPHAS", "FILTERS", "LANES", "default_grid", "without_filters"]
+__all__ = ["EXPERTS", "LANES", "Experts", "default_grid", "without_filters"]
 
 LANES = 16  # of a grid without filters
-ALPHAS = (0.05, 0.3, 1.5, 20.0)  # of a grid with filters
-ALPHA_PENALTIES = (0.1, 1.0, 0.1, 0.1)
-FILTERS = (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.3), Filter(0.03))
 BETA = 0.01
+
+
+class Experts(NamedTuple):
+    """Rates with an L1 penalty each, and the filters beside them."""
+
+    alphas: tuple[float, ...]
+    penalties: tuple[float, ...] | float
+    filters: tuple[Filter, ...]
+
+
+# By the rule that mixes them. Filters of squared loss do not depend on the unit of the labels; rates are far apart
+# because they do.
+EXPERTS = {
+    Mixing.BAYES: Experts(
+        (0.05, 0.3, 1.5, 20.0),
+        (0.1, 1.0, 0.1, 0.1),
+        (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.3), Filter(0.03)),
+    ),
+    Mixing.EXP_CONCAVE: Experts(
+        (1.0, 30.0, 1000.0),
+        0.0,
+        (
+            Filter(0.3),
+            Filter(3.0),
+            Filter(3.0, memory=0.99),
+            Filter(3.0, memory=0.95),
+            Filter(30.0, memory=0.9),
+        ),
+    ),
+}
 PENALTIES = (0.1, 1.0)  # for losses of unitless margins only: a penalty has the unit of a slope
 UNITLESS_ALPHAS = (0.05, 20.0)  # smallest and largest
 SCALED_ALPHAS = (0.01, 1000.0)  # for margins in the unit of the labels
@@ -37,9 +64,9 @@ def default_grid(
 ) -> Settings:
     """Return settings with defaults for those that are None.
 
-    Without ``alpha``, the settings for log-loss of two classes are four FTRL-Proximal settings and four Gaussian
-    filters, which are mixed together with geometric mixers of them. With any option that filters do not have, and for
-    other losses, they are a grid of ``lanes`` FTRL-Proximal settings.
+    Without ``alpha``, the settings for log-loss of two classes and for squared loss are FTRL-Proximal settings and
+    Gaussian filters, eight in all, which are mixed together with mixers of them. With any option that filters do not
+    have, and for other losses, they are a grid of ``lanes`` FTRL-Proximal settings.
 
     Parameters
     ----------
@@ -57,8 +84,10 @@ def default_grid(
         given = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
         return Settings(alpha=alpha, filters=filters or (), **{**defaults, **given, **others})
     defaults_only = all(one is None for one in (beta, l1, rate, lanes, filters))
-    if defaults_only and _allows_filters(Settings(rate="scale_free", **others)):
-        return Settings(alpha=ALPHAS, l1=ALPHA_PENALTIES, beta=BETA, rate="scale_free", filters=FILTERS, **others)
+    experts = _experts(Settings(rate="scale_free", **others)) if defaults_only else None
+    if experts is not None:
+        own: dict[str, Any] = {"alpha": experts.alphas, "l1": experts.penalties, "filters": experts.filters}
+        return Settings(beta=BETA, rate="scale_free", **own, **others)
     count = LANES if lanes is None else whole("lanes", lanes, low=1)
     unitless = resolve(others.get("loss", Settings.loss)).link.unitless
     default_penalties = (0.0,) if not unitless else PENALTIES if count > 1 else PENALTIES[-1:]
@@ -90,8 +119,8 @@ def without_filters(settings: Settings) -> Settings:
     return default_grid(lanes=LANES, loss=settings.loss, bias=settings.bias, seed=settings.seed)
 
 
-def _allows_filters(settings: Settings) -> bool:
-    """Return whether settings other than the rate are the defaults, and the loss is log-loss of two classes."""
+def _experts(settings: Settings) -> Experts | None:
+    """Return the experts of a loss of one margin; None if settings other than the rate are not the defaults."""
     loss = settings.loss_function
     defaults = Settings(settings.loss, rate="scale_free", bias=settings.bias, seed=settings.seed)
-    return settings == defaults and loss.mixing is Mixing.BAYES and not loss.joint
+    return EXPERTS.get(loss.mixing) if settings == defaults and not loss.joint else None

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.mixers import Mixer
+from forel.learner.mixers import RESIDUALS, Mixer
 
 __all__ = ["HEAD", "LOSS_LIMIT", "Ledger"]
 
@@ -38,7 +38,8 @@ class Ledger:
     @staticmethod
     def size(settings: int, shares: bool, mixers: tuple[Mixer, ...] = ()) -> int:
         """Return the length of the array."""
-        return HEAD + (2 if shares else 1) * (settings + len(mixers)) + len(mixers) * (settings + 2) * (settings + 1)
+        sums = HEAD + (2 if shares else 1) * (settings + len(mixers))
+        return sums + sum(mixer.numbers(settings) for mixer in mixers)
 
     def reset(self) -> None:
         """Set all sums to zero, all weights equal, and mixers to their priors."""
@@ -66,7 +67,14 @@ class Ledger:
     @property
     def mixer_states(self) -> Array:
         """The states of mixers: the weights of settings and of a constant, and rows of their covariances; a view."""
-        return self.array[self.sums.size :].reshape(len(self.mixers), self.settings + 2, self.settings + 1)
+        shape = len(self.mixers), self.settings + 2, self.settings + 1
+        start = self.sums.size
+        return self.array[start : start + shape[0] * shape[1] * shape[2]].reshape(shape)
+
+    @property
+    def residuals(self) -> Array:
+        """The residuals of mixers, as :mod:`forel.learner.kernels.ridge` sums them: a view, empty without them."""
+        return self.array[self.sums.size + self.mixer_states.size :].reshape(-1, RESIDUALS)
 
     def only(self, settings: NDArray[np.intp]) -> "Ledger":
         """Return the ledger of some settings without shares, on which rows can be predicted."""

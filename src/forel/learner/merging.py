@@ -261,8 +261,8 @@ def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDA
 
 
 def _potential(ledger: Ledger, rate: float) -> float:
-    """Return −(1/η) log mean e^{−ηL} of the losses of settings, their mean for η = 0."""
+    """Return −(1/η) log mean e^{−ηL} of the losses of settings, their mean for η = 0, the least for η = ∞."""
     least = float(ledger.losses.min())
-    if rate == 0:
-        return float(ledger.losses.mean())
+    if rate == 0 or not np.isfinite(rate):
+        return float(ledger.losses.mean()) if rate == 0 else least
     return least - float(np.log(np.mean(np.exp(-rate * (ledger.losses - least))))) / rate

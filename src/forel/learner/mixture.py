@@ -2,9 +2,9 @@ r"""Mixtures: models with different settings, learned in parallel and weighted b
 
 Log-loss: with $p_{t,k}$ the probability of setting k, the mixture predicts $p_t = \sum_k w_{t,k} p_{t,k}$ with
 $w_{t,k} \propto e^{-\ell_{1:t-1,k}}$, and its total loss exceeds that of the best of K settings by at most $\log K$.
-Squared loss, with predictions clipped to the range of labels seen so far, of length b − a: the same with the rate
-$1/(b-a)^2$, by at most $(b-a)^2 \log K$, plus the measured cost of labels outside the range of those before them.
-Other losses: margins are mixed by AdaHedge, whose bound is known at any time. Geometric mixers are further experts.
+Squared loss, with predictions clipped to the range of labels seen so far, of length b − a: the same with a rate η, by
+at most $\log K/\eta + \Delta$, with Δ the measured cost of rates above $1/(b-a)^2$ and of labels outside the range of
+those before them; η is $\log K/\Delta$, or $1/(b-a)^2$ if that is more. Other losses: margins are mixed by AdaHedge.
 """
 
 from copy import copy
@@ -37,7 +37,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Mixture:
-    """Linear models of several settings, and geometric mixers of them, mixed into one prediction.
+    """Linear models of several settings, and mixers of them, mixed into one prediction.
 
     Parameters
     ----------

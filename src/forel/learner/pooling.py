@@ -60,8 +60,13 @@ class Pooling:
         from forel.learner.kernels.kernel import routine
 
         out, sums = np.empty((len(margins), self.classes or 1)), ledger.sums
+        if self.mixing is Mixing.EXP_CONCAVE:
+            self._mix_squared(margins, labels, importance, ledger, out[:, 0])
+            return out
         if ledger.mixers:
-            margins = self._with_mixers(margins, labels, importance, ledger)
+            mixers = self._mixers(margins, ledger)
+            routine("geometric", "mix")(margins, labels, importance, *mixers)
+            margins = np.column_stack([margins, mixers[-1]])
         if self.share is not None:
             routine("mixing", "fixed_share")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
@@ -77,27 +82,31 @@ class Pooling:
         if self.clips:
             low, high = self._range(labels, importance, ledger)
             each = np.clip(each, low[:, None, None], high[:, None, None])
-            if self.mixing is Mixing.EXP_CONCAVE:
-                routine("mixing", "squared")(each[:, 0], labels, importance, high - low, sums, out[:, 0])
-                return out
         routine("mixing", "adahedge")(each, self._losses(each, labels), importance, sums, out)
         losses = np.maximum(importance, 0.0) * self._losses(out[:, :, None], labels)[:, 0]
         ledger.loss = summed(ledger.loss, losses)
         return out
 
-    def _with_mixers(
-        self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger
-    ) -> Array:
-        """Return the margins of settings, then those of mixers, which learn from the rows."""
+    def _mix_squared(
+        self, margins: NDArray[Any], labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger, out: Array
+    ) -> None:
+        """Do the same for squared loss, with all predictions clipped to the range of labels before each row."""
         from forel.learner.kernels.kernel import routine
 
-        experts = np.empty((len(margins), ledger.experts))
-        experts[:, : ledger.settings] = margins
-        parameters, states = np.array(ledger.mixers), ledger.mixer_states
-        mixed = np.empty((len(margins), len(ledger.mixers)))
-        routine("geometric", "mix")(margins, labels, importance, parameters, states, mixed)
-        experts[:, ledger.settings :] = mixed
-        return experts
+        low, high = self._range(labels, importance, ledger)
+        every = np.clip(margins.astype(np.float64), low[:, None], high[:, None])
+        if ledger.mixers:
+            parameters, states, mixed = self._mixers(margins, ledger)
+            own = parameters, states, ledger.residuals, mixed
+            routine("ridge", "mix")(every, labels, importance, low, high, *own)
+            every = np.column_stack([every, mixed])
+        routine("mixing", "squared")(every, labels, importance, high - low, ledger.sums, out)
+
+    @staticmethod
+    def _mixers(margins: NDArray[Any], ledger: Ledger) -> tuple[Array, Array, Array]:
+        """Return the parameters and states of mixers, and an array for their margins."""
+        parameters = np.array([(mixer.variance, mixer.memory) for mixer in ledger.mixers])
+        return parameters, ledger.mixer_states, np.empty((len(margins), len(ledger.mixers)))
 
     def predict(self, margins: NDArray[Any], ledger: Ledger) -> NDArray[Any]:
         """Return the mixture's margins without changing the ledger."""
@@ -108,7 +117,8 @@ class Pooling:
         """Return the weight of each setting in the next prediction."""
         if self.share is not None:
             return ledger.weights.copy()
-        weights = np.exp((ledger.losses.min() - ledger.losses) * self.rate(ledger))
+        rate, behind = self.rate(ledger), ledger.losses - ledger.losses.min()
+        weights = np.exp(-behind * rate) if np.isfinite(rate) else 1.0 * (behind == 0)
         normalized: Array = weights / weights.sum()
         return normalized
 
@@ -149,7 +159,8 @@ class Pooling:
         if self.mixing is Mixing.BAYES:
             return 1 / largest
         span = ledger.highest - ledger.lowest
-        return 1 / (largest * span * span) if span > 0 else 0.0
+        certain = 1 / (largest * span * span) if span > 0 else np.inf
+        return max(certain, float(np.log(ledger.experts)) / ledger.gap if ledger.gap > 0 else np.inf)
 
     def _range(self, labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger) -> tuple[Array, Array]:
         """Return the smallest and the largest label before each row as margins, 0 included."""

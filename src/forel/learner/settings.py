@@ -24,7 +24,7 @@ RateName = Literal["adagrad", "scale_free", "constant", "root"]
 
 MAX_PARAMETER = {"float32": 1e18, "float64": 1e150}  # so that strengths stay in range
 MIN_POSITIVE = float(np.finfo(np.float64).tiny)
-PER_LANE = ("alpha", "beta", "l1", "l2", "radius")  # may be sequences
+PER_LANE = ("alpha", "beta", "l1", "l2", "radius", "memory")  # may be sequences
 
 
 class Filter(NamedTuple):
@@ -35,10 +35,13 @@ class Filter(NamedTuple):
     variance : prior variance of a weight times the scale of its feature
     shrinkage : means μ of variance V give the weights μ·max(0, μ² − cV)/(μ² + cV), c = shrinkage, of which many are 0;
         0 for the means themselves
+    memory : the part of what is known about a weight that stays known after a row with its feature; below 1 for squared
+        loss of streams that drift
     """
 
     variance: float
     shrinkage: float = 0.0
+    memory: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,10 @@ class Settings:
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
     filters : Gaussian filters that learn in addition to FTRL-Proximal with scale-free rates, in one lane each, the last
+    memory : of algorithm="filter", as in :class:`Filter`
     seed : seed of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
-    alpha, beta, l1, l2 and radius may be sequences: one lane for each entry, all learned in one pass.
+    alpha, beta, l1, l2, radius and memory may be sequences: one lane for each entry, all learned in one pass.
 
     >>> Settings(alpha=[0.1, 1.0], l1=0.5).lanes
     2
@@ -82,6 +86,7 @@ class Settings:
     radius: float | tuple[float, ...] | None = None
     bias: bool = True
     filters: tuple[Filter, ...] = ()
+    memory: float | tuple[float, ...] = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -97,18 +102,19 @@ class Settings:
             value = getattr(self, name)
             if value is None and name == "radius":
                 continue
-            strict = name in ("alpha", "radius")
+            strict = name in ("alpha", "radius", "memory")
             expected = "positive numbers" if strict else "numbers of at least 0"
             checked = constants(name, value, expected, low=MIN_POSITIVE if strict else 0.0)
+            if name == "memory":
+                self._check_memory(np.append(checked, [one.memory for one in self.filters]))
             object.__setattr__(self, name, tuple(checked.tolist()) if isinstance(checked, np.ndarray) else checked)
         if whole("seed", self.seed) >= 1 << 53:
             raise refuse("seed", self.seed, "a whole number below 2⁵³")
         object.__setattr__(self, "seed", int(self.seed))
         lengths = {len(v) for v in self._per_lane() if isinstance(v, tuple)}
         if len(lengths) > 1:
-            raise refuse(
-                "alpha, beta, l1, l2, radius", sorted(lengths), "sequences of one length, with one entry per lane"
-            )
+            names = "alpha, beta, l1, l2, radius, memory"
+            raise refuse(names, sorted(lengths), "sequences of one length, with one entry per lane")
 
     def _check_filters(self) -> None:
         """Raise for options that filters do not have, and set the rate of a filter, which uses scales of features."""
@@ -128,6 +134,15 @@ class Settings:
             if getattr(self, name) != none:
                 raise refuse(name, getattr(self, name), f"{none} where algorithm='filter', whose prior is its penalty")
 
+    def _check_memory(self, memory: NDArray[np.float64]) -> None:
+        if not ((memory > 0) & (memory <= 1)).all():
+            raise refuse("memory", memory.tolist(), "numbers above 0 and at most 1")
+        if memory.min() < 1 and self.loss_function.mixing is not Mixing.EXP_CONCAVE:
+            # A confident row of log-loss has no curvature: it would be forgotten for, and add nothing.
+            raise refuse("memory", memory.tolist(), "1, but for squared loss, whose rows all inform alike")
+        if self.algorithm != "filter" and self.memory != 1:
+            raise refuse("memory", self.memory, "1, but with algorithm='filter'; others adapt by their rates")
+
     def _per_lane(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in PER_LANE)
 
@@ -143,8 +158,8 @@ class Settings:
 
     @property
     def mixers(self) -> tuple[Mixer, ...]:
-        """The geometric mixers of a mixture with filters, for log-loss."""
-        return MIXERS if self.filters and self.loss_function.mixing is Mixing.BAYES else ()
+        """The mixers of a mixture with filters."""
+        return MIXERS[self.loss_function.mixing] if self.filters else ()
 
     @property
     def expert_kinds(self) -> tuple[str, ...]:
@@ -167,7 +182,7 @@ class Settings:
             differing = {"alpha": (self.alpha,)}
         lanes = range(self.first_filter)
         names = tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in lanes)
-        return names + tuple(f"filter, variance={f.variance:.3g}, shrinkage={f.shrinkage:.3g}" for f in self.filters)
+        return names + tuple(f"filter, {_described(one)}" for one in self.filters)
 
     def describe(self, name: str) -> str:
         """Return one of the settings as text, as a range where lanes differ in it.
@@ -177,7 +192,7 @@ class Settings:
         """
         value = getattr(self, name)
         if name == "filters":
-            return "; ".join(f"variance={v:.3g}, shrinkage={s:.3g}" for v, s in self.filters) or "none"
+            return "; ".join(map(_described, self.filters)) or "none"
         return f"{min(value):.3g} to {max(value):.3g}" if isinstance(value, tuple) else str(value)
 
     def only(self, lane: int) -> "Settings":
@@ -187,8 +202,9 @@ class Settings:
         1.0
         """
         if lane >= self.first_filter:
-            variance, shrinkage = self.filters[lane - self.first_filter]
-            return Settings(self.loss, "filter", alpha=variance, beta=shrinkage, bias=self.bias, seed=self.seed)
+            one = self.filters[lane - self.first_filter]
+            own: dict[str, Any] = {"alpha": one.variance, "beta": one.shrinkage, "memory": one.memory}
+            return Settings(self.loss, "filter", bias=self.bias, seed=self.seed, **own)
         values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
         return replace(self, filters=(), **values)
 
@@ -263,11 +279,15 @@ class Settings:
         return kind(self.loss_function.parameter(dtype))
 
     def parameters(self, lanes: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R."""
+        """Return the parameters of the kernels, a row each and a column for each lane: 1/α, β, λ1, λ2, R.
+
+        Filters, which have no penalties, have 1 − memory in place of λ2.
+        """
         largest = np.finfo(dtype).max
         radius = largest if self.radius is None else np.minimum(self.radius, largest)
-        columns = (1 / np.asarray(self.alpha), self.beta, self.l1, self.l2, radius)
-        filters = [(1 / f.variance, f.shrinkage, 0, 0, largest) for f in self.filters]
+        fourth = 1 - np.asarray(self.memory) if self.algorithm == "filter" else self.l2
+        columns = (1 / np.asarray(self.alpha), self.beta, self.l1, fourth, radius)
+        filters = [(1 / f.variance, f.shrinkage, 0, 1 - f.memory, largest) for f in self.filters]
         rows = np.column_stack([[np.resize(row, self.first_filter) for row in columns], *map(np.transpose, filters)])
         with np.errstate(over="ignore"):
             parameters = np.array([np.resize(row, lanes) for row in rows]).astype(dtype)
@@ -280,6 +300,12 @@ class Settings:
                 f"to be at most {limit:g}, so that strengths are within the range of {np.dtype(dtype)}"
             )
         return parameters
+
+
+def _described(one: Filter) -> str:
+    """Return the parameters of a filter as text."""
+    memory = "" if one.memory == 1 else f", memory={one.memory:.4g}"
+    return f"variance={one.variance:.3g}, shrinkage={one.shrinkage:.3g}{memory}"
 
 
 def _choice(name: str, value: object, allowed: tuple[str, ...]) -> None:

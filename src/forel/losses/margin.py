@@ -49,12 +49,13 @@ class Mixing(Enum):
     """How a mixture weights experts by their losses, and what it guarantees.
 
     BAYES : the loss is −log p of the predicted probability; probabilities are mixed with the rate 1
-    EXP_CONCAVE : half the squared distance; predictions are mixed with the rate 1/(b − a)² for labels in [a, b]
+    EXP_CONCAVE : half the squared distance; predictions are mixed with a rate that falls from ∞ to 1/(b − a)², for
+        labels in [a, b], as far as larger rates cost more than their bound
     CONVEX : any other convex loss; margins are mixed by AdaHedge
     """
 
     BAYES = "log K"
-    EXP_CONCAVE = "log K times the squared range of labels"
+    EXP_CONCAVE = "log K over the rate, and what larger rates cost"
     CONVEX = "twice the mixability gap"
 
 

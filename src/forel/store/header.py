@@ -84,7 +84,7 @@ def settings_from_json(
     header_int("seed", fields["seed"])
     if type(fields["bias"]) is not bool:
         raise refuse("bias", fields["bias"], "true or false")
-    for name in ("alpha", "beta", "l1", "l2", "radius"):
+    for name in ("alpha", "beta", "l1", "l2", "radius", "memory"):
         value = fields[name]
         if name == "radius" and value is None:
             continue

@@ -16,6 +16,7 @@ from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.store.files import ModelFile
 from forel.store.fine_units import from_fine_units
+from forel.store.fixed_rate import from_fixed_rate
 from forel.store.header import header_int, settings_from_json, settings_to_json
 from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
@@ -57,6 +58,7 @@ def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[An
         "certified": bool(learner.certified),
         "rounds": learner.rounds,
         "weight": learner.weight,
+        "adaptive_rate": True,
         **{name: getattr(learner, name) for name in learner.options},
     }
     return header, arrays
@@ -96,6 +98,8 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
     lanes.restore_dual_sums(dual)
     learner.unpack(own_arrays)
+    if isinstance(learner, Mixture) and not header["adaptive_rate"]:
+        from_fixed_rate(learner)
     return learner
 
 

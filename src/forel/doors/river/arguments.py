@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forel.learner.grid import default_grid
-from forel.learner.settings import Settings
+from forel.learner.settings import PER_LANE, Settings
 from forel.validation import number, refuse
 
 __all__ = ["importance", "number_of", "settings_of"]
@@ -16,9 +16,9 @@ __all__ = ["importance", "number_of", "settings_of"]
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
     """Return a model's parameters as settings: of one lane with ``alpha``, else those of a mixture."""
     given = {f.name: getattr(model, f.name) for f in fields(Settings) if hasattr(model, f.name)}
-    if any(np.ndim(given[name]) for name in ("alpha", "beta", "l1", "l2", "radius")):
+    if any(np.ndim(given[name]) for name in PER_LANE):
         raise ValueError(
-            "alpha, beta, l1, l2, radius: got a sequence, expected one number each; forel.Linear learns several models "
+            f"{', '.join(PER_LANE)}: got a sequence, expected one number each; forel.Linear learns several models "
             "side by side"
         )
     settings = default_grid(**given)

@@ -54,6 +54,7 @@ class LinearClassifier(base.MiniBatchClassifier):
     dtype : "float64", or "float32" for half the memory
     certified : whether to keep what :meth:`certificate` needs
     seed : of the noise with which float32 sums are rounded
+    memory : of algorithm="filter", below 1 for streams that drift
 
     Two classes share one model, of the second against the first; True is always the second. With a third, each class
     has a model against the rest, which starts with the first row of the class; the first two keep what they learned.
@@ -89,6 +90,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         dtype: str = "float64",
         certified: bool = False,
         seed: int = 0,
+        memory: float = 1.0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -104,6 +106,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         self.dtype = dtype
         self.certified = certified
         self.seed = seed
+        self.memory = memory
         self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
         self._y_name: str | None = None
 

@@ -125,7 +125,7 @@ class BayesRow:
         self.out, self.ledger = out, experts.ledger
         self.margins, self.given, self.answer = np.zeros((1, out.size)), np.zeros(2), np.zeros(1)
         mixers = self.ledger.mixers
-        parameters = np.array(mixers, np.float64).reshape(len(mixers), 2)
+        parameters = np.array([(mixer.variance, mixer.memory) for mixer in mixers]).reshape(len(mixers), 2)
         self.scratch = parameters, self.ledger.array, np.zeros((1, len(mixers))), np.zeros((1, self.ledger.experts))
         self.mix = routine("expert_row", "mix_row")
 

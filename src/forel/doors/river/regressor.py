@@ -53,6 +53,7 @@ class LinearRegressor(base.MiniBatchRegressor):
     dtype : "float64", or "float32" for half the memory
     certified : whether to keep what :meth:`certificate` needs
     seed : of the noise with which float32 sums are rounded
+    memory : of algorithm="filter", below 1 for streams that drift
 
     >>> model = LinearRegressor(alpha=1.0)
     >>> for k in range(400):
@@ -81,6 +82,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         dtype: str = "float64",
         certified: bool = False,
         seed: int = 0,
+        memory: float = 1.0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -96,6 +98,7 @@ class LinearRegressor(base.MiniBatchRegressor):
         self.dtype = dtype
         self.certified = certified
         self.seed = seed
+        self.memory = memory
         self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
         self._largest = float(np.finfo(self._learner.lanes.dtype).max)
         self._y_name: str | None = None

@@ -61,8 +61,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     warm_start : whether ``fit`` continues the present model
     class_weight : a dict of classes to factors of the loss of their rows, 1 for classes that it does not have;
         "balanced" for factors inverse to the frequencies of classes in the rows of ``fit``; None for 1
-    filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
+    filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
         :class:`forel.learner.settings.Filter`; None for none
+    memory : of algorithm="filter", below 1 for streams that drift
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     add_classes : whether ``partial_fit`` takes classes that it did not know. The model of a new class starts then, the
@@ -107,6 +108,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lanes: int | None = None,
         seed: int = 0,
         filters: Any = None,
+        memory: Any = 1.0,
         class_weight: Any = None,
         add_classes: bool = False,
     ) -> None:
@@ -129,6 +131,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.lanes = lanes
         self.seed = seed
         self.filters = filters
+        self.memory = memory
         self.class_weight = class_weight
         self.add_classes = add_classes
 

@@ -38,8 +38,9 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state : seed of the order of rows; the same rows give the same model unless it is None
     dtype : "float32", or "float64" for twice the memory and more digits
     warm_start : whether ``fit`` continues the present model
-    filters : Gaussian filters to mix with the other settings, a pair of variance and shrinkage each, as in
+    filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
         :class:`forel.learner.settings.Filter`; None for none
+    memory : of algorithm="filter", below 1 for streams that drift
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
@@ -75,6 +76,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         lanes: int | None = None,
         seed: int = 0,
         filters: Any = None,
+        memory: Any = 1.0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -95,6 +97,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.lanes = lanes
         self.seed = seed
         self.filters = filters
+        self.memory = memory
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":

@@ -7,8 +7,9 @@ The margin m of a row has the variance $S = \sum_i V_i v_i^2$. With slope g and 
 $$\mu_i \leftarrow \mu_i - \frac{V_i v_i g}{1 + hS}, \qquad n_i \leftarrow n_i + \frac{h v_i^2}{1 + h(S - V_i v_i^2)},$$
 
 the exact update of a Gaussian whose off-diagonal covariances are set to 0, with the loss replaced by its quadratic
-approximation at m. The weight itself is $\mu \max(0, \mu^2 - \beta V)/(\mu^2 + \beta V)$: exactly 0 where the mean is
-within $\sqrt\beta$ standard errors of 0.
+approximation at m. A filter that forgets multiplies n of the row's coordinates by its memory before the row is added.
+The weight itself is $\mu \max(0, \mu^2 - \beta V)/(\mu^2 + \beta V)$: exactly 0 where the mean is within
+$\sqrt\beta$ standard errors of 0.
 """
 
 import numpy as np
@@ -40,7 +41,7 @@ def row_curvature(margin, importance):
 
 
 @inline_ir
-def filter_step(mean, n, v, variance, margin_variance, damped_slope, loss_curvature, noise_mean, noise_n):
+def filter_step(mean, n, v, variance, margin_variance, damped_slope, loss_curvature, forgotten, noise_mean, noise_n):
     """Return mean and information of a weight after a row.
 
     Parameters
@@ -49,6 +50,7 @@ def filter_step(mean, n, v, variance, margin_variance, damped_slope, loss_curvat
     margin_variance : variance S of the margin
     damped_slope : slope of the loss divided by 1 + hS
     loss_curvature : curvature h of the loss
+    forgotten : the part of n that is forgotten in a row that gives information
     """
     zero = v - v
     square = v * v
@@ -56,4 +58,5 @@ def filter_step(mean, n, v, variance, margin_variance, damped_slope, loss_curvat
     gain = square * loss_curvature / (REAL_ONE + loss_curvature * max(margin_variance - variance * square, zero))
     # A sum that does not change is not rounded.
     noise_mean, noise_n = noise_mean if step != 0 else zero, noise_n if gain != 0 else zero
+    n -= forgotten * n if gain != 0 else zero
     return add(mean, step, noise_mean), min(add(n, gain, noise_n), MAX)

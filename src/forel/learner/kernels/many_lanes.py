@@ -197,8 +197,9 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z
             if UNITS:
                 mean = clip_to_range(mean * u)
             mean, information = filter_step(
-                mean, n, v, root_n, row[ROW_VARIANCE + k], row[ROW_DAMPED + k], row[ROW_CURVATURE + k], noise_z, noise_n
-            )
+                mean, n, v, root_n, row[ROW_VARIANCE + k], row[ROW_DAMPED + k], row[ROW_CURVATURE + k],
+                lane(w.parameters, k).l2, noise_z, noise_n,
+            )  # fmt: skip
             if UNITS:
                 mean = clip_to_range(mean * inverse)
         z, n, h, used_z, used_n, gain, bound_term = step(

@@ -233,33 +233,50 @@ def half_square(distance):
     return min(distance * distance / 2, LOSS_LIMIT)
 
 
+@inlined
+def lead(losses, logs, weights):
+    """Write the weights of an infinite rate: 1 for experts of least loss, and 0 for others; return their sum."""
+    least, total = np.min(losses), 0.0
+    for k in range(losses.size):
+        weights[k] = 1.0 if losses[k] == least else 0.0
+        logs[k] = 0.0 if losses[k] == least else -np.inf
+        total += weights[k]
+    return total
+
+
 @compiled
 def squared(margins, labels, importance, spans, ledger, out):
-    """Mix predictions for half the squared error, 1/span²-exp-concave where labels and predictions are in the span.
+    """Mix predictions for half the squared error by exponential weights, whose rate falls with what they cost.
 
-    A label outside the range of earlier labels may cost more than the bound allows; the excess is added to the ledger.
+    The loss of a mixed prediction exceeds the mix loss only if the rate is above 1/span², or if the label is outside of
+    the range of earlier labels. The excess is in the ledger. The rate is log K divided by it, until it is 1/span².
     """
     rows, count = margins.shape
     cumulative, logs, weights, excess = ledger[HEAD:], np.empty(count), np.empty(count), np.empty(count)
     for r in range(rows):
         c, y = np.float64(importance[r]), labels[r]
-        eta = rate(ledger, c) / (spans[r] * spans[r]) if spans[r] > 0 else 0.0
-        total = exponential_weights(cumulative, eta, logs, weights)
+        certain = rate(ledger, c) / (spans[r] * spans[r]) if spans[r] > 0 else np.inf
+        eta = max(certain, np.log(count) / ledger[2] if ledger[2] > 0 else np.inf)
+        finite = eta < np.inf
+        total = exponential_weights(cumulative, eta, logs, weights) if finite else lead(cumulative, logs, weights)
         mixed = 0.0
         for k in range(count):
             mixed += weights[k] / total * margins[r, k]
         out[r] = mixed
         if c < 0:
             continue
-        mean, least = 0.0, np.inf
+        before, least = np.min(cumulative), np.inf
         for k in range(count):
             least = min(least, half_square(margins[r, k] - y))
         for k in range(count):
             loss = half_square(margins[r, k] - y)
             excess[k] = c * (loss - least)
-            mean += weights[k] / total * excess[k]
             cumulative[k] += c * loss
-        allowed = c * least + (mix_loss(logs, weights, total, excess, eta) if eta > 0 else mean)
+        # At η = ∞ the mix loss is the growth of the least loss, from which it differs by at most log K / η.
+        soft = eta * (np.max(cumulative) - before) < LOSS_LIMIT
+        allowed = np.min(cumulative) - before
+        if soft:
+            allowed = c * least + mix_loss(logs, weights, total, excess, eta)
         mixture_loss = c * half_square(mixed - y)
         ledger[0] += mixture_loss
         ledger[1] = max(ledger[1], c)

@@ -22,7 +22,7 @@ from forel.learner.units import units_and_thresholds
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
 
-# Parameters of one lane: 1/α, β, λ1, λ2, and the radius R.
+# Parameters of one lane: 1/α, β, λ1, λ2, and the radius R; filters have 1 − memory in place of λ2.
 Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 
 # Arrays of the learner, and work arrays of the kernel for the current row.

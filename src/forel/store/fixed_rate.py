@@ -1,0 +1,18 @@
+"""Mixtures for squared loss in files whose rate was one over the squared range of labels."""
+
+import math
+
+from forel.learner.ledger import LOSS_LIMIT
+from forel.learner.mixture import Mixture
+from forel.losses.margin import Mixing
+
+__all__ = ["from_fixed_rate"]
+
+
+def from_fixed_rate(model: Mixture) -> None:
+    """Raise the excess in the ledger until the rate is that of the file: the bound relies on rates that never rise."""
+    ledger = model.ledger
+    if model.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
+        span = ledger.highest - ledger.lowest
+        allowed = math.log(ledger.experts) * max(1.0, ledger.largest_importance) * span * span
+        ledger.gap = max(ledger.gap, min(allowed, LOSS_LIMIT))

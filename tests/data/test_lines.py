@@ -3,7 +3,9 @@
 import io
 import pathlib
 import re
+from functools import cache
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -353,10 +355,18 @@ def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
         assert list(zip(indices[part].tolist(), values[part].tolist(), strict=True)) == list(wanted.items())
 
 
+@cache
+def distinct_from_python():
+    from forel.data.compiled.merge import distinct
+
+    return numba.njit(lambda *arguments: distinct(*arguments))  # it has no wrapper for Python
+
+
 @given(st.lists(st.lists(st.integers(0, 3 * 8192), max_size=70), min_size=1, max_size=6), st.sampled_from([0, 65533]))
 def test_rows_reported_as_distinct_have_distinct_slots(rows, before):
-    from forel.data.compiled.merge import STAMPS, distinct
+    from forel.data.compiled.merge import STAMPS
 
+    distinct = distinct_from_python()
     stamps = np.zeros(STAMPS, np.uint16)
     for number, row in enumerate(rows, before):
         known = distinct(np.array(row, np.int32), 0, len(row), stamps, number)

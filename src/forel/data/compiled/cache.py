@@ -6,13 +6,13 @@ from numba import extending
 
 from forel.data.compiled import plain
 from forel.jit import disabled
-from forel.jit.compiling import cached_njit
+from forel.jit.compiling import cached_njit, inner_njit
 
-__all__ = ["fast", "inlined", "intrinsic"]
+__all__ = ["fast", "inlined", "inner", "intrinsic"]
 
 # The sources of all scanners: the code of one depends on those that it calls.
 fast = cached_njit(pathlib.Path(__file__).parent)
-inlined = cached_njit(pathlib.Path(__file__).parent, forceinline=True)
+inner, inlined = inner_njit(), inner_njit(forceinline=True)  # only scanners call these
 
 
 def intrinsic(define):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import START, absorb, finish
 from forel.data.compiled.layout import COLLIDED, FINGERPRINT, UPPER, USED
 from forel.data.compiled.merge import merge_row
@@ -132,7 +132,7 @@ def cross(
     return new
 
 
-@fast
+@inner
 def _sort(first, last, kinds, number, order, starts):
     """Sort the entries of a row by kind, and write the start of each kind; return the number of entries."""
     starts[:] = 0
@@ -149,13 +149,13 @@ def _sort(first, last, kinds, number, order, starts):
     return last - first
 
 
-@fast
+@inner
 def _sorted_pair(hashes, i, j):
     """Return two entries in order of their hashes."""
     return (j, i) if hashes[i] > hashes[j] else (i, j)
 
 
-@fast
+@inner
 def _claim_slots(fingerprints, hashed, parts, n, mask, fresh, new):
     """Record the features of a row whose slots are unused, and mark slots with another name."""
     for k in range(n):

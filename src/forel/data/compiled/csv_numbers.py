@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.csv_rows import blank
 from forel.data.compiled.hashing import only
 from forel.data.compiled.layout import ABSENT, THERE, UNSURE
@@ -24,7 +24,7 @@ NOTHING = as_words(b"NA", b"N/A", b"NULL", b"null", b"None", b"nan", b"NaN", b"?
 YES, NO = as_words(b"true", b"True", b"TRUE"), as_words(b"false", b"False", b"FALSE")
 
 
-@fast
+@inner
 def read_cell(i, stop):
     """Return the number in a cell, the status of the cell, and the span without whitespace."""
     while i < stop and blank(byte(i)):

@@ -10,7 +10,7 @@ separator, only its first line is malformed: the next line is the next row.
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import hash_padded
 from forel.data.compiled.layout import OPEN, QUOTED
 from forel.data.compiled.words import EIGHT, ONES, TOPS, address, byte, every, first, load
@@ -24,7 +24,7 @@ FEEDS, RETURNS, QUOTES = every(10), every(13), every(34)
 REACH = np.uint64(QUOTED)
 
 
-@fast
+@inner
 def plain_end(i, separators):
     """Return the address of the first separator or line end from i on, which must exist."""
     while True:
@@ -36,7 +36,7 @@ def plain_end(i, separators):
             return i
 
 
-@fast
+@inner
 def quote_at(i, stop):
     """Return the address of the first quote from i on, or ``stop``."""
     while i < stop:
@@ -48,7 +48,7 @@ def quote_at(i, stop):
     return min(i, stop)
 
 
-@fast
+@inner
 def quoted_end(i, stop, separators):
     """Return the end of a quoted cell whose first byte is at i, the end of its bytes, and whether it is malformed.
 
@@ -69,7 +69,7 @@ def quoted_end(i, stop, separators):
     return end, i if contiguous and not odd else np.uint64(0), odd
 
 
-@fast
+@inner
 def line_end(i):
     """Return the address of the first line end from i on, which must exist."""
     while byte(i) not in (FEED, RETURN):
@@ -77,7 +77,7 @@ def line_end(i):
     return i
 
 
-@fast
+@inner
 def after(i, stop):
     """Return the address after a line end."""
     return i + ONE + ONE if i + ONE < stop and byte(i) == RETURN and byte(i + ONE) == FEED else i + ONE
@@ -203,13 +203,13 @@ def unescape(text, starts, stops):
                 stops[r, k] = np.int32(to)
 
 
-@fast
+@inner
 def blank(c):
     """Return whether a byte is whitespace around a number."""
     return c == SPACE or (c >= TAB and c <= RETURN)
 
 
-@fast
+@inner
 def trimmed(text, start, stop):
     """Return the span of a cell without whitespace around it."""
     while start < stop and blank(text[start]):

@@ -7,7 +7,7 @@ padded with zeros. The hash of a namespace is the initial state of the hashes of
 
 import numpy as np
 
-from forel.data.compiled.cache import fast, inlined
+from forel.data.compiled.cache import fast, inlined, inner
 from forel.data.compiled.words import EIGHT, THREE, WORD, address, byte, load
 
 __all__ = [
@@ -20,20 +20,20 @@ FIRST, SECOND, SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC
 ONE, FOLD, TILE = np.uint64(1), np.uint64(32), np.uint64(64)
 
 
-@fast
+@inner
 def absorb(state, word):
     """Return the state after one more word."""
     state = (state ^ word) * FACTOR
     return state ^ (state >> FOLD)
 
 
-@fast
+@inner
 def only(word, n):
     """Return the first n bytes of a word, n < 8, and zeros."""
     return word & ((ONE << (n << THREE)) - ONE)
 
 
-@fast
+@inner
 def mix(state):
     """Return a word all of whose bits depend on all bits of the state."""
     state = (state ^ (state >> SHIFT)) * FIRST
@@ -41,7 +41,7 @@ def mix(state):
     return state ^ (state >> SHIFT)
 
 
-@fast
+@inner
 def finish(state, length):
     """Return the hash of a name from its length and the state after its last word."""
     return mix(state ^ length)
@@ -68,7 +68,7 @@ def hash_name(at, length, state):
     return finish(absorb(state, load(at) << beyond >> beyond), length)
 
 
-@fast
+@inner
 def hash_padded(at, end, state):
     """Return the hash of the bytes between two addresses, which a readable word must follow."""
     length = end - at
@@ -88,7 +88,7 @@ def hash_pieces(text, ends, start, out):
         out[k] = hash_padded(base + np.uint64(ends[k]), base + np.uint64(ends[k + 1]), start[k])
 
 
-@fast
+@inner
 def hash_piece(at, end, limit, start):
     """Return the hash of the bytes between two addresses, reading none at or after ``limit``."""
     length, state = end - at, start

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.json_layout import HASH, ID, KINDS, LENGTH, ROLE, STAMP, START
 from forel.data.compiled.json_tokens import same_bytes
 
@@ -11,7 +11,7 @@ __all__ = ["find_key", "first_in_line", "rebuild"]
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
-@fast
+@inner
 def find_key(keys, hashed, key, length, role):
     """Return the row of a key in the table, which must not be full, and whether it is new."""
     last = np.uint64(keys.shape[0] - 1)
@@ -29,7 +29,7 @@ def find_key(keys, hashed, key, length, role):
     return place, True
 
 
-@fast
+@inner
 def first_in_line(names, hashed, stamp):
     """Add a hash to the set of a line, which must not be full; return False if it is in the set already."""
     last = np.uint64(names.shape[0] - 1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled import numbers
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import START, hash_padded
 from forel.data.compiled.json_keys import find_key, first_in_line
 from forel.data.compiled.json_tokens import blank_end, copy, read_number, read_string
@@ -27,7 +27,7 @@ NO_STRING, NO_OBJECT = (
 TOP = np.uint8(128)
 
 
-@fast
+@inner
 def record(records, entry, base, top, top_end, space, space_end, name, name_end):
     """Record the spans of the outermost key, the namespace and the name of an entry."""
     records[entry, 0], records[entry, 1] = top - base, top_end - base
@@ -35,7 +35,7 @@ def record(records, entry, base, top, top_end, space, space_end, name, name_end)
     records[entry, 4], records[entry, 5] = name - base, name_end - base
 
 
-@fast
+@inner
 def is_ascii(i):
     """Return whether a line is ASCII."""
     while byte(i) != END:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import inner
 from forel.data.compiled.hashing import only
 from forel.data.compiled.numbers import number
 from forel.data.compiled.words import EIGHT, ONES, TOPS, byte, digits, every, first, load, store
@@ -29,7 +29,7 @@ TAIL, REST, LEAD2, LEAD3, LEAD4 = (np.uint64(k) for k in (0x80, 0x3F, 0xC0, 0xE0
 ONE_BYTE, TWO_BYTES = np.uint64(0x80), np.uint64(0x800)
 
 
-@fast
+@inner
 def blank_end(i):
     """Return the address of the first byte from i on that is not whitespace within a line."""
     c = byte(i)
@@ -39,7 +39,7 @@ def blank_end(i):
     return i
 
 
-@fast
+@inner
 def same_bytes(a, b, length):
     """Return whether the bytes from two addresses on are the same, which a readable word must follow."""
     while length >= EIGHT:
@@ -51,7 +51,7 @@ def same_bytes(a, b, length):
     return only(load(a) ^ load(b), length) == ZERO
 
 
-@fast
+@inner
 def copy(start, stop, to):
     """Copy the bytes between two addresses; return the address after the copy."""
     while start < stop:
@@ -61,7 +61,7 @@ def copy(start, stop, to):
     return to
 
 
-@fast
+@inner
 def string_end(i):
     """Return the address of the first quote, backslash or control byte from i on."""
     while True:
@@ -73,7 +73,7 @@ def string_end(i):
             return i
 
 
-@fast
+@inner
 def code_unit(i):
     """Return the number with four hexadecimal digits at address i; PAIRS, above all such numbers, if there is none."""
     found = ZERO
@@ -85,7 +85,7 @@ def code_unit(i):
     return found
 
 
-@fast
+@inner
 def encode(code, to):
     """Write a code point, which may be a surrogate, in UTF-8; return the address after it."""
     if code < ONE_BYTE:
@@ -107,7 +107,7 @@ def encode(code, to):
     return to + ONE
 
 
-@fast
+@inner
 def unescape(i, to):
     """Write the string from address i on without escapes; return the addresses after it, or 0, and after the copy."""
     while True:
@@ -139,7 +139,7 @@ def unescape(i, to):
         to = encode(code, to)
 
 
-@fast
+@inner
 def read_string(i, to):
     """Read the string after a quote before address i; return its span, and the addresses after it and after ``to``.
 
@@ -154,7 +154,7 @@ def read_string(i, to):
     return to, stop, after, stop
 
 
-@fast
+@inner
 def read_number(i):
     """Read a number from address i; return as :func:`number`, and whether it is whole; the address is 0 if invalid."""
     c = byte(i)

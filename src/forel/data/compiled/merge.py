@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 
 __all__ = ["STAMPS", "distinct", "merge_row", "merge_rows", "pack_rows"]
 
 STAMPS, FEW = 8192, 64  # elements of the stamp table, which fits in L1, and entries that rarely collide in it
 
 
-@fast
+@inner
 def distinct(indices, start, stop, stamps, row):
     """Return True if the slots of a row certainly differ, by a hash table of row numbers with ``STAMPS`` elements.
 
@@ -25,7 +25,7 @@ def distinct(indices, start, stop, stamps, row):
     return not collision
 
 
-@fast
+@inner
 def merge_row(indices, values, start, stop, to, table):
     """Move entries start to stop down to ``to`` and sum equal ones; return their end, the table, and whether finite.
 

@@ -6,7 +6,7 @@ so m is correct unless the product is within 10⁻⁷ of a midpoint, which the c
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.numbers import bits_of
 
 __all__ = ["write_numbers"]
@@ -20,7 +20,7 @@ ZERO, DOT, MINUS, PLUS, LETTER, END = (np.uint8(ord(c)) for c in "0.-+e\n")
 NAN, INFINITE = (np.frombuffer(word, np.uint8) for word in (b"nan", b"inf"))
 
 
-@fast
+@inner
 def power(k):
     """Return 10ᵏ, infinity above the range of doubles."""
     return POWERS[k + REACH] if k < REACH else np.inf
@@ -68,7 +68,7 @@ def write_numbers(values, first, at, out):
     return values.size, at
 
 
-@fast
+@inner
 def write_digits(m, e, at, out):
     """Write m·10ᵉ⁻⁵, where m has six digits; return the end of the text."""
     size = 6

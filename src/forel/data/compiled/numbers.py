@@ -10,7 +10,7 @@ case, and below the normal range, the number is hard, and the caller resolves it
 import numpy as np
 from numba import types
 
-from forel.data.compiled.cache import fast, inlined, intrinsic
+from forel.data.compiled.cache import inlined, inner, intrinsic
 from forel.data.compiled.words import EIGHT, THREE, byte, digits, first_point, load, power_of_ten, value
 
 __all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard", "short_number"]
@@ -43,7 +43,7 @@ def far_from_midpoints(real, units):
     return (bits_of(real) & REST) - HALF + units > units + units
 
 
-@fast
+@inner
 def rounded(w, cut, e):
     """Return w·10ᵉ as a double, and whether its float32 is certain; ``cut`` is true if digits were left out."""
     if e == 0 and w < EXACT and not cut:
@@ -57,7 +57,7 @@ def rounded(w, cut, e):
     return real, real >= TINY and far_from_midpoints(real, near)
 
 
-@fast
+@inner
 def gather(i, w, cut):
     """Append the digits from address i to w while they fit; return position, w, digits added, and ``cut``."""
     start = i
@@ -106,7 +106,7 @@ def short_number(i, length):
     return np.float32(-real if negative else real), far_from_midpoints(real, NEAR)
 
 
-@fast
+@inner
 def number(i):
     """Read a number from address i; return it, the address after it, and NUMBER, WRONG or HARD."""
     c = byte(i)
@@ -155,7 +155,7 @@ def number(i):
     return np.float32(real), i, NUMBER if certain else HARD
 
 
-@fast
+@inner
 def exactly(i, stop):
     """Return the number from address i to ``stop`` as a double, and whether it is the nearest one.
 
@@ -186,7 +186,7 @@ def exactly(i, stop):
     return -real if negative else real, True
 
 
-@fast
+@inner
 def resolve_hard(start, end, hard, resolved, count):
     """Return a hard number if it is resolved; otherwise record its span, if there is space, and return 0."""
     if count < resolved.size:

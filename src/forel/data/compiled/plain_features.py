@@ -6,7 +6,7 @@ the previous one.
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import inner
 from forel.data.compiled.hashing import hash_name
 from forel.data.compiled.numbers import NUMBER, number, short_number
 from forel.data.compiled.words import at_most, equal, lowest
@@ -17,7 +17,7 @@ ZERO, ONE, WORD = (np.uint64(k) for k in (0, 1, 64))
 BAR, SPACE, COLON = (np.uint8(ord(c)) for c in "| :")
 
 
-@fast
+@inner
 def plain_features(i, state, scale, mask, indices, values, entry):
     """Read features from the space at address i on; ``state`` is the hash of their namespace.
 

@@ -6,7 +6,7 @@ one. If every bar follows a space, and one more space is between two bars, that 
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import inner
 from forel.data.compiled.hashing import LETTERS, START, hash_name
 from forel.data.compiled.words import at_most, byte, equal, lowest
 
@@ -16,7 +16,7 @@ ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 BAR, SPACE, COLON, END = (np.uint8(ord(c)) for c in "| :\n")
 
 
-@fast
+@inner
 def plain_namespaces(i, mask, indices, values, entry):
     """Read all such namespaces from the bar at address i on, each followed by a bar or the end of the line.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 
 __all__ = ["add_ranges", "count_outside"]
 
@@ -10,7 +10,7 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)
 NONE = np.uint64(1 << 63)
 
 
-@fast
+@inner
 def find(slots, columns, shift, slot):
     """Return the column of a slot, ``NONE`` if the table does not have it.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from forel.data.compiled import layout
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import mix
 from forel.data.compiled.merge import merge_row
 from forel.data.compiled.name_records import claim_slots
@@ -19,7 +19,7 @@ COLON, COMMENT, END, SPACE = (np.uint8(ord(c)) for c in ":#\n ")
 QID, FOUR_BYTES = np.uint64(int.from_bytes(b"qid:", "little")), np.uint64(0xFFFFFFFF)
 
 
-@fast
+@inner
 def whole(i):
     """Read an integer from address i; return it and the address after it, i if it has no digits or too many."""
     start, found, n = i, np.uint64(0), EIGHT

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import hash_padded
 from forel.data.compiled.words import address
 
@@ -13,7 +13,7 @@ CLASSES = 0x20000  # code points in the table; above it, those of ideographs are
 LAST_IDEOGRAPH = 0x32400
 
 
-@fast
+@inner
 def decode(text, at, stop):
     """Return the code point at an offset and the number of its bytes; 0 and 1 if it is incomplete."""
     first = np.int64(text[at])
@@ -26,7 +26,7 @@ def decode(text, at, stop):
     return np.int64(point), np.int64(size)
 
 
-@fast
+@inner
 def encode(point, out, at):
     """Write a code point of more than seven bits as UTF-8, and return the offset after it."""
     if point < 0x800:
@@ -45,7 +45,7 @@ def encode(point, out, at):
     return at + 4
 
 
-@fast
+@inner
 def lower_words(text, start, stop, points, out, begins, ends):
     """Write the lower-case words of a text, with a space before and after each; return their number."""
     out[0] = SPACE
@@ -83,7 +83,7 @@ def lower_words(text, start, stop, points, out, begins, ends):
     return words
 
 
-@fast
+@inner
 def gather_words(out, begins, ends, word, offsets, joined):
     """Write the words at some offsets from one, separated by spaces, and return the number of bytes."""
     to = np.int64(0)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from forel.data.compiled import layout
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
 from forel.data.compiled.name_records import claim_slots
@@ -19,13 +19,13 @@ COLON, BAR, END, QUOTE, SPACE = (np.uint8(ord(c)) for c in ":|\n' ")
 PAIR, NEXT = np.uint64(0xFFFF), np.uint64(int.from_bytes(b" |", "little"))
 
 
-@fast
+@inner
 def blank(c):
     """Return whether a byte is whitespace within a line."""
     return c <= SPACE and c != END
 
 
-@fast
+@inner
 def read_name(i, state):
     """Read a name from address i; return the address after it, and its hash that starts from ``state``."""
     start = i

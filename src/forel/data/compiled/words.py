@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from forel.data.compiled.cache import fast, inlined, intrinsic
+from forel.data.compiled.cache import fast, inlined, inner, intrinsic
 
 __all__ = [
     "EIGHT",
@@ -144,7 +144,7 @@ def first(typing_context, marks):
     return types.uint64(types.uint64), codegen
 
 
-@fast
+@inner
 def name_end(word):
     """Return the number of bytes before the first blank, colon or bar."""
     colon, bar = word ^ COLONS, word ^ BARS
@@ -187,7 +187,7 @@ def count(words, wanted):
     return total
 
 
-@fast
+@inner
 def power_of_ten(n):
     """Return 10ⁿ for n up to 8."""
     return TENS[n]

@@ -9,6 +9,7 @@ those before them; η is $\log K/\Delta$, or $1/(b-a)^2$ if that is more. Other 
 
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -190,13 +191,24 @@ class Mixture:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
-        found = self.linear.progress(X, y, importance, held_out)
-        scale = np.ones(len(found)) if importance is None else np.array(importance, np.float64)
-        if held_out is not None:
-            scale[held_out] = -1.0
-        learned = scale[scale >= 0]
-        self.ledger.rows, self.ledger.weight = self.ledger.rows + learned.size, summed(self.ledger.weight, learned)
-        return self._pooling.mix(found, np.asarray(y, np.float64), scale, self.ledger)
+        mixed: list[NDArray[Any]] = []
+
+        @cache  # after the rows were validated, and once for all pieces
+        def inputs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            labels = np.asarray(y, np.float64)
+            scale = np.ones(len(labels)) if importance is None else np.array(importance, np.float64)
+            if held_out is not None:
+                scale[held_out] = -1.0
+            return labels, scale
+
+        def mix(margins: NDArray[Any], start: int) -> None:
+            labels, scale = (each[start : start + len(margins)] for each in inputs())
+            learned, ledger = scale[scale >= 0], self.ledger
+            ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
+            mixed.append(self._pooling.mix(margins, labels, scale, ledger))
+
+        self.linear.learn_rows(X, y, importance, True, held_out, mix)
+        return mixed[0] if len(mixed) == 1 else np.concatenate(mixed)
 
     @changes
     def relearn(

@@ -68,7 +68,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/river_door.py
-	$(BIN)/python benchmarks/train.py
+	$(BIN)/python benchmarks/train.py --certified --lanes 16
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/passes.py
 	$(BIN)/python benchmarks/predict_one.py

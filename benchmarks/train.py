@@ -1,10 +1,10 @@
 """Whole processes, from a VW file to a model.
 
 Peer: Vowpal Wabbit ``--ftrl`` from its Python package, if installed, with the same alpha, beta, L1 and bits.
-Input: one VW file of 2,000,000 click-like rows in a temporary folder, and its first half, which separates the cost of a
-row from the cost of starting a process.
-Output: medians in turns of wall-clock and CPU seconds, the time per additional row, and ratios. Run it on an idle
-machine.
+Input: VW files of 2,000,000 click-like rows in a temporary folder, one for each shape of ``shapes.py``, and their first
+halves, which separate the cost of a row from the cost of starting a process.
+Output: medians in turns of wall-clock and CPU seconds, the time per additional row, and ratios, for one setting and for
+the default experts. Run it on an idle machine.
 """
 
 import argparse
@@ -19,12 +19,12 @@ import sys
 import tempfile
 import time
 
+from shapes import SHAPES
 from timing import median_ratio, run_process
 
-from forel.data.clicks import write_clicks
-
 BITS, ALPHA, BETA, L1 = 22, 0.1, 1.0, 1.0
-SHORT = 3  # runs per turn of commands with one setting
+SHORT, ONE_SETTING = 3, ("forel", "forel, a half", "forel, certified")  # runs per turn of commands with one setting
+DEFAULT = "forel, default"
 PEER = """
 import sys
 from vowpalwabbit import Workspace
@@ -66,7 +66,7 @@ def timed(runs, repeats):
     with the time to start a process, which varies.
     """
     seconds, used, losses = {name: [] for name in runs}, {name: [] for name in runs}, {}
-    times = {name: 1 if name.startswith("VW") or name.endswith("mixed") else SHORT for name in runs}
+    times = {name: SHORT if name in ONE_SETTING else 1 for name in runs}
     order, rng = [name for name in runs for _ in range(times[name])], random.Random(0)
     for _ in range(repeats + 1):
         turn = {name: [] for name in runs}
@@ -84,33 +84,27 @@ def timed(runs, repeats):
     return later(seconds), later(used), losses
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--lanes", type=int, nargs="*", default=[4, 8, 16, 32], help="numbers of settings to mix")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        path, part = folder / "all.vw", folder / "part.vw"
-        start = time.perf_counter()
-        with path.open("wb") as file:
-            truth = write_clicks(file, options.rows)
-        took = time.perf_counter() - start
-        few = options.rows // 2
-        with path.open("rb") as file, part.open("wb") as first:
-            first.writelines(itertools.islice(file, few))
-        size = path.stat().st_size / 1e6
-        print(f"\n{options.rows:,} rows, {size:.0f} MB, written in {took:.1f} s; true log-loss {truth.loss:.4f}")
-        runs = {"forel": forel(path, folder), "forel, a half": forel(part, folder)}
+def compare(shape, folder, options):
+    """Time all commands on a file of one shape, and print medians and ratios."""
+    path, part = folder / "all.vw", folder / "part.vw"
+    start = time.perf_counter()
+    SHAPES[shape](path, options.rows)
+    took = time.perf_counter() - start
+    few = options.rows // 2
+    with path.open("rb") as file, part.open("wb") as first:
+        first.writelines(itertools.islice(file, few))
+    size = path.stat().st_size / 1e6
+    print(f"\nshape {shape}: {options.rows:,} rows, {size:.0f} MB, written in {took:.1f} s")
+    runs = {"forel": forel(path, folder), "forel, a half": forel(part, folder), DEFAULT: mixture(path, folder)}
+    if options.certified:
         runs["forel, certified"] = forel(path, folder, "--certificate")
-        runs |= {f"forel, {k} mixed": mixture(path, folder, "--lanes", k) for k in options.lanes}
-        peer = importlib.util.find_spec("vowpalwabbit") is not None
-        if peer:
-            runs |= {"VW": vw(path, folder), "VW, a half": vw(part, folder)}
-        else:
-            print("Vowpal Wabbit is not installed (pip install vowpalwabbit): no comparison")
-        seconds, used, losses = timed(runs, options.repeats)
+    runs |= {f"forel, {k} mixed": mixture(path, folder, "--lanes", k) for k in options.lanes}
+    peer = importlib.util.find_spec("vowpalwabbit") is not None
+    if peer:
+        runs |= {"VW": vw(path, folder), "VW, a half": vw(part, folder)}
+    else:
+        print("Vowpal Wabbit is not installed (pip install vowpalwabbit): no comparison")
+    seconds, used, losses = timed(runs, options.repeats)
     print(f"medians of {options.repeats} processes in turns\n")
     middle = statistics.median
     for name, took in seconds.items():
@@ -124,14 +118,27 @@ def main():
     for side, took in row.items():
         print(f"{side + ', per added row':18} {1e6 * took:8.3f} µs")
     if peer:
-        print(
-            f"\nforel is {median_ratio(seconds['VW'], seconds['forel']):.1f} times as fast on the whole file, ", end=""
-        )
+        print(f"\nforel is {median_ratio(seconds['VW'], seconds['forel']):.1f} times as fast on the file, ", end="")
         print(f"{row['VW'] / row['forel']:.1f} times per added row, ", end="")
         print(f"and uses {median_ratio(used['VW'], used['forel']):.1f} times less CPU time")
-        for k in options.lanes:
-            share = median_ratio(seconds[f"forel, {k} mixed"], seconds["VW"])
-            print(f"{k} settings mixed take {share:.2f} of Vowpal Wabbit's time for one")
+        for name in (DEFAULT, *(f"forel, {k} mixed" for k in options.lanes)):
+            ratios = (median_ratio(times["VW"], times[name]) for times in (seconds, used))
+            print(
+                "{} is {:.2f} times as fast as one setting of VW, with {:.2f} times less CPU time".format(name, *ratios)
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", nargs="*", choices=SHAPES, default=list(SHAPES), help="shapes of lines")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--certified", action="store_true", help="also with --certificate")
+    parser.add_argument("--lanes", type=int, nargs="*", default=[], help="also grids with these numbers of settings")
+    options = parser.parse_args()
+    for shape in options.shape:
+        with tempfile.TemporaryDirectory() as name:
+            compare(shape, pathlib.Path(name), options)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,12 @@ def test_import_of_the_package_loads_neither_numba_nor_river():
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
+def test_train_command_imports_numba_only_to_compile():
+    heavy = "{'numba', 'scipy', 'sklearn', 'pyarrow'}"
+    code = f"import sys, forel.doors.cli.train, forel.training.train; print(sorted({heavy} & set(sys.modules)))"
+    assert run(sys.executable, "-c", code).stdout.strip() == "[]"
+
+
 def test_makefile_refers_to_existing_files():
     makefile = (ROOT / "Makefile").read_text()
     assert not [p for p in re.findall(r"(?:tests|benchmarks)/[\w/]+\.py", makefile) if not (ROOT / p).exists()]

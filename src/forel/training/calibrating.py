@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block
-from forel.learner.kernels.calibration import PRIOR, STATE
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store.calibration import Calibration, calibration_of
@@ -21,6 +20,9 @@ from forel.training.slices import SliceMetrics, SliceTable, slice_tables
 from forel.validation import refuse
 
 __all__ = ["Calibrated", "Calibrator", "check_calibration"]
+
+STATE = 5  # numbers: a, b, and the three entries of H, as in forel.learner.kernels.calibration, which imports numba
+PRIOR = 10.0  # the precision at first: a and b stay close to 1 and 0 for about as many rows
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,9 @@ import numpy as np
 
 from forel.jit.compiling import cached_njit
 
-__all__ = ["PRIOR", "STATE", "calibrate"]
+__all__ = ["calibrate"]
 
 compiled = cached_njit(__file__)
-STATE = 5  # numbers: a, b, and the three entries of H
-PRIOR = 10.0  # the precision at first: a and b stay close to 1 and 0 for about as many rows
 SLOPES, OFFSET = (0.05, 20.0), 20.0  # the range of a, which is positive to keep the order of margins; the limit of b
 MARGIN_LIMIT = 30.0  # of exponentials
 MIN_CURVATURE = 1e-6

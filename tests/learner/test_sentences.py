@@ -61,29 +61,36 @@ def test_the_oracle_refutes_a_guarantee_that_does_not_hold(interpreted):
     assert oracle.mixture_violation(words.replace("alpha=1 ", "alpha=0.01 "), "logistic", mixed, *given) is not None
 
 
-def test_the_oracle_refutes_false_statements_about_the_default_experts(interpreted):
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_the_oracle_refutes_false_statements_about_the_default_experts(loss, interpreted):
     rng = np.random.default_rng(1)
     X, weight = rng.normal(size=(60, 3)), rng.exponential(size=60) * 3
-    y = (rng.random(60) < 1 / (1 + np.exp(-X @ [1.0, -2.0, 0.0]))).astype(float)
-    model = Mixture(3, default_grid(), dtype=np.float64)
+    signal = X @ [1.0, -2.0, 0.0]
+    y = (
+        (rng.random(60) < 1 / (1 + np.exp(-signal))).astype(float)
+        if loss == "logistic"
+        else signal + rng.normal(size=60)
+    )
+    model = Mixture(3, default_grid(loss=loss), dtype=np.float64)
     mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
     settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
-    experts = oracle.expert_margins("logistic", settings, y, weight, model.settings.mixers)
+    experts = oracle.expert_margins(loss, settings, y, weight, model.settings.mixers)
     words, given = str(model.guarantee()), (names, y, weight)
     table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
-    assert oracle.mixture_violation(words, "logistic", mixed, experts, *given) is None
-    assert oracle.bayes_violation(words, len(names), weight) is None
-    assert oracle.table_violation(table, "logistic", experts, *given) is None
-    # As if mixers were not among the experts, a better expert had been left out, or less were promised than log K.
-    assert oracle.mixture_violation(words, "logistic", mixed, settings, names[:8], y, weight) is not None
-    better = np.column_stack([experts[:, :-1], 20 * (2 * y - 1)])
-    assert "the mixture had" in oracle.mixture_violation(words, "logistic", mixed, better, *given)
-    assert oracle.bayes_violation(words, 5, weight) is not None
-    for column, change in ((1, 0.01), (2, 0.001)):
+    assert oracle.mixture_violation(words, loss, mixed, experts, *given) is None
+    assert oracle.table_violation(table, loss, experts, *given) is None
+    # As if mixers were not among the experts, or a better expert had been left out.
+    assert oracle.mixture_violation(words, loss, mixed, settings, names[:8], y, weight) is not None
+    better = np.column_stack([experts[:, :-1], 20 * (2 * y - 1) if loss == "logistic" else y])
+    assert oracle.mixture_violation(words, loss, mixed, better, *given) is not None
+    for column, change in ((1, 0.01), (2, 0.001)) if loss == "logistic" else ((1, 0.01),):
         for row in (0, 9):
             false = [list(one) for one in table]
             false[row][column] += change
-            assert oracle.table_violation(false, "logistic", experts, *given) is not None
+            assert oracle.table_violation(false, loss, experts, *given) is not None
+    if loss == "logistic":  # the bound is at most log K
+        assert oracle.bayes_violation(words, len(names), weight) is None
+        assert oracle.bayes_violation(words, 5, weight) is not None
 
 
 def test_the_certificate_compares_with_the_best_setting_also_where_it_is_a_filter(interpreted):

@@ -149,10 +149,9 @@ def round_up_to_eight(count):
     return (count + EIGHT - ONE) // EIGHT * EIGHT
 
 
-@reassociated
-def weights_and_margin(scratch, base, count, features, lane, current_strength, penalty):
-    """Compute the weights of coordinates of a block, and return the sum of weights times values."""
-    margin = REAL(0)
+@inline
+def compute_weights(scratch, base, count, features, lane, current_strength, penalty):
+    """Compute the weights of coordinates of a block."""
     for i in range(count):
         c = base + i
         s, p = REAL(0), penalised_lane(lane, REAL_ONE if i < features else REAL_ZERO)
@@ -177,7 +176,14 @@ def weights_and_margin(scratch, base, count, features, lane, current_strength, p
         if UNITS and PRIMAL:
             x = clip_to_range(x * u)
         scratch[c + X], scratch[c + ROOT] = x, root_n
-        margin += x * scratch[c + VALUE]
+
+
+@reassociated
+def block_margin(scratch, base, count):
+    """Return the sum of weights times values of coordinates of a block; its terms may be added in any order."""
+    margin = REAL(0)
+    for i in range(count):
+        margin += scratch[base + i + X] * scratch[base + i + VALUE]
     return margin
 
 
@@ -227,9 +233,8 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
                 catch_up(w, t, q, base + i, penalised)
         if STOPS_AT_OTHER_UNITS:
             fits &= units_are_1(scratch, base, round_up_to_eight(block_count))
-        w.row[ROW_MARGIN] += weights_and_margin(
-            scratch, base, round_up_to_eight(block_count), features, p, current_strength, penalty
-        )
+        compute_weights(scratch, base, round_up_to_eight(block_count), features, p, current_strength, penalty)
+        w.row[ROW_MARGIN] += block_margin(scratch, base, round_up_to_eight(block_count))
     return fits
 
 

@@ -148,3 +148,9 @@ def test_citation_has_this_version_and_license():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {forel.__version__}\n" in citation
     assert f"license: {project['license']}\n" in citation
+
+
+def test_the_longest_test_files_exist():
+    names = re.findall(r'^    "(\S+)",$', (ROOT / "conftest.py").read_text(), re.MULTILINE)
+    assert names
+    assert not [name for name in names if not (ROOT / name).exists()]

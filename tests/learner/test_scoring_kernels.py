@@ -1,6 +1,7 @@
 """Predictions and weights have one kernel for all losses: their code is the same as that of the scoring spec."""
 
 import itertools
+from types import ModuleType
 
 import pytest
 
@@ -49,3 +50,12 @@ def test_models_of_all_losses_predict_with_one_function():
     assert first.predict is second.predict is own.predict
     assert first.weights is second.weights is own.weights
     assert first.learn is not second.learn
+
+
+def test_functions_of_one_row_are_in_a_module():
+    """Tools that measure the memory of a model do not descend into modules, and names in them are found at once."""
+    layout = Layout("proximal", "adagrad", "once")
+    first, second = (kernel(KernelSpec(loss, layout)).module for loss in ("hinge", "squared"))
+    assert isinstance(first, ModuleType)
+    assert first.predict_one is second.predict_one
+    assert first.learn_one is not second.learn_one

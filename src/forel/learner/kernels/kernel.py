@@ -49,6 +49,11 @@ class Kernel:
             if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
                 setattr(self, name, _cached_function(name, self._specs[name]))
 
+    @property
+    def module(self) -> ModuleType:
+        """All functions as compiled by numba."""
+        return _module({name: _compiled_function(name, spec) for name, spec in self._specs.items()})
+
     def __getattr__(self, name: str) -> Any:
         if name not in (*BLOCKS, *ROWS):
             raise AttributeError(name)

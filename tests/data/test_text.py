@@ -126,7 +126,7 @@ def test_equal_slots_are_summed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ngram": 2}, "ngram, skips, char_ngram: got .*, expected none without text"),
+        ({"char_ngram": "3"}, "char_ngram: got .3., expected none without text"),
         ({"text": ["m"], "skips": 1}, "skips: got 1, expected 0 without ngram"),
         ({"text": ["m"], "ngram": 9}, "ngram: got 9, expected 1 to 8 words"),
         ({"text": ["m"], "char_ngram": "5-3"}, "char_ngram: got '5-3', expected numbers of characters from 1 to 32"),

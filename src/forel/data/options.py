@@ -64,7 +64,8 @@ class ReadOptions:
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
-    ngram, skips : of these columns, sequences of up to ``ngram`` words, which leave out up to ``skips`` words
+    ngram, skips : of these columns, or without them of each namespace of VW text, sequences of up to ``ngram`` words,
+        which leave out up to ``skips`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
     date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them
     separator : the byte between cells of CSV; None recognises a comma, tab, semicolon or pipe in the first lines
@@ -150,8 +151,11 @@ class ReadOptions:
         twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *self.date))
         if twice is not None:
             raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
-        if self.text_features != TextFeatures() and not self.text:
-            raise refuse("ngram, skips, char_ngram", "sequences", "none without text (--text), which names columns")
+        if self.char_ngram is not None and not self.text:
+            raise refuse("char_ngram", self.char_ngram, "none without text (--text), which names columns")
+        if self.sequences is not None and (self.interactions or self.entry_names):
+            what = "interactions" if self.interactions else "entry_names"
+            raise refuse(what, getattr(self, what), "none with ngram, whose sequences are not crossed")
         if (self.text or self.date) and (self.interactions or self.entry_names):
             what = "interactions" if self.interactions else "entry_names"
             raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")
@@ -189,6 +193,11 @@ class ReadOptions:
     def text_features(self) -> TextFeatures:
         """How text columns are split."""
         return TextFeatures(self.ngram, self.skips, parse_char_ngram(self.char_ngram))
+
+    @cached_property
+    def sequences(self) -> TextFeatures | None:
+        """The sequences of features of VW text; None for none, and with columns of text, which have their own."""
+        return self.text_features if self.text_features != TextFeatures() and not self.text else None
 
     @cached_property
     def transform(self) -> Transform | None:

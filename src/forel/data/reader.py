@@ -185,6 +185,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
         yield completed_task(None, problems)
         return
+    if form not in ("vw", "svmlight"):
+        _check_sequences(options)
     if form in ("csv", "tsv"):
         rows = CsvFormat(
             separator_of(form, options, beginning),
@@ -220,7 +222,8 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
             yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
     else:
         defaults = ReadOptions()
-        if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS):
+        taken = ("ngram", "skips") if form == "vw" and options.sequences is not None else ()
+        if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS if name not in taken):
             raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
         transform = (
             None if isinstance(options.transform, SeparateFeatures) and form == "svmlight" else options.transform
@@ -230,12 +233,20 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         if options.slices and form == "svmlight":
             raise refuse("slices", ", ".join(options.slices), "none for svmlight, which has no columns or namespaces")
         shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        line_format = LineFormat(form, options.bits, shift, options.tags and form == "vw", transform, options.slices)
-        size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
+        tags, sequences = options.tags and form == "vw", options.sequences
+        line_format = LineFormat(form, options.bits, shift, tags, transform, options.slices, sequences)
+        plain = transform is None and sequences is None
+        size = options.block_bytes if plain else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
         limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
         found_lines = chunks(limited, size, problems, file, start.line, limit=options.longest_line(form))
         yield from parse_lines(found_lines, line_format, problems, reader.names, file, start)
+
+
+def _check_sequences(options: ReadOptions) -> None:
+    """Raise if sequences of words are wanted, but no column of text is named."""
+    if options.sequences is not None:
+        raise refuse("ngram", options.ngram, "1 without text (--text), which names columns; VW text needs none")
 
 
 def _columns(reader: Reader, start: Position) -> Columns:
@@ -268,6 +279,7 @@ def _table_tasks(
     hidden: Collection[str] = (),
 ) -> Iterator[Task]:  # fmt: skip
     options, recorder = reader.options, SliceRecorder(reader.options.slices)
+    _check_sequences(options)
     batches = recorder.batches(batches, hidden) if options.slices else batches
     blocks = table_blocks(
         batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
@@ -297,6 +309,7 @@ def _dict_tasks(
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     words, recorder = list[str](), SliceRecorder(options.slices)
+    _check_sequences(options)
     items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     form = JsonFormat(columns, options.bits, options.transform)

@@ -165,7 +165,9 @@ class Stored:
     def _scorer(self) -> RowScorer | None:
         """The scorer of single rows; None if weights may change, or rows have crosses."""
         model, options = self.model, self._lenient
-        if not isinstance(model, ServingModel) or model.mixture is not None or options.transform is not None:
+        if not isinstance(model, ServingModel) or model.mixture is not None:
+            return None
+        if options.transform is not None or options.sequences is not None:
             return None
         return RowScorer(model.weight_at, float(model.bias[0]), options)
 

@@ -13,6 +13,8 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
 from forel.data.features.names import Names, recorded_name
+from forel.data.features.sequences import add_sequences
+from forel.data.features.text import TextFeatures
 from forel.data.parsers.decimals import nearest_float32
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
@@ -51,6 +53,7 @@ class LineFormat:
     tags: bool = False
     transform: Transform | None = None
     slices: tuple[str, ...] = ()
+    sequences: TextFeatures | None = None
 
     def parser(self) -> Any:
         """Return the compiled parser."""
@@ -103,9 +106,10 @@ def _parse(
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices
     tags = np.empty((rows if tagging else 0, 2), np.int64)
-    recording = names is not None and form.transform is None
+    separate = form.transform is not None or form.sequences is not None  # features are not summed by the parser
+    recording = names is not None and not separate
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
-    records = np.empty((capacity if recording or form.transform is not None else 0, layout.COLUMNS), np.int64)
+    records = np.empty((capacity if recording or separate else 0, layout.COLUMNS), np.int64)
     wrong: list[Malformed] = []
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
@@ -131,10 +135,10 @@ def _parse(
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
         problem = _problem(chunk, at, file, line + done, _expected(status))
-        if form.transform is None:
+        if not separate:
             problems.record(problem)
         else:
-            wrong.append(problem)  # recorded below in order of lines, together with problems of crosses
+            wrong.append(problem)  # recorded below in order of lines, together with those of crosses and sequences
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
         resolved = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
@@ -145,12 +149,15 @@ def _parse(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
         lines=row_lines[:n] + line,
     )  # fmt: skip
-    if form.transform is None:
+    if not separate:
         return block
-    kept = records[:entries]
-    kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
-    found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
-    block, more = form.transform.apply(found, block, form.bits, names)
+    kept, more = records[:entries], list[Malformed]()
+    if form.transform is not None:
+        kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+        found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
+        block, more = form.transform.apply(found, block, form.bits, names)
+    elif form.sequences is not None:
+        block, more = add_sequences(block, text, kept, form.sequences, form.bits, names)
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
     return block

@@ -78,6 +78,7 @@ bench: $(READY)
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/intervals.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

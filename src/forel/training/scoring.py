@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
 from forel.learner.rows import Merged
+from forel.learner.uncertainty import Intervals, intervals
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
+from forel.store.serving import ServingModel
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
 from forel.training.metrics import Report
@@ -72,9 +74,12 @@ def predict(
     *,
     margins: bool = False,
     probabilities: bool = False,
+    uncertainty: bool = False,
+    level: float = 0.9,
+    scale: float = 1.0,
     threads: int | None = None,
     **reading: Any,
-) -> NDArray[Any]:
+) -> Any:
     """Return the prediction of a model for each row of a source, without learning; labels are optional.
 
     Predictions are probabilities for log-loss, means for regression losses, margins for hinge losses, and the names of
@@ -86,6 +91,8 @@ def predict(
     source : as in :func:`forel.data.read`
     margins : return margins w·x instead of predictions, with a column for each of several classes
     probabilities : return probabilities, with a column for each of several classes
+    uncertainty : return :class:`forel.learner.uncertainty.Intervals` of predictions, of one margin
+    level, scale : of intervals, as in :func:`forel.learner.uncertainty.intervals`
     threads : number of parser threads; None for a default
     reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
@@ -96,6 +103,12 @@ def predict(
     [True, False]
     """
     stored = stored_model(model)
+    if uncertainty:
+        if margins or probabilities:
+            raise refuse("uncertainty", True, "False with margins or probabilities")
+        found = [each for _, each in interval_blocks(stored, source, level, scale, threads, **reading)]
+        columns = zip(*found, strict=True) if found else [[np.zeros(0)]] * len(Intervals._fields)
+        return Intervals(*(np.concatenate(column) for column in columns))
     names = stored.classes
     link = np.asarray if margins else prediction_link(stored, probabilities)
     blocks = predict_blocks(stored, source, threads, **reading)
@@ -143,17 +156,51 @@ def predict_blocks(
     >>> (margins > 0).tolist()
     [True, False]
     """
+    several, calibration = number_of_classes(stored.model) is not None, stored.calibration
+    for block in _blocks(stored, source, threads, problems, reading):
+        margins = stored.model.margins(Merged(*block.rows))
+        margins = margins if calibration is None else calibration.margins(margins)
+        yield block, margins if several else margins[:, 0]
+
+
+def interval_blocks(
+    stored: Stored,
+    source: Any,
+    level: float = 0.9,
+    scale: float = 1.0,
+    threads: int | None = None,
+    problems: Problems | None = None,
+    **reading: Any,
+) -> Iterator[tuple[Block, Intervals]]:
+    """Yield each block of a source with predictions and intervals, as :func:`forel.learner.uncertainty.intervals` does.
+
+    >>> from forel.training.train import train
+    >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
+    >>> stored = train(clicks, label="click", bits=10).stored
+    >>> ((_, found),) = interval_blocks(stored, clicks[:2])
+    >>> ((found.low < found.prediction) & (found.prediction < found.high)).tolist()
+    [True, True]
+    """
+    if isinstance(stored.model, ServingModel):
+        raise refuse("uncertainty", True, "False for a serving model, which has no variances; use the whole model")
+    link, calibration = prediction_link(stored), stored.calibration
+    apply = link if calibration is None else lambda margins: link(calibration.margins(margins))
+    for block in _blocks(stored, source, threads, problems, reading):
+        yield block, intervals(stored.model, Merged(*block.rows), level, scale, apply)
+
+
+def _blocks(
+    stored: Stored, source: Any, threads: int | None, problems: Problems | None, reading: dict[str, Any]
+) -> Iterator[Block]:
+    """Yield the blocks of a source, and warn of rows that differ from those of training."""
     lenient = replace(model_options(stored), unlabelled=True, strict=False)
     options = updated_options(lenient, reading)
     reader, check = read(source, options=options), SchemaCheck(stored.extra.get("schema"), options)
-    several, calibration = number_of_classes(stored.model) is not None, stored.calibration
     for block in ordered_blocks(reader, threads):
-        margins = stored.model.margins(Merged(*block.rows))
-        margins = margins if calibration is None else calibration.margins(margins)
         check.add(block, reader.kinds)
-        yield block, margins if several else margins[:, 0]
+        yield block
     if (warning := check.warning(reader.kinds, reader.problems)) is not None:
-        warnings.warn(warning, UserWarning, stacklevel=2)
+        warnings.warn(warning, UserWarning, stacklevel=3)
     if problems is not None:
         problems.absorb(reader.problems)
 

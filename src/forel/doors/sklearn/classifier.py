@@ -232,6 +232,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     progressive_loss_ = property(shared.progressive_loss)
     certificate_ = property(shared.certificate)
     guarantee_ = property(shared.guarantee)
+    predict_interval = shared.predicts(shared.predict_interval)
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

@@ -20,6 +20,7 @@ from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
+from forel.learner.uncertainty import intervals
 from forel.notebook import card
 from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
@@ -159,6 +160,16 @@ def margins(estimator: Any, X: Any) -> NDArray[Any]:
     X = validate(estimator, X)
     model: Learner = estimator._model
     return model.margins(X)
+
+
+def predict_interval(self: Any, X: Any, level: float = 0.9, scale: float = 1.0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the ends of intervals of the expected label, or of the probability of the second of two classes.
+
+    ``level`` and ``scale`` are as in :func:`forel.learner.uncertainty.intervals`.
+    """
+    check_is_fitted(self)
+    found = intervals(self._model, validate(self, X), level, scale)
+    return found.low, found.high
 
 
 def coef(estimator: Any) -> Any:

@@ -55,6 +55,7 @@ app = typer.Typer(
     name="forel",
     help="Adaptive online learning: every learner carries its proof.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # for the list of commands and errors of usage; the help of a command uses rich
     context_settings={
         "help_option_names": ["-h", "--help"],
         "token_normalize_func": translate_name,

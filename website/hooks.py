@@ -19,6 +19,7 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of the API reference and the figures drawn by pages."""
+    files.append(File.generated(config, "reference/api.md", content=reference.front()))
     for name in reference.modules():
         files.append(File.generated(config, f"reference/{name}.md", content=reference.page(name)))
     for file in list(files.documentation_pages()):

@@ -1,6 +1,7 @@
-"""Pages of the API reference: one per public module, from its docstrings."""
+"""Pages of the API reference: the names used most, and one page per public module, from its docstrings."""
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Iterator
 from types import ModuleType
@@ -8,7 +9,26 @@ from typing import Any
 
 import forel
 
-__all__ = ["modules", "nav", "page"]
+__all__ = ["FIRST", "front", "modules", "nav", "page"]
+
+# The names that most programs use, in the order in which they are needed.
+FIRST = (
+    "forel.training.train.train",
+    "forel.store.saving.load",
+    "forel.training.trained.Trained",
+    "forel.learner.settings.Settings",
+    "forel.training.scoring.predict",
+    "forel.training.scoring.evaluate",
+    "forel.store.saving.save",
+    "forel.store.saving.Stored",
+    "forel.training.metrics.Report",
+    "forel.data.reader.read",
+    "forel.doors.sklearn.classifier.FTRLClassifier",
+    "forel.doors.sklearn.regressor.FTRLRegressor",
+    "forel.doors.river.classifier.LinearClassifier",
+    "forel.doors.river.regressor.LinearRegressor",
+    "forel.doors.onnx.export.to_onnx",
+)
 
 # Compiled code has no types or examples; the command line has --help.
 EXCLUDED = ("forel.learner.kernels", "forel.data.compiled", "forel.doors.cli")
@@ -20,6 +40,41 @@ def modules() -> Iterator[str]:
         parts = info.name.split(".")
         if not any(part.startswith("_") for part in parts) and not info.name.startswith(EXCLUDED):
             yield info.name
+
+
+def front() -> str:
+    """Markdown page of the names used most: signature, first line, public methods, and a link to all about each."""
+    lines = ["# The API in use", ""]
+    for path in FIRST:
+        module, _, name = path.rpartition(".")
+        thing = getattr(importlib.import_module(module), name)
+        public = f"forel.{name}" if name in forel.__all__ else path
+        first = (inspect.getdoc(thing) or "").splitlines()[0]
+        lines += [f"## `{public}`", "", f"{first} [All about it]({module}.md).", ""]
+        lines += ["```python", _signature(name, thing), "```", ""]
+        methods = [f"| `{method}` | {text} |" for method, text in _methods(thing)]
+        lines += ["| method or attribute | |", "|---|---|", *methods, ""] if methods else []
+    return "\n".join(lines) + "\n"
+
+
+def _methods(thing: Any) -> Iterator[tuple[str, str]]:
+    """Yield the public methods and properties of a class with the first lines of their docstrings."""
+    for name, value in vars(thing).items() if isinstance(thing, type) else ():
+        doc = inspect.getdoc(getattr(thing, name)) if callable(value) or isinstance(value, property) else None
+        if doc and not name.startswith("_"):
+            yield name, doc.splitlines()[0].replace("|", "\\|")
+
+
+def _signature(name: str, thing: Any) -> str:
+    """The signature with a line for each parameter, without annotations, which are long."""
+    parameters = []
+    for one in inspect.signature(thing).parameters.values():
+        star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        default = (
+            "" if one.default is one.empty else f"={one.default!r}" if "<factory>" not in repr(one.default) else "=..."
+        )
+        parameters.append(f"    {star}{one.name}{default},")
+    return "\n".join([f"{name}(", *parameters, ")"])
 
 
 def page(name: str) -> str:
@@ -50,4 +105,5 @@ def nav() -> list[Any]:
     for name in modules():
         _, top, *_ = name.split(".")
         found.setdefault(f"forel.{top}", []).append({name: f"reference/{name}.md"})
-    return [pages[0] if len(pages) == 1 else {top: pages} for top, pages in found.items()]
+    packages = [pages[0] if len(pages) == 1 else {top: pages} for top, pages in found.items()]
+    return [{"The API in use": "reference/api.md"}, *packages]

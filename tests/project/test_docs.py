@@ -177,6 +177,19 @@ def test_docstrings_become_markdown():
     assert table == "|   |   |\n| --- | --- |\n| ``a`` | one |\n| ``longer`` | two |"
 
 
+def test_the_reference_begins_with_the_names_used_most():
+    reference = pytest.importorskip("website.reference")
+    (title, path), *_ = reference.nav()[0].items()
+    assert (title, path) == ("The API in use", "reference/api.md")
+    text = reference.front()
+    headings = re.findall(r"^## `(.*)`$", text, re.MULTILINE)
+    assert headings[:4] == ["forel.train", "forel.load", "forel.training.trained.Trained", "forel.Settings"]
+    assert "| `predict_one` | Return the prediction for one row" in text
+    linked = set(re.findall(r"\]\(([\w.]+)\.md\)", text))
+    assert linked <= set(reference.modules())
+    assert max(map(len, re.search(r"```python\n(.*?)```", text, re.DOTALL)[1].splitlines())) <= 100
+
+
 def test_the_reference_has_every_public_module():
     reference = pytest.importorskip("website.reference")
     pages = list(reference.modules())

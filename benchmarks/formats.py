@@ -4,7 +4,7 @@ Peers: scikit-learn's ``load_svmlight_file``, which also keeps the matrix; for J
 ``pyarrow.json.read_json``, which keep the table, and ``json.loads`` of each line.
 Input: files of click-like lines, 39 features each, in a temporary folder; opening is timed. VW text of two shapes: one
 feature in each namespace of one letter, and 13 numbers in one namespace with 26 categories in namespaces of two or
-three letters. JSON lines have the columns of the latter.
+three letters. JSON lines have the columns of the latter. CSV has a text column of 39 words, split by ``text``.
 Output: medians in turns, MB/s, and ratios for svmlight and JSON lines.
 """
 
@@ -61,6 +61,18 @@ def write_mixed(folder, rows, seed=0):
     return vw, jsonl
 
 
+def write_text(folder, rows, seed=0):
+    """Write CSV with a column of 39 words, as long as English ones, with log-uniform popularity."""
+    rng = np.random.default_rng(seed)
+    path = folder / "text.csv"
+    with path.open("w") as file:
+        file.write("spam,message\n")
+        for _ in range(rows):
+            words = " ".join(f"w{i:x}" for i in (FEATURES ** rng.random(PER_ROW)).astype(np.int64).tolist())
+            file.write(f"{int(rng.integers(0, 2))},{words}\n")
+    return path
+
+
 def parse_each(path):
     """Parse every line by Python's own parser."""
     with open(path, "rb") as file:
@@ -80,7 +92,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         vw, packed, svmlight = write(pathlib.Path(name), options.rows)
         mixed, jsonl = write_mixed(pathlib.Path(name), options.rows)
-        sizes = {path: os.path.getsize(path) / 1e6 for path in (vw, svmlight, mixed, jsonl)}
+        text = write_text(pathlib.Path(name), options.rows)
+        sizes = {path: os.path.getsize(path) / 1e6 for path in (vw, svmlight, mixed, jsonl, text)}
         runs = {
             "forel, VW": (vw, lambda: count(vw)),
             "forel, VW, names kept": (vw, lambda: count(vw, names=True)),
@@ -88,6 +101,7 @@ def main():
             "forel, VW, -q a: (116 features)": (vw, lambda: count(vw, interactions=["a:"])),
             "forel, VW, gzip": (vw, lambda: count(packed)),
             "forel, VW, 13 numbers, 26 words": (mixed, lambda: count(mixed)),
+            "forel, CSV, words of a text column": (text, lambda: count(text, label="spam", text=["message"])),
             "forel, JSON lines": (jsonl, lambda: count(jsonl, label="click")),
             "forel, JSON lines, names kept": (jsonl, lambda: count(jsonl, label="click", names=True)),
             "polars.read_ndjson": (jsonl, lambda: polars.read_ndjson(jsonl)),

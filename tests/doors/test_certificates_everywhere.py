@@ -106,8 +106,8 @@ def test_several_classes_stored_and_merged_models_have_it_too(make, tmp_path):
 
 
 def test_inspect_shows_the_certificate_of_several_classes(tmp_path):
-    from forel.doors.cli.inspect import _described
+    from forel.doors.cli.inspect import _describe
 
     table = [{"label": name, "a": float(k)} for k, name in enumerate("xyz" * 20)]
     trained = forel.train(table, Settings("softmax", alpha=0.3), label="label", bits=5, certified=True)
-    assert "no fixed model of norm at most" in _described(trained.stored, 3)["certificate"]
+    assert "no fixed model of norm at most" in _describe(trained.stored, 3)["certificate"]

@@ -371,5 +371,5 @@ def test_mirror_descent_with_a_growing_scale_has_no_bound():
     model = Linear(1, Settings("logistic", "mirror", "scale_free", 5.0, 1e4, bias=False), certified=True)
     with sentences.uncompiled():
         model.learn(np.array([[1.0]] * 20 + [[10.0]] * 30), [1] * 20 + [0] * 30)
-        with pytest.raises(ValueError, match="Mirror Descent adds the strength of a growing scale around the present"):
+        with pytest.raises(ValueError, match="Mirror Descent adds the strength of a growing scale around the current"):
             model.certificate().bound([0.0])

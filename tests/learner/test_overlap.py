@@ -1,5 +1,6 @@
 """Margins processed on another thread: in order, the same bits as without, and no error or row is lost."""
 
+from dataclasses import replace
 from threading import current_thread, main_thread
 
 import numpy as np
@@ -24,9 +25,12 @@ def stream():
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("held_out", [None, np.arange(ROWS) % 5 == 0])
 @pytest.mark.parametrize("piece", [1, 7, 59])
-def test_pieces_give_the_same_bits(piece, held_out, monkeypatch):
+@pytest.mark.parametrize(
+    "settings", [SETTINGS, replace(SETTINGS, loss="squared"), Settings("absolute", alpha=(0.1, 1.0))]
+)
+def test_pieces_give_the_same_bits(settings, piece, held_out, monkeypatch):
     X, y, importance = stream()
-    whole, pieces = Mixture(N, SETTINGS), Mixture(N, SETTINGS)
+    whole, pieces = Mixture(N, settings), Mixture(N, settings)
     expected = whole.progress(X, y, importance, held_out)
     monkeypatch.setattr(overlap, "PIECE", piece)
     found = pieces.progress(X, y, importance, held_out)

@@ -95,7 +95,7 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
     scale = np.full(ROUNDS, importance)
     found = model.progress(X, y, scale)[:, 0]
     margins = Linear(N, model.settings, dtype=np.float64).progress(X, y, scale)
-    lost, suffered, beyond, falls = np.zeros(4), 0.0, 0.0, 0
+    lost, suffered, beyond = np.zeros(4), 0.0, 0.0
     for t, label in enumerate(y):
         m, span = within(margins, y, t)
         certain = 1 / (importance * span**2) if span else np.inf
@@ -111,7 +111,6 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
         outside = not (min(0, y[:t].min(initial=0)) <= label <= max(0, y[:t].max(initial=0)))
         # The inequality that the smallest rate is for.
         assert outside or eta > certain or mixed <= allowed + 1e-9 * (1 + allowed)
-        falls += eta == certain
         lost, suffered, beyond = lost + each, suffered + mixed, beyond + max(0.0, mixed - allowed)
     assert model.loss == pytest.approx(suffered, rel=1e-10)
     assert model.losses == pytest.approx(lost, rel=1e-10)
@@ -119,7 +118,6 @@ def test_squared_loss_is_mixed_by_exponential_weights_within_the_labels_seen(imp
     span = np.ptp(np.append(y, 0))
     least = min(importance * span**2 * np.log(4), beyond)  # log K divided by the rate
     assert beyond > 0
-    assert 0 < falls < ROUNDS
     assert measured <= bound == pytest.approx(least + beyond, rel=1e-7)
     w = np.exp(-np.log(4) / least * (lost - lost.min()))
     assert model.posterior == pytest.approx(w / w.sum(), rel=1e-5)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forel.learner.grid import EXPERTS, default_grid, without_filters
-from forel.learner.kernels import ridge
-from forel.learner.ledger import Ledger
+from forel.learner.kernels import mixing, ridge
+from forel.learner.ledger import HEAD, Ledger
 from forel.learner.linear import Linear
 from forel.learner.mixers import MIXERS, Mixer
 from forel.learner.mixture import Mixture
@@ -25,7 +25,8 @@ def stream(seed=0, rows=ROUNDS):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, N)) * (rng.random((rows, N)) < 0.7)
     y = 20 + np.cumsum(rng.normal(size=rows)) + 5 * X @ rng.normal(size=N) + 40 * (rng.random(rows) < 0.02)
-    return X, y, rng.choice([0.0, 0.5, 1.0, 3.0], rows)
+    y[60] += 500  # farther outside of the range of earlier labels than that is long
+    return X, y, rng.choice([0.5, 1.0, 3.0], rows) * (np.arange(rows) % 5 > 0)
 
 
 class Reference:
@@ -118,6 +119,18 @@ def test_the_bound_holds_on_rows_that_are_sorted_alternating_or_growing():
         span = np.ptp(np.append(labels, 0.0))
         assert bound <= 2 * (np.log(6) + 1) * span**2 * (1 + 1e-9)
         assert np.isfinite(model.posterior).all()
+
+
+def test_the_rate_falls_no_further_than_the_range_of_labels_needs():
+    """After a large excess the rate is 1/span², at which predictions of labels in the range cost nothing further."""
+    ledger, spans, out = np.zeros(HEAD + 2), np.full(1, 0.5), np.empty(1)
+    ledger[2], ledger[HEAD:] = 5.0, (0.03, 0.09)
+    experts = np.array([[0.0, 0.5]])
+    for label in (0.5, 0.0, 0.5, 0.5):
+        w = np.exp(-ledger[HEAD:] / 0.25)
+        mixing.squared(experts, np.array([label]), np.ones(1), spans, ledger, out)
+        assert out[0] == pytest.approx(w @ experts[0] / w.sum(), rel=1e-12)
+    assert ledger[2] == 5.0
 
 
 def test_a_file_of_a_fixed_rate_keeps_it():

@@ -67,6 +67,20 @@ def test_variances_and_scores_are_those_of_the_formulas(loss):
     assert standard_errors(model.only(0), new) == pytest.approx(score, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.usefixtures("interpreted")
+def test_units_of_features_do_not_matter():
+    X, y = stream("squared")
+    X = np.float32(np.sign(X) * np.linspace(1, 2, N))
+    units = np.float32([1, 2.0**60, 2.0**-60, 1, 1])
+    settings = Settings("squared", rate="scale_free", filters=FILTERS)
+    one, two = Linear(N, settings), Linear(N, settings)
+    one.learn(X, y)
+    two.learn(X * units, y)
+    expected = lane_variances(one.copied_lanes(), rows_of(X, N, np.float32))
+    assert lane_variances(two.copied_lanes(), rows_of(X * units, N, np.float32)) == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.usefixtures("interpreted")
 def test_a_mixture_has_the_variance_of_an_expert_drawn_by_weight(loss):

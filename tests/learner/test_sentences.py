@@ -367,7 +367,7 @@ def test_reports_are_written_with_the_same_sentence(tmp_path):
 
 
 def test_mirror_descent_with_a_growing_scale_has_no_bound():
-    """Strength that a scale adds is around the present point; counted around 0 it gave 81 for a regret of 10,598."""
+    """Strength that a scale adds is around the current point; counted around 0 it gave 81 for a regret of 10,598."""
     model = Linear(1, Settings("logistic", "mirror", "scale_free", 5.0, 1e4, bias=False), certified=True)
     with sentences.uncompiled():
         model.learn(np.array([[1.0]] * 20 + [[10.0]] * 30), [1] * 20 + [0] * 30)

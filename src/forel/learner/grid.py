@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.learner.settings import Filter, Settings
+from forel.learner.settings import Filter, FullFilter, Settings
 from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import whole
@@ -25,6 +25,7 @@ class Experts(NamedTuple):
     alphas: tuple[float, ...]
     penalties: tuple[float, ...] | float
     filters: tuple[Filter, ...]
+    full_filters: tuple[FullFilter, ...]
 
 
 # By the rule that mixes them. Filters of squared loss do not depend on the unit of the labels; rates are far apart
@@ -34,6 +35,7 @@ EXPERTS = {
         (0.05, 0.3, 1.5, 20.0),
         (0.1, 1.0, 0.1, 0.1),
         (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.3), Filter(0.03)),
+        (FullFilter(1.0), FullFilter(30.0, 0.9999)),
     ),
     Mixing.EXP_CONCAVE: Experts(
         (1.0, 30.0, 1000.0),
@@ -45,6 +47,7 @@ EXPERTS = {
             Filter(3.0, memory=0.95),
             Filter(30.0, memory=0.9),
         ),
+        (FullFilter(10.0), FullFilter(10.0, 0.999)),
     ),
 }
 PENALTIES = (0.1, 1.0)  # for losses of unitless margins only: a penalty has the unit of a slope
@@ -60,6 +63,7 @@ def default_grid(
     rate: Any = None,
     lanes: int | None = None,
     filters: Any = None,
+    full_filters: Any = None,
     **others: Any,
 ) -> Settings:
     """Return settings with defaults for those that are None.
@@ -82,11 +86,14 @@ def default_grid(
     if alpha is not None:
         defaults: dict[str, Any] = {"beta": 1.0, "l1": 0.0, "rate": "adagrad"}
         given = {name: value for name, value in (("beta", beta), ("l1", l1), ("rate", rate)) if value is not None}
-        return Settings(alpha=alpha, filters=filters or (), **{**defaults, **given, **others})
+        return Settings(
+            alpha=alpha, filters=filters or (), full_filters=full_filters or (), **{**defaults, **given, **others}
+        )
     defaults_only = all(one is None for one in (beta, l1, rate, lanes, filters))
     experts = _experts(Settings(rate="scale_free", **others)) if defaults_only else None
     if experts is not None:
         own: dict[str, Any] = {"alpha": experts.alphas, "l1": experts.penalties, "filters": experts.filters}
+        own["full_filters"] = experts.full_filters if full_filters is None else full_filters
         return Settings(beta=BETA, rate="scale_free", **own, **others)
     count = LANES if lanes is None else whole("lanes", lanes, low=1)
     unitless = resolve(others.get("loss", Settings.loss)).link.unitless
@@ -104,6 +111,7 @@ def default_grid(
         beta=BETA if beta is None else beta,
         rate="scale_free" if rate is None else rate,
         filters=filters or (),
+        full_filters=full_filters or (),
         **others,
     )
 

@@ -52,7 +52,7 @@ def settings_lanes(lanes: Lanes) -> Lanes:
     """Return the lanes of settings alone, as filters are for one margin; the same lanes if there are no filters."""
     if not lanes.settings.filters:
         return lanes
-    settings: Settings = replace(lanes.settings, filters=())
+    settings: Settings = replace(lanes.settings, filters=(), full_filters=())
     new = Lanes(lanes.features, settings, settings.lanes, lanes.dtype, lanes.certified, lanes.labels)
     new.take(lanes, slice(0, settings.lanes))
     return new

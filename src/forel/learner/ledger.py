@@ -76,6 +76,18 @@ class Ledger:
         """The residuals of mixers, as :mod:`forel.learner.kernels.ridge` sums them: a view, empty without them."""
         return self.array[self.sums.size + self.mixer_states.size :].reshape(-1, RESIDUALS)
 
+    def without_last(self, count: int) -> "Ledger":
+        """Return the numbers without those of the last settings, whose weight the others share in proportion."""
+        new, kept = Ledger(self.settings - count, self.shares, self.mixers), np.arange(self.settings - count)
+        kept_experts = np.append(kept, np.arange(self.settings, self.experts))
+        kept_inputs = np.append(kept, self.settings)  # the constant
+        new.array[:HEAD], new.losses[:] = self.array[:HEAD], self.losses[kept_experts]
+        if self.shares:
+            new.weights[:] = self.weights[kept_experts] / self.weights[kept_experts].sum()
+        rows = np.append(0, 1 + kept_inputs)
+        new.mixer_states[:], new.residuals[:] = self.mixer_states[:, rows[:, None], kept_inputs], self.residuals
+        return new
+
     def only(self, settings: NDArray[np.intp]) -> "Ledger":
         """Return the ledger of some settings without shares, on which rows can be predicted."""
         new = Ledger(settings.size, shares=False)

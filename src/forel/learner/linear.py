@@ -108,7 +108,7 @@ class Linear:
         self._lanes.reset()
 
     @staticmethod
-    def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
+    def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...] | None]:
         """Return an empty dict: a linear model has only the arrays of its lanes."""
         return {}
 

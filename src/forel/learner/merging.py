@@ -246,7 +246,7 @@ def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDA
     mixture that sees all rows in turn Φ(L₀ + Σ L_k) − Φ(L₀), from which its bound follows. The difference is added to
     the gap.
     """
-    base, rate = model.ledger, model._pooling.rate
+    base, rate = model.ledger, model._pool.pooling.rate
     merged, parts = base.copy(), [base.copy() for _ in shards]
     for part, array in zip(parts, shards, strict=True):
         part.array[:] = array

@@ -17,17 +17,17 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
+from forel.learner.expert_pool import ExpertPool
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import summed
-from forel.learner.ledger import LOSS_LIMIT, Ledger
+from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
 from forel.learner.protocol import SettingSummary, settings_html
-from forel.learner.rows import Rows, rows_of
+from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
-from forel.losses.margin import Mixing
-from forel.validation import number, refuse
+from forel.learner.targets import labels_and_scale
 
 if TYPE_CHECKING:
     from forel.experts import Guarantee
@@ -70,51 +70,50 @@ class Mixture:
         certified: bool = False,
         share: float | None = None,
     ) -> None:
-        if share is not None:
-            largest = (settings.lanes - 1) / settings.lanes
-            number("share", share, f"a number above 0 and at most {largest:g}", low=1e-12, high=largest)
-            loss = settings.loss_function
-            if loss.mixing is not Mixing.BAYES or loss.joint or classes is not None:
-                raise refuse("share", share, "None, but for log-loss of two classes")
-        ledger = Ledger(settings.lanes, share is not None, settings.mixers)
-        self._set_state(Linear(features, settings, classes, dtype, certified), ledger, share)
+        linear = Linear(features, settings, classes, dtype, certified)
+        self._set_state(linear, ExpertPool(Pooling(settings, linear.classes, linear.joint, share)))
 
-    def _set_state(self, linear: Linear, ledger: Ledger, share: float | None) -> None:
-        self._guard, self.linear, self.ledger, self.share = Guard(), linear, ledger, share
+    def _set_state(self, linear: Linear, pool: ExpertPool) -> None:
+        self._guard, self.linear, self._pool, self.share = Guard(), linear, pool, pool.pooling.share
         self.settings, self.features, self.classes = linear.settings, linear.features, linear.classes
         self.dtype, self.certified, self.joint = linear.dtype, linear.certified, linear.joint
         self.lanes = linear.classes or 1  # margins of a prediction
-        self._pooling = Pooling(self.settings, self.classes, self.joint, share)
 
     @classmethod
-    def from_linear(cls, linear: Linear, ledger: Ledger) -> "Mixture":
-        """Return a mixture without share of existing models and losses, which are shared, not copied."""
-        mixture = cls.__new__(cls)
-        mixture._set_state(linear, ledger, None)
+    def from_linear(cls, linear: Linear, ledger: Ledger, share: float | None = None) -> "Mixture":
+        """Return a mixture of existing models and losses, which are shared, not copied, without full filters."""
+        mixture, pool = cls.__new__(cls), ExpertPool(Pooling(linear.settings, linear.classes, linear.joint, share))
+        pool.ledger, pool.full = ledger, None
+        mixture._set_state(linear, pool)
         return mixture
 
     @reads
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "linear": copy(self.linear), "ledger": self.ledger.copy()}
+        return {**self.__dict__, "linear": copy(self.linear), "_pool": self._pool.copy()}
 
     @changes
     def reset(self) -> None:
         """Return to the state before the first row."""
         self.linear.reset()
-        self.ledger.reset()
+        self._pool.reset()
 
     @staticmethod
-    def stored_arrays(settings: Settings, share: float | None = None) -> dict[str, tuple[int, ...]]:
+    def stored_arrays(settings: Settings, share: float | None = None) -> dict[str, tuple[int, ...] | None]:
         """Return the names and shapes of the arrays in a model file that are not those of the linear models."""
-        return {"ledger": (Ledger.size(settings.lanes, share is not None, settings.mixers),)}
+        return ExpertPool.stored_arrays(settings, share)
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
         """Return the arrays of :meth:`stored_arrays`."""
-        return {"ledger": self.ledger.array}
+        return self._pool.pack()
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
         """Set the state to arrays of a model file."""
-        self.ledger.array[:] = arrays["ledger"]
+        self._pool.unpack(arrays)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The losses of all experts."""
+        return self._pool.ledger
 
     @property
     def rounds(self) -> int:
@@ -162,22 +161,48 @@ class Mixture:
     @reads
     def posterior(self) -> NDArray[np.float64]:
         """The weight of each expert in the next prediction."""
-        return self._pooling.weights(self.ledger)
+        return self._pool.pooling.weights(self.ledger)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the experts: settings by the parameters in which they differ, and mixers."""
-        return self.settings.names + tuple(mixer.name for mixer in self.settings.mixers)
+        """The names of the experts: settings by the parameters in which they differ, full filters, and mixers."""
+        return self._pool.names
 
     def setting_summaries(self) -> tuple[SettingSummary, ...]:
         """Return name, average loss, weight and kind of each expert."""
-        columns = self.names, self.averages.tolist(), self.posterior.tolist(), self.settings.expert_kinds
+        columns = self.names, self.averages.tolist(), self.posterior.tolist(), self._pool.kinds
         return tuple(SettingSummary(*row) for row in zip(*columns, strict=True))
+
+    @property
+    def best_model(self) -> int:
+        """The linear model with the smallest loss, full-covariance filters included, which follow the settings."""
+        return int(np.argmin(self.ledger.losses[: self.ledger.settings]))
 
     @reads
     def only(self, setting: int | None = None) -> Linear:
-        """Return the model of one setting, which can continue to learn; for None, that of the best."""
-        return self.linear.only(self.best if setting is None else setting)
+        """Return the model of one setting, which can continue to learn; for None, that of the best.
+
+        Of a full-covariance filter it has the means and variances, and continues as a diagonal one.
+        """
+        chosen = self.best_model if setting is None else setting
+        if self.settings.lanes <= chosen < self.ledger.settings:
+            return self._pool.diagonal_filter(chosen - self.settings.lanes, self.linear)
+        return self.linear.only(chosen)
+
+    @reads
+    def model_weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the weights of all linear models at some coordinates, a column each, full-covariance filters last."""
+        return self._pool.with_full_weights(coordinates, self.linear)
+
+    @reads
+    def without_full_filters(self) -> "Mixture":
+        """Return a copy that continues without full-covariance filters; the mixture itself if it has none."""
+        if not self.settings.full_filters:
+            return self
+        lanes, pool = self.linear.copied_lanes(), self._pool.copy()
+        lanes.settings = replace(self.settings, full_filters=())
+        pool.drop_full_filters()
+        return Mixture.from_linear(Linear.from_lanes(lanes, self.classes), pool.ledger, self.share)
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict and then learn each row in turn; return the sum of the mixture's losses before learning."""
@@ -191,23 +216,17 @@ class Mixture:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
-        mixed: list[NDArray[Any]] = []
-
-        @cache  # after the rows were validated, and once for all pieces
-        def inputs() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            labels = np.asarray(y, np.float64)
-            scale = np.ones(len(labels)) if importance is None else np.array(importance, np.float64)
-            if held_out is not None:
-                scale[held_out] = -1.0
-            return labels, scale
+        rows, mixed = merged(X, self.features, self.dtype), list[NDArray[Any]]()
+        inputs = cache(lambda: labels_and_scale(y, importance, held_out))  # after the rows were validated
 
         def mix(margins: NDArray[Any], start: int) -> None:
-            labels, scale = (each[start : start + len(margins)] for each in inputs())
+            stop = start + len(margins)
+            labels, scale = (each[start:stop] for each in inputs())
             learned, ledger = scale[scale >= 0], self.ledger
             ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
-            mixed.append(self._pooling.mix(margins, labels, scale, ledger))
+            mixed.append(self._pool.mix(rows.part(start, stop), margins, labels, scale))
 
-        self.linear.learn_rows(X, y, importance, True, held_out, mix)
+        self.linear.learn_rows(rows, y, importance, True, held_out, mix)
         return mixed[0] if len(mixed) == 1 else np.concatenate(mixed)
 
     @changes
@@ -225,7 +244,9 @@ class Mixture:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        return self._pooling.predict(self.linear.progress(X, y, importance, held_out), self.ledger)
+        rows = merged(X, self.features, self.dtype)
+        margins = self.linear.progress(rows, y, importance, held_out)
+        return self._pool.relearn(rows, margins, *labels_and_scale(y, importance, held_out))
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; for several classes the log-probability of each class."""
@@ -233,9 +254,9 @@ class Mixture:
         return self._guard.read(lambda: self._margins(rows))
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
-        pooling, relevant = self._pooling, self._pooling.relevant(self.ledger)
+        pooling, relevant = self._pool.pooling, self._pool.pooling.relevant(self.ledger)
         if relevant is None:
-            return pooling.predict(self.linear.margins(rows), self.ledger)
+            return self._pool.predict(rows, self.linear.margins(rows))
         found = pooling.predict(self.linear.margins(rows, relevant), self.ledger.only(relevant))
         extreme = pooling.extreme(found)
         if extreme.any():
@@ -261,18 +282,7 @@ class Mixture:
     @reads
     def guarantee(self) -> "Guarantee":
         """Return the mixture's regret to the best setting, and the bound on it."""
-        from forel.experts import Guarantee
-
-        rows, losses, best = self.ledger.rows, self.ledger.losses, int(np.argmin(self.ledger.losses))
-        result, limit, void = self._pooling.bound(self.ledger)
-        if max(abs(self.loss), losses.max(), limit) >= LOSS_LIMIT:
-            void = "a loss left the range of double precision; scale the features"
-        other = losses[best].item()
-        limit += EPS * (rows + 8) * (abs(self.loss) + abs(other))  # rounding errors of sums
-        clipped = ", predictions clipped to the labels seen before," if self._pooling.clips else ""
-        kind = "experts" if self.settings.filters else "settings"
-        against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {self.names[best]}"
-        return Guarantee(result, against, rows, self.loss, other, float(limit), void, self.ledger.weight)
+        return self._pool.pooling.guarantee(self.ledger, self.names)
 
     @property
     def seen(self) -> NDArray[np.int64]:

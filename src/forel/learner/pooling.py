@@ -1,7 +1,7 @@
 """Pooling: one prediction from those of several settings, and the bound on the cost of mixing."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,15 @@ from forel.learner.lanes import summed
 from forel.learner.ledger import LOSS_LIMIT, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
+from forel.validation import number, refuse
+
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
 
 __all__ = ["Pooling"]
 
 Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
 
 # Log-weight, relative to that of the best setting, below which a setting is ignored: it changes a probability above
 # e^-100 by less than the fraction e^-100.
@@ -39,6 +44,14 @@ class Pooling:
     classes: int | None
     joint: bool
     share: float | None
+
+    def __post_init__(self) -> None:
+        if self.share is not None:
+            largest = (self.settings.lanes - 1) / self.settings.lanes
+            number("share", self.share, f"a number above 0 and at most {largest:g}", low=1e-12, high=largest)
+            loss = self.settings.loss_function
+            if loss.mixing is not Mixing.BAYES or loss.joint or self.classes is not None:
+                raise refuse("share", self.share, "None, but for log-loss of two classes")
 
     @property
     def mixing(self) -> Mixing:
@@ -142,7 +155,10 @@ class Pooling:
 
         count = ledger.experts
         if self.share is not None:
-            rule = FixedShare(share=self.share)
+            rule, count = (
+                FixedShare(share=self.share),
+                max(count, len(self.settings.expert_kinds)),
+            )  # dropped too
             void = "a row's importance was above 1, for which there is no bound with a share"
             return rule.result, rule.cost(count, ledger.rows, 0), void if ledger.largest_importance > 1 else ""
         if self.mixing is Mixing.CONVEX:
@@ -150,6 +166,30 @@ class Pooling:
         rate = self.rate(ledger)
         limit = float(np.log(count)) / rate if rate else 0.0
         return f"exponential weights, {self.mixing.value}", limit + ledger.gap, ""
+
+    def guarantee(self, ledger: Ledger, names: tuple[str, ...]) -> "Guarantee":
+        """Return the regret of the mixture to its best expert, and the bound on it."""
+        from forel.experts import Guarantee
+
+        rows, losses, best = ledger.rows, ledger.losses, int(np.argmin(ledger.losses))
+        result, limit, void = self.bound(ledger)
+        if max(abs(ledger.loss), losses.max(), limit) >= LOSS_LIMIT:
+            void = "a loss left the range of double precision; scale the features"
+        other = losses[best].item()
+        limit += EPS * (rows + 8) * (abs(ledger.loss) + abs(other))  # rounding errors of sums
+        clipped = ", predictions clipped to the labels seen before," if self.clips else ""
+        kind = "experts" if self.settings.filters else "settings"
+        against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {names[best]}"
+        return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, ledger.weight)
+
+    def without_last(self, ledger: Ledger, count: int) -> Ledger:
+        """Return the ledger without the last settings; what their prior weight costs is added to what the bound allows.
+
+        Until now the loss is at most that of a remaining expert plus (log K)/η, with K all experts.
+        """
+        new, rate = ledger.without_last(count), self.rate(ledger)
+        new.gap += float(np.log(ledger.experts / new.experts)) / rate if rate else 0.0
+        return new
 
     def rate(self, ledger: Ledger) -> float:
         """Return the learning rate η of the weights, which are proportional to e^{−ηL}."""

@@ -109,7 +109,7 @@ class Learner(Protocol):
         ...
 
     @staticmethod
-    def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...]]:
+    def stored_arrays(settings: Settings) -> dict[str, tuple[int, ...] | None]:
         """Return the names and shapes of the arrays in a model file that are not those of the linear models."""
         ...
 

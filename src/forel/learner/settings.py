@@ -15,9 +15,9 @@ from forel.losses.custom import Function
 from forel.losses.labels import uses_signs
 from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
-from forel.validation import constants, refuse, whole
+from forel.validation import constants, number, refuse, whole
 
-__all__ = ["Filter", "Settings"]
+__all__ = ["Filter", "FullFilter", "Settings"]
 
 Algorithm = Literal["proximal", "centered", "mirror", "implicit", "filter"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
@@ -44,6 +44,27 @@ class Filter(NamedTuple):
     memory: float = 1.0
 
 
+class FullFilter(NamedTuple):
+    """A Gaussian filter with all covariances: recursive least squares, or its equivalent for log-loss.
+
+    Parameters
+    ----------
+    variance : prior variance of a weight times the scale of its feature; for squared loss relative to that of residuals
+    memory : the part of what is known about the weights that stays known after a row; below 1 for streams that drift
+
+    >>> FullFilter(30.0, 0.9999).name
+    'full filter, variance=30, memory=0.9999'
+    """
+
+    variance: float
+    memory: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The name in tables of experts."""
+        return f"full filter, variance={self.variance:g}" + (f", memory={self.memory:g}" if self.memory < 1 else "")
+
+
 @dataclass(frozen=True)
 class Settings:
     r"""The settings of a linear learner, with rates such as $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$.
@@ -64,6 +85,8 @@ class Settings:
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
     filters : Gaussian filters that learn in addition to FTRL-Proximal with scale-free rates, in one lane each, the last
+    full_filters : Gaussian filters with all covariances, further experts of a mixture with ``filters`` for streams with
+        fewer than 128 features, as in :class:`FullFilter`
     memory : of algorithm="filter", as in :class:`Filter`
     seed : seed of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
@@ -87,6 +110,7 @@ class Settings:
     bias: bool = True
     filters: tuple[Filter, ...] = ()
     memory: float | tuple[float, ...] = 1.0
+    full_filters: tuple[FullFilter, ...] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -95,8 +119,14 @@ class Settings:
         _choice("algorithm", self.algorithm, get_args(Algorithm))
         _choice("rate", self.rate, get_args(RateName))
         object.__setattr__(self, "filters", tuple(Filter(*one) for one in self.filters))
+        object.__setattr__(self, "full_filters", tuple(FullFilter(*one) for one in self.full_filters))
         if self.algorithm == "filter" or self.filters:
             self._check_filters()
+        if self.full_filters and not self.filters:
+            raise refuse("full_filters", self.full_filters, "none without filters")
+        for one in self.full_filters:
+            number("variance", one.variance, "a number from 1e-6 to 1e6", low=1e-6, high=1e6)
+            number("memory", one.memory, "a number from 0.5 to 1", low=0.5, high=1.0)
         _choice("penalty_weight", self.penalty_weight, ("once", "every"))
         for name in PER_LANE:
             value = getattr(self, name)
@@ -163,8 +193,9 @@ class Settings:
 
     @property
     def expert_kinds(self) -> tuple[str, ...]:
-        """The kinds of the experts of a mixture: "setting", "filter" or "mixer"."""
-        counts = {"setting": self.first_filter, "filter": len(self.filters), "mixer": len(self.mixers)}
+        """The kinds of the experts of a mixture: "setting", "filter", "full filter" or "mixer"."""
+        counts = {"setting": self.first_filter, "filter": len(self.filters)}
+        counts |= {"full filter": len(self.full_filters), "mixer": len(self.mixers)}
         return tuple(kind for kind, count in counts.items() for _ in range(count))
 
     @property
@@ -191,6 +222,8 @@ class Settings:
         ('0.1 to 1', 'adagrad')
         """
         value = getattr(self, name)
+        if name == "full_filters":
+            return "; ".join(one.name for one in self.full_filters) or "none"
         if name == "filters":
             return "; ".join(map(_described, self.filters)) or "none"
         return f"{min(value):.3g} to {max(value):.3g}" if isinstance(value, tuple) else str(value)
@@ -206,7 +239,7 @@ class Settings:
             own: dict[str, Any] = {"alpha": one.variance, "beta": one.shrinkage, "memory": one.memory}
             return Settings(self.loss, "filter", bias=self.bias, seed=self.seed, **own)
         values = {n: v[lane] for n in PER_LANE if isinstance(v := getattr(self, n), tuple)}
-        return replace(self, filters=(), **values)
+        return replace(self, filters=(), full_filters=(), **values)
 
     @property
     def rule(self) -> Algorithm:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.losses import Interval, Labels
 from forel.validation import all_finite, real, refuse
 
-__all__ = ["importances_of", "labels_of"]
+__all__ = ["importances_of", "labels_and_scale", "labels_of"]
 
 
 def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -73,3 +73,14 @@ def _narrowed(name: str, exact: NDArray[np.float64], dtype: np.dtype[Any]) -> ND
         k = int(np.argmin(np.isfinite(narrow)))
         raise ValueError(f"{name}: got {exact[k]} in row {k}, expected numbers within the range of {dtype}")
     return narrow
+
+
+def labels_and_scale(
+    y: ArrayLike, importance: ArrayLike | None, held_out: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return labels and importances, −1 of rows that are held out."""
+    labels = np.asarray(y, np.float64)
+    scale = np.ones(len(labels)) if importance is None else np.array(importance, np.float64)
+    if held_out is not None:
+        scale[held_out] = -1.0
+    return labels, scale

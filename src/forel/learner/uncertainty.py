@@ -11,8 +11,8 @@ expert drawn has the variance
 
 $$\sum_k w_k S_k + \sum_k w_k (m_k - \bar m)^2, \qquad \bar m = \sum_k w_k m_k.$$
 
-Settings and mixers have the variance of the filter of least loss, mixers also $x^\top C x$, the variance due to the
-weights of their inputs x. Without filters, $S_k$ is the square of the score.
+Full-covariance filters have $S = v^\top C v$. Settings and mixers have the variance of the filter of least loss, mixers
+also $x^\top C x$, the variance due to the weights of their inputs x. Without filters, $S_k$ is the square of the score.
 """
 
 from collections.abc import Callable
@@ -113,17 +113,20 @@ def _single(model: Linear, rows: Rows) -> Array:
 
 def _mixed(model: Mixture, rows: Rows) -> Array:
     """Return the standard errors of a mixture, by the law of total variance."""
-    settings, ledger = model.settings, model.ledger
-    count, first = settings.lanes, settings.first_filter
+    settings, ledger, full = model.settings, model.ledger, model._pool.full
+    count, first = ledger.settings, settings.first_filter
     margins = model.linear.margins(rows).astype(np.float64)
     spreads = lane_variances(model.linear._lanes, rows)
+    if full is not None:
+        margins = np.column_stack([margins, full.margins(rows)])
+        spreads = np.column_stack([spreads, full.variances(rows)])
     if settings.filters:
         spreads *= _noise(model, ledger.losses[:count], ledger.weight)
         best = spreads[:, first + int(np.argmin(ledger.losses[first:count]))]
         spreads[:, :first] = best[:, None]
     else:
         spreads **= 2
-    if model._pooling.clips:
+    if model._pool.pooling.clips:
         below = settings.loss_function.link.clipping.below
         margins = np.clip(margins, ledger.lowest if below else -np.inf, ledger.highest)
     for state in ledger.mixer_states:
@@ -131,7 +134,7 @@ def _mixed(model: Mixture, rows: Rows) -> Array:
         own = np.einsum("ri,ij,rj->r", inputs, state[1:], inputs) * unit * unit
         margins = np.column_stack([margins, inputs @ state[0] * unit])
         spreads = np.column_stack([spreads, best + np.maximum(own, 0.0)])
-    weights = model._pooling.weights(ledger)
+    weights = model._pool.pooling.weights(ledger)
     apart = (margins - (margins @ weights)[:, None]) ** 2
     return np.asarray(np.sqrt((spreads + apart) @ weights))
 

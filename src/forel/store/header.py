@@ -56,6 +56,7 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
     elif not isinstance(loss, str):
         content["loss"] = {"name": loss.name, "parameters": dataclasses.asdict(loss)}
     content["filters"] = [list(one) for one in settings.filters]
+    content["full_filters"] = [list(one) for one in settings.full_filters]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
 
 

@@ -82,7 +82,7 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     learner_class: Any = LEARNERS[header["kind"]]
     options = {name: header[name] for name in learner_class.options}
     shapes = learner_class.stored_arrays(settings, **options)
-    own_arrays = {name: file.array(name, np.float64, shape) for name, shape in shapes.items()}
+    own_arrays = {name: file.array(name, np.float64, shape or file.shape(name)) for name, shape in shapes.items()}
     learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
     dual = None
@@ -97,7 +97,10 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
         _check_values(name, array, rounds)
     lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
     lanes.restore_dual_sums(dual)
-    learner.unpack(own_arrays)
+    try:
+        learner.unpack(own_arrays)
+    except ValueError as error:
+        raise damaged(str(error)) from error
     if isinstance(learner, Mixture) and not header["adaptive_rate"]:
         from_fixed_rate(learner)
     return learner

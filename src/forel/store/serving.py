@@ -3,7 +3,7 @@
 Predicting with one needs neither numba nor a compiler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -145,7 +145,7 @@ def _serving_model(
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
         raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)
-    small = _with_columns(model, columns, dtype, _link(model, lane))
+    small = _with_columns(model, model.weights_at, columns, dtype, _link(model, lane))
     if X is None:
         return small
     margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
@@ -158,17 +158,23 @@ def _serving_mixture(model: Any, dtype: DTypeLike) -> ServingModel:
         raise refuse("mixed", True, "False, but for a mixture of log-loss of two classes")
     lanes, mixture = serving_mixture(model)
     link = model.settings.loss_function.link.name
-    return replace(_with_columns(model.linear, lanes, dtype, link), mixture=mixture)
+    return replace(_with_columns(model.linear, model.model_weights_at, lanes, dtype, link), mixture=mixture)
 
 
-def _with_columns(model: Linear, columns: Any, dtype: DTypeLike, link: str) -> ServingModel:
-    """Return the nonzero weights of some lanes."""
+def _with_columns(
+    model: Linear,
+    weights_at: Callable[[NDArray[np.int64]], NDArray[Any]],
+    columns: Any,
+    dtype: DTypeLike,
+    link: str,
+) -> ServingModel:
+    """Return the nonzero weights of some lanes, which ``weights_at`` returns for coordinates of the model."""
     slots = model._lanes.touched()
     slots = slots[slots < model.features]
-    exact = model._lanes.weights_at(slots)[:, columns]
+    exact = weights_at(slots)[:, columns]
     with np.errstate(over="ignore"):
         weights = exact.astype(dtype)
-        bias: NDArray[Any] = model.bias[columns].astype(np.float32)
+        bias: NDArray[Any] = weights_at(np.array([model.features]))[0, columns].astype(np.float32)
     if not (all_finite(weights) and all_finite(bias)):
         largest = float(np.abs(exact).max(initial=0.0))
         raise refuse("dtype", np.dtype(dtype).name, f"a type that can represent the weight {largest:g}")

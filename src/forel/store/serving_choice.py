@@ -77,8 +77,8 @@ def choose_serving(model: Any, dtype: DTypeLike = np.float32, mixed: bool = Fals
     guarantee = model.guarantee() if hasattr(model, "guarantee") else None
     if guarantee is None:
         return ServingChoice(alone, bytes=_size(alone))
-    loss, whole = float(model.averages[model.best]), model.loss / (model.ledger.weight or 1.0)
-    known = model.names[model.best], loss, whole, _size(alone)
+    loss, whole = float(model.averages[model.best_model]), model.loss / (model.ledger.weight or 1.0)
+    known = model.names[model.best_model], loss, whole, _size(alone)
     if not is_servable(model):
         return ServingChoice(alone, *known)
     mixture = serving_model(model, dtype=dtype, mixed=True)

@@ -64,12 +64,13 @@ def serving_mixture(model: Mixture) -> tuple[NDArray[np.intp], ServingMixture]:
     """
     from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
 
-    weights, count = model.posterior, model.settings.lanes
+    weights, count = model.posterior, model.ledger.settings
     order = np.argsort(weights, kind="stable")
     kept = np.ones(weights.size, bool)
     kept[order[np.cumsum(weights[order]) <= NEGLIGIBLE]] = False
     lanes = np.arange(count) if kept[count:].any() else np.flatnonzero(kept[:count])
-    lanes = np.array([model.best, *(lane for lane in lanes if lane != model.best)], np.intp)
+    best = model.best  # as in explanations of the learner
+    lanes = np.array([best, *(lane for lane in lanes if lane != best)], np.intp)
     mixers = model.ledger.mixer_states[kept[count:], 0] if kept[count:].any() else np.zeros((0, count + 1))
     chosen = np.concatenate([np.where(kept[lanes], weights[lanes], 0.0), weights[count:][kept[count:]]])
     affine = np.column_stack([mixers[:, lanes], CONSTANT * mixers[:, -1]])

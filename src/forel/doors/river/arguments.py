@@ -1,7 +1,7 @@
 """Arguments of both models, validated: settings, importances and numbers."""
 
 from collections.abc import Hashable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
             f"{', '.join(PER_LANE)}: got a sequence, expected one number each; forel.Linear learns several models "
             "side by side"
         )
-    settings = default_grid(**given)
+    settings = replace(default_grid(**given), full_filters=())  # rows arrive one at a time, with new names
     if settings.loss_function.twin not in losses:
         raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
     return settings

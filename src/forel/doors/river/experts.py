@@ -89,7 +89,7 @@ class Experts:
         if self.pooling.classes is not None:
             return Experts(self.settings, classes, self.ledger)
         ledger = ledger_of_classes(self.ledger, self.settings)
-        return Experts(replace(self.settings, filters=()), classes, ledger)
+        return Experts(replace(self.settings, filters=(), full_filters=()), classes, ledger)
 
     def mixture(self, linear: Linear) -> Mixture:
         """Return a mixture of linear models with these weights, which shares their state."""

@@ -44,6 +44,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     one = isinstance(learner, Linear) and learner.settings.lanes == 1
     if not one and not (isinstance(learner, Mixture) and learner.share is None):
         raise refuse("stored", learner, "one linear model, or a mixture without share; of others, save only() one")
+    learner = learner.without_full_filters() if isinstance(learner, Mixture) else learner
     linear, reading = learner.linear, stored.extra.get("reading", {})
     if "class" not in known:
         known = _from_files(linear, reading)
@@ -51,7 +52,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
         raise refuse("stored", known["class"], "a river model; forel.doors.sklearn.estimator_of returns estimators")
     hashing = None if reading.get("named") else Hashing(reading["bits"], reading.get("kinds", {}))
     kind = CLASSES[known["class"]]
-    parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings) if f.name != "filters"}
+    parameters = {f.name: getattr(linear.settings, f.name) for f in fields(Settings) if "filters" not in f.name}
     parameters.update(known.get("parameters") or ({} if one else dict.fromkeys(UNSET)))
     bits = None if hashing is None else hashing.bits
     model: LinearClassifier | LinearRegressor = kind(

@@ -64,6 +64,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
         :class:`forel.learner.settings.Filter`; None for none
     memory : of algorithm="filter", below 1 for streams that drift
+    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.settings.FullFilter`
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     add_classes : whether ``partial_fit`` takes classes that it did not know. The model of a new class starts then, the
@@ -109,6 +110,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         filters: Any = None,
         memory: Any = 1.0,
+        full_filters: Any = None,
         class_weight: Any = None,
         add_classes: bool = False,
     ) -> None:
@@ -132,6 +134,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.filters = filters
         self.memory = memory
+        self.full_filters = full_filters
         self.class_weight = class_weight
         self.add_classes = add_classes
 

@@ -41,6 +41,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
         :class:`forel.learner.settings.Filter`; None for none
     memory : of algorithm="filter", below 1 for streams that drift
+    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.settings.FullFilter`
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     lanes : number of settings of a grid to mix if ``alpha`` is None; None for the default. ``guarantee_`` compares the
@@ -77,6 +78,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         filters: Any = None,
         memory: Any = 1.0,
+        full_filters: Any = None,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -98,6 +100,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.filters = filters
         self.memory = memory
+        self.full_filters = full_filters
 
     @shared.learns
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "FTRLRegressor":

@@ -26,7 +26,7 @@ from forel.store import Stored
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
-OPTIONAL = ("alpha", "beta", "l1", "rate", "filters")  # None selects the default grid's value
+OPTIONAL = ("alpha", "beta", "l1", "rate", "filters", "full_filters")  # None selects the default grid's value
 SHUFFLE_BLOCK = 1 << 14  # rows copied at a time; the model does not depend on it
 
 
@@ -92,7 +92,7 @@ def model_to_train(
 ) -> Learner:
     """Return the model to train: a new one, or the estimator's own if its settings have not changed."""
     settings, dtype = settings_of(estimator, losses), dtype_of(estimator)
-    grown = replace(settings, filters=())  # of a model of two classes to which others were added
+    grown = replace(settings, filters=(), full_filters=())  # of a model of two classes to which others were added
     settings = settings if classes is None else without_filters(settings)
     if continues and classes is not None and estimator._model.settings == grown:
         settings = grown

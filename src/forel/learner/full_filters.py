@@ -1,0 +1,161 @@
+"""Gaussian filters with all covariances of the weights, as experts of a mixture while there are few features."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from forel.learner.lanes import Lanes
+from forel.learner.rows import Rows
+from forel.learner.settings import FullFilter, Settings
+from forel.learner.units import units_of
+from forel.validation import refuse
+
+__all__ = ["MOST", "FullFilters"]
+
+Array = NDArray[np.float64]
+MOST = 128  # features with the constant: a row takes time in proportion to their square
+
+
+class FullFilters:
+    """The states of all full-covariance filters of a mixture, which share the features they have seen.
+
+    Parameters
+    ----------
+    filters : prior and memory of each
+    logistic : whether the loss is log-loss, and not half the squared error
+    bias : whether there is a constant feature
+
+    >>> rows = Rows(np.array([0, 1, 2]), np.int32([7, 7]), np.float32([1.0, 2.0]))
+    >>> filters = FullFilters((FullFilter(1.0),), logistic=False)
+    >>> filters.progress(rows, np.array([1.0, 2.0]), np.ones(2))  # margins before learning, and rows learned from
+    (array([[0.   ],
+           [0.666...]]), 2)
+    """
+
+    __slots__ = ("_arrays", "bias", "filters", "logistic")
+
+    def __init__(self, filters: tuple[FullFilter, ...], logistic: bool, bias: bool = True) -> None:
+        self.filters, self.logistic, self.bias = filters, logistic, bias
+        number = len(filters)
+        self._arrays = (
+            np.ones(1, np.int64), np.full(MOST, -1, np.int64), np.zeros(MOST, np.int64), np.zeros(MOST),
+            np.zeros((number, MOST)), np.zeros((number, MOST, MOST)),
+        )  # fmt: skip
+
+    @property
+    def size(self) -> int:
+        """The number of features that have occurred, the constant among them."""
+        return int(self._arrays[0][0])
+
+    def progress(self, rows: Rows, labels: NDArray[Any], importance: Array) -> tuple[Array, int]:
+        """Learn each row in turn; return the margins from before, and the number of rows before too many features.
+
+        Rows of negative importance are only predicted. Margins from the first row with too many features on have no
+        meaning.
+        """
+        from forel.learner.kernels.kernel import routine
+
+        out = np.zeros((rows.number, len(self.filters)))
+        parameters, labels = np.array(self.filters, np.float64), np.asarray(labels, np.float64)
+        learn = routine("full_filter", "learn")
+        return out, int(
+            learn(*rows, float(self.bias), labels, importance, self.logistic, parameters, *self._arrays, out)
+        )
+
+    def margins(self, rows: Rows) -> Array:
+        """Return the margins of every row, a column for each filter."""
+        from forel.learner.kernels.kernel import routine
+
+        out = np.zeros((rows.number, len(self.filters)))
+        *known, _ = self._arrays
+        routine("full_filter", "predict")(*rows, float(self.bias), self.logistic, *known, out)
+        return out
+
+    def variances(self, rows: Rows) -> Array:
+        r"""Return the variance $x^\top C x$ of the margin of every row, a column for each filter."""
+        n, used = self.size, int(rows.indptr[-1])
+        _, slots, places, scales, _, covariances = self._arrays
+        at = np.minimum(np.searchsorted(slots[:n], rows.indices[:used]), n - 1)
+        known = slots[at] == rows.indices[:used]
+        owners, limits = np.repeat(np.arange(rows.number), np.diff(rows.indptr)), scales[places[at]]
+        dense = np.zeros((rows.number, n))
+        dense[:, 0] = self.bias
+        dense[owners[known], places[at[known]]] = np.clip(rows.values[:used], -limits, limits)[known]
+        new = np.bincount(owners[~known & (rows.values[:used] != 0)], minlength=rows.number)
+        prior = np.array([one.variance for one in self.filters])
+        found = np.einsum("ri,fij,rj->rf", dense, covariances[:, :n, :n], dense, optimize=True)
+        total: Array = np.maximum(found, 0.0) + new[:, None] * prior
+        return total
+
+    def weights_at(self, coordinates: NDArray[np.int64], features: int) -> Array:
+        """Return the means of weights, a column for each filter; the bias is ``features``."""
+        n = self.size
+        _, slots, places, _, means, _ = self._arrays
+        wanted = np.where(coordinates == features, -1, coordinates)
+        at = np.minimum(np.searchsorted(slots[:n], wanted), n - 1)
+        found: Array = np.where(slots[at] == wanted, means[:, places[at]], 0.0).T
+        return found
+
+    def diagonal(self, filter_number: int, settings: Settings, features: int, dtype: DTypeLike) -> Lanes:
+        """Return a diagonal filter with the means and variances of one of the filters.
+
+        Parameters
+        ----------
+        filter_number : of the filter
+        settings : of a diagonal filter with the same prior variance
+        features, dtype : of the new state
+        """
+        lanes, n = Lanes(features, settings, 1, dtype), self.size
+        _, slots, places, scales, means, covariances = self._arrays
+        by_place = slots[np.argsort(places[:n])]
+        own, scale = np.where(by_place < 0, features, by_place), scales[:n].astype(lanes.dtype)
+        variances = covariances[filter_number].diagonal()[:n]
+        with np.errstate(divide="ignore"):
+            information = 1 / variances - scales[:n] ** 2 / self.filters[filter_number].variance
+        known = (variances > 0) & (information > 0)
+        units = units_of(scale)
+        largest = np.finfo(lanes.dtype).max
+        lanes.scales[own] = scale
+        lanes.state[own, 0, 0] = np.clip(means[filter_number, :n], -largest, largest)
+        lanes.state[own, 1, 0] = np.where(known, np.minimum(information / units**2, largest), 0)
+        return lanes
+
+    def copy(self) -> "FullFilters":
+        """Return a copy."""
+        new = FullFilters(self.filters, self.logistic, self.bias)
+        for mine, own in zip(self._arrays, new._arrays, strict=True):
+            own[:] = mine
+        return new
+
+    def pack(self) -> Array:
+        """Return slots, scales, means and the lower triangles of covariances in one array.
+
+        >>> FullFilters((FullFilter(1.0),), logistic=True).pack()
+        array([-1.,  0.,  0.,  0.])
+        """
+        n = self.size
+        _, slots, places, scales, means, covariances = self._arrays
+        by_place = slots[np.argsort(places[:n])]
+        rows, columns = np.tril_indices(n)
+        lower = covariances[:, rows, columns]
+        return np.concatenate((by_place, scales[:n], means[:, :n].ravel(), lower.ravel()))
+
+    def unpack(self, array: Array) -> None:
+        """Set the state to a packed array."""
+        count = len(self.filters)
+        n = next((n for n in range(1, MOST + 1) if self.packed_size(n, count) == array.size), 0)
+        if not n:
+            raise refuse("full_filters", array.size, "the length of a packed state")
+        sizes, slots, places, scales, means, covariances = self._arrays
+        own, of_scales, of_means, lower = np.split(array, np.cumsum((n, n, count * n)))
+        sizes[0], scales[:n], means[:, :n] = n, of_scales, of_means.reshape(count, n)
+        places[:n] = np.argsort(own)
+        slots[:n] = own[places[:n]]
+        rows, columns = np.tril_indices(n)
+        covariances[:, rows, columns] = covariances[:, columns, rows] = lower.reshape(count, -1)
+
+    @staticmethod
+    def packed_size(features: int, filters: int) -> int:
+        """Return the length of a packed state."""
+        return features * (2 + filters) + filters * features * (features + 1) // 2

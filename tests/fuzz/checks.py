@@ -18,6 +18,13 @@ def coded(loss, y):
     return 2 * y - 1 if oracle.LOSSES[loss].sign else y
 
 
+def with_full_filters(margins, settings, loss, X, labels, importance):
+    """The margins of settings, and after them those of full-covariance filters of the same rows."""
+    features = with_constant(X, settings)
+    full = [oracle.full_filter_margins(loss, features, labels, importance, *one) for one in settings.full_filters]
+    return np.column_stack([margins, *full])
+
+
 def guarantee_violations(words, model, loss, mixed, settings, labels, importance):
     """The reasons why a mixture's sentence is false; one column of ``settings`` per setting."""
     names, bayes = list(model.names), loss == "logistic" and model.share is None

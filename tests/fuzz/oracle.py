@@ -251,6 +251,37 @@ def ridge_margins(margins, labels, importance, variance, memory):
     return found
 
 
+def full_filter_margins(loss, features, labels, importance, variance, memory):
+    """The margins of a Gaussian filter with all covariances, by the precision of weights times the scales of features.
+
+    Rows are predicted with values clipped to the scales of the rows before, the constant among them.
+    """
+    logistic, count = loss == "logistic", features.shape[1]
+    scale, mean, precision, found = np.zeros(count), np.zeros(count), np.zeros((count, count)), np.zeros(len(features))
+    for t, (x, label, weight) in enumerate(zip(features, labels, importance, strict=True)):
+        larger = np.maximum(scale, np.abs(x))
+        seen = np.flatnonzero(larger)
+        ratio = np.divide(scale, larger, out=np.zeros(count), where=larger > 0)
+        clipped = np.divide(np.clip(x, -scale, scale), scale, out=np.zeros(count), where=scale > 0)
+        found[t] = np.clip(mean @ clipped, -30, 30) if logistic else mean @ clipped
+        moment = ratio * (precision @ mean)
+        precision = ratio[:, None] * precision * ratio + np.diag((larger > 0) * (1 - ratio**2) / variance)
+        at, scale = np.ix_(seen, seen), larger
+        row = np.divide(x, scale, out=np.zeros(count), where=scale > 0)
+        covariance = np.zeros((count, count))
+        covariance[at] = np.linalg.inv(precision[at])
+        mean = covariance @ moment
+        m = np.clip(mean @ row, -30, 30) if logistic else mean @ row
+        p = 1 / (1 + np.exp(-m)) if logistic else m
+        curvature = weight * (max(p * (1 - p), 1e-6) if logistic else 1.0)
+        covariance[at] = np.linalg.inv(precision[at] + curvature * np.outer(row, row)[at])
+        mean = mean - covariance @ row * weight * (p - label)
+        covariance[at] = memory * covariance[at] + (1 - memory) * variance * np.eye(len(seen))
+        precision = np.zeros((count, count))
+        precision[at] = np.linalg.inv(covariance[at])
+    return found
+
+
 def expert_margins(loss, margins, labels, importance, mixers):
     """The margins of all experts: those given, a column for each setting, and after them those of the mixers."""
     of_mixer = geometric_margins if loss == "logistic" else ridge_margins

@@ -3,8 +3,8 @@
 Peers: Vowpal Wabbit's default, ``--coin``, ``--ftrl``, and ``--ftrl`` with the best of seven alphas in hindsight, if
 its Python package is installed; scikit-learn's batch logistic regression at its best C on the test rows of a9a.
 Input: eight real data sets from ``FOREL_DATA`` (missing ones are skipped) and two generated streams, the same lines in
-the same order for all. Then the same for squared loss, on the streams of ``regression_sets.py``. The default experts
-were chosen on the sets marked "chosen" only.
+the same order for all, and the small tables of ``table_sets.py``. Then the same for squared loss, on the streams of
+``regression_sets.py``. The default experts were chosen on the sets marked "chosen" only.
 Output: Markdown tables of average log-losses and mean squared errors, with relative differences.
 """
 
@@ -23,6 +23,7 @@ from functools import partial
 
 import numpy as np
 import regression_sets
+import table_sets
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -125,11 +126,11 @@ def summary(behind, what):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--loss", choices=("logistic", "squared"), help="print only the table of this loss")
-    wanted = parser.parse_args().loss
+    parser.add_argument("--table", choices=("streams", "tables", "regression"), help="print only this one")
+    wanted = parser.parse_args().table
     peers = importlib.util.find_spec("vowpalwabbit") is not None
     names = [name for name in SETS if any(DATA.glob(f"{name}.*"))]
-    if wanted != "squared":
+    if wanted in (None, "streams"):
         every = {name: partial(lines, name) for name in (*names, "clicks, 20,000 rows", "clicks, 200,000 rows")}
         behind = table(every, CHOSEN, peers, "logistic")
         summary([each for name, each in behind.items() if name in SETS], "real data sets")
@@ -138,7 +139,10 @@ def main():
             print(
                 f"test rows of a9a: one pass {ours:.5f}, batch at its best C {theirs:.5f}, {ours / theirs - 1:+.2%}.\n"
             )
-    if wanted != "logistic":
+    if wanted in (None, "tables"):
+        behind = table(table_sets.sets(), table_sets.CHOSEN, peers, "logistic")
+        summary([each for name, each in behind.items() if name not in table_sets.CHOSEN], "tables not chosen on")
+    if wanted in (None, "regression"):
         behind = table(regression_sets.sets(DATA), regression_sets.CHOSEN, peers, "squared")
         fresh = [each for name, each in behind.items() if name not in regression_sets.CHOSEN]
         summary(fresh, "streams that the experts were not chosen on")

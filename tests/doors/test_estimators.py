@@ -227,13 +227,15 @@ def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     assert np.shares_memory(seen[0].indices, X.indices)
 
 
-def test_without_a_rate_experts_of_three_kinds_are_mixed():
+def test_without_a_rate_experts_of_four_kinds_are_mixed():
     X, y = clicks()
     model = FTRLClassifier().fit(X, y)
-    assert model.guarantee_.bound == pytest.approx(np.log(12))  # two were dropped, as there are many features
-    assert "best of 10 experts" in str(model.guarantee_)
-    assert {one.kind for one in model._model.setting_summaries()} == {"setting", "filter", "mixer"}
-    assert np.allclose(model.coef_[0], model._model.only().weights[:, 0], rtol=1e-5, atol=1e-7)
+    assert model.guarantee_.bound == pytest.approx(np.log(12))
+    assert "best of 12 experts" in str(model.guarantee_)
+    kinds = {one.kind for one in model._model.setting_summaries()}
+    assert kinds == {"setting", "filter", "full filter", "mixer"}
+    best = model._model.only(model._model.best)
+    assert np.allclose(model.coef_[0], best.weights[:, 0], rtol=1e-5, atol=1e-7)
 
 
 def test_a_grid_of_sixteen_settings_is_mixed():

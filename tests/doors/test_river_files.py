@@ -9,6 +9,7 @@ from forel.losses import Quantile
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
 
 from forel.doors.river import LinearClassifier, LinearRegressor, model_of
+from forel.learner.grid import default_grid
 
 
 def stream(rows=120, labels=("ham", "spam"), seed=0):
@@ -119,7 +120,7 @@ def test_a_model_trained_from_files_is_the_river_model_to_the_bit_and_either_con
 
 def test_the_default_mixture_of_files_continues_as_a_river_model(interpreted, tmp_path):
     """Both have the same margins, of dicts that Python reads and of those that compiled code reads."""
-    options = {"label": "click", "bits": 12}
+    options = {"settings": default_grid(full_filters=()), "label": "click", "bits": 12}
     half, whole = forel.train(CLICKS[:60], **options), forel.train(CLICKS[:120], **options)
     model = model_of(half.stored)
     for x, y in rows(CLICKS[60:120]):
@@ -127,6 +128,8 @@ def test_the_default_mixture_of_files_continues_as_a_river_model(interpreted, tm
     margins = forel.predict(whole, CLICKS[:40], margins=True)
     assert [model._learner.margins(x)[0] for x, _ in rows(CLICKS[:40])] == pytest.approx(margins.tolist(), rel=1e-6)
     assert model.guarantee().loss == pytest.approx(whole.model.loss)
+    full = forel.train(CLICKS[:60], label="click", bits=12)  # with experts that river models do not have
+    assert model_of(full.stored).guarantee().other == pytest.approx(full.model.losses[[*range(8), 10, 11]].min())
     forel.save(tmp_path / "m.forel", model)
     unlabelled = [x for x, _ in rows(CLICKS[:40])]
     assert forel.predict(tmp_path / "m.forel", unlabelled, margins=True) == pytest.approx(margins, rel=1e-6)

@@ -3,6 +3,7 @@
 import math
 import pickle
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ def sparse(data, names):
 )
 def test_one_dict_at_a_time_is_the_mixture_to_the_bit(make, settings, label, scale, interpreted, monkeypatch):
     monkeypatch.setattr("forel.doors.river.dict_learner.SLOTS", 2)  # so that the state grows
+    settings = replace(settings, full_filters=())
     data = [(x, label(m)) for x, m in stream(50, scale=scale)]
     options = {"l1": 0.01} if settings.loss == "hinge" else {}
     model = make(loss=settings.loss, certified=True, **options)

@@ -18,28 +18,39 @@ def coded(loss, y):
     return 2 * y - 1 if oracle.LOSSES[loss].sign else y
 
 
-def with_full_filters(margins, settings, loss, X, labels, importance):
-    """The margins of settings, and after them those of full-covariance filters of the same rows."""
-    features = with_constant(X, settings)
-    full = [oracle.full_filter_margins(loss, features, labels, importance, *one) for one in settings.full_filters]
-    return np.column_stack([margins, *full])
+def full_margins(settings, loss, X, labels, importance):
+    """The margins of full-covariance filters, a column each, of the rows before there are 128 features."""
+    kept, seen = len(labels), set()
+    for t in range(len(labels)) if settings.full_filters else ():
+        seen.update(np.flatnonzero(X[t]) if isinstance(X, np.ndarray) else X[[t]].indices)
+        if len(seen) + 1 > 128:
+            kept = t
+            break
+    columns = np.array(sorted(seen), int)
+    dense = X[:kept][:, columns]
+    features = with_constant(dense if isinstance(dense, np.ndarray) else dense.toarray(), settings).astype(float)
+    rows = loss, features, labels[:kept], importance[:kept]
+    found = np.zeros((kept, len(settings.full_filters)))
+    for column, one in zip(found.T, settings.full_filters, strict=True):
+        column[:] = oracle.full_filter_margins(*rows, *one)
+    return found
 
 
-def guarantee_violations(words, model, loss, mixed, settings, labels, importance):
+def guarantee_violations(words, model, loss, mixed, settings, full, labels, importance):
     """The reasons why a mixture's sentence is false; one column of ``settings`` per setting."""
     names, bayes = list(model.names), loss == "logistic" and model.share is None
-    experts = oracle.expert_margins(loss, settings, labels, importance, model.settings.mixers)
+    experts = oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers)
     found = [
         oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
-        oracle.bayes_violation(words, len(names), importance) if bayes else None,
+        oracle.bayes_violation(words, len(model.settings.expert_kinds), importance) if bayes else None,
     ]
     return [f"{words}: {one}" for one in found if one]
 
 
-def mixture_violations(model, loss, mixed, settings, labels, importance):
+def mixture_violations(model, loss, mixed, settings, full, labels, importance):
     """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
-    found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, labels, importance)
-    experts = oracle.expert_margins(loss, settings, labels, importance, model.settings.mixers)
+    found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, full, labels, importance)
+    experts = oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers)
     table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
     names, weighs = list(model.names), model.share is None
     why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs)

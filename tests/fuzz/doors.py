@@ -8,7 +8,7 @@ from forel.learner.grid import default_grid
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
-from tests.fuzz.checks import coded, guarantee_violations, proof_violations, scales_of, with_constant, with_full_filters
+from tests.fuzz.checks import coded, full_margins, guarantee_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.streams import BINARY, FEATURES, NAMES, stream
 
 
@@ -40,15 +40,15 @@ def door_violations(rng, loss, kind):
     options = {} if usual.filters else {"alpha": float(10.0 ** rng.uniform(-2, 1))}
     door = scikit if loss == "poisson" or rng.random() < 0.5 else river
     proof, learned, guarantee, dtype, columns = door(loss, options, X, y, weight)
-    full = {"full_filters": ()} if door is river else {}
-    settings, labels = default_grid(loss=loss, **options, **full), coded(loss, y)
+    without = {"full_filters": ()} if door is river else {}
+    settings, labels = default_grid(loss=loss, **options, **without), coded(loss, y)
     alone = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
     violations, margins = [], alone[:, 0]
     if settings.lanes > 1:
         twin = Mixture(FEATURES, settings, dtype=dtype)
         margins = twin.progress(X, labels, weight)[:, 0].astype(float)
-        each = with_full_filters(alone, settings, loss, X.astype(dtype).astype(float), labels, weight)
-        violations += guarantee_violations(str(guarantee), twin, loss, margins, each, labels, weight)
+        full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
+        violations += guarantee_violations(str(guarantee), twin, loss, margins, alone, full, labels, weight)
     elif guarantee is not None:
         violations.append(f"{guarantee}: it is of one model")
     features, own = with_constant(X[:, columns], settings), oracle.average(loss, margins, labels, weight)

@@ -20,7 +20,7 @@ from forel.learner.grid import default_grid, without_filters
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
-from tests.fuzz.checks import mixture_violations, with_full_filters
+from tests.fuzz.checks import full_margins, mixture_violations
 from tests.fuzz.streams import BINARY
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[2].parent / "shared" / "data"))
@@ -106,9 +106,8 @@ def violations(name, loss, order, rows, settings=None, seed=0, longest=None):
     else:
         margins = model.progress(X, y)[:, 0].astype(float)
     each = Linear(X.shape[1], settings).progress(X, y).astype(float)
-    if settings.full_filters:
-        each = with_full_filters(each, settings, loss, X.toarray().astype(float), y, np.ones(len(y)))
-    return mixture_violations(model, loss, margins, each, y, np.ones(len(y)))
+    full = full_margins(settings, loss, X, y, np.ones(len(y)))
+    return mixture_violations(model, loss, margins, each, full, y, np.ones(len(y)))
 
 
 def class_violations(name, loss, order, rows, settings=None, seed=0, longest=None):

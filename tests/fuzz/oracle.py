@@ -202,16 +202,26 @@ def clipped_margins(loss, margins, labels):
     return np.clip(margins, np.minimum.accumulate(seen)[:, None], np.maximum.accumulate(seen)[:, None])
 
 
-def geometric_margins(margins, labels, importance, variance, memory):
+def without(mean, covariance, count):
+    """Mean and covariance of a mixer without inputs from ``count`` on, whose weight the others get in equal parts."""
+    kept = [*range(count), len(mean) - 1]
+    share = mean[count:-1].sum() / count
+    return np.append(mean[:count] + share, mean[-1]), covariance[np.ix_(kept, kept)]
+
+
+def geometric_margins(margins, full, labels, importance, variance, memory):
     """The margins of a geometric mixer of log-loss: a Gaussian filter with all covariances over clipped margins.
 
-    With precision matrices in place of the covariances of the definition, and a solver of linear equations.
+    With precision matrices in place of the covariances of the definition, and a solver of linear equations. ``full``
+    are the margins of further inputs in the first rows, after which they are dropped.
     """
-    x = np.column_stack([np.clip(margins, -4, 4), np.full(len(margins), 0.3)])
-    count = x.shape[1]
-    mean = np.append(np.full(count - 1, 1 / (count - 1)), 0.0)
-    covariance, found = variance * np.eye(count), np.empty(len(margins))
-    for t, (row, label, weight) in enumerate(zip(x, labels, importance, strict=True)):
+    count = margins.shape[1] + full.shape[1]
+    mean, covariance = np.append(np.full(count, 1 / count), 0.0), variance * np.eye(count + 1)
+    found = np.empty(len(margins))
+    for t, (each, label, weight) in enumerate(zip(margins, labels, importance, strict=True)):
+        if t == len(full):
+            mean, covariance = without(mean, covariance, margins.shape[1])
+        row = np.append(np.clip(np.append(each, full[t] if t < len(full) else []), -4, 4), 0.3)
         found[t] = np.clip(mean @ row, -30, 30)
         if weight == 0:
             continue
@@ -220,25 +230,28 @@ def geometric_margins(margins, labels, importance, variance, memory):
         covariance = np.linalg.inv(np.linalg.inv(covariance) + curvature * np.outer(row, row))
         covariance = (covariance + covariance.T) / 2
         mean = mean + covariance @ row * weight * (label - p)
-        covariance = memory * covariance + (1 - memory) * variance * np.eye(count)
+        covariance = memory * covariance + (1 - memory) * variance * np.eye(len(mean))
     return found
 
 
-def ridge_margins(margins, labels, importance, variance, memory):
+def ridge_margins(margins, full, labels, importance, variance, memory):
     """The predictions of a mixer of squared loss: ridge regression on predictions in units of the range of labels.
 
     A row's precision is the inverse of the mean square of the residuals before, of which one is as large as the range.
     """
     seen = np.concatenate(([0.0], labels[:-1]))
     low, high = np.minimum.accumulate(seen), np.maximum.accumulate(seen)
-    count = margins.shape[1]
+    count = margins.shape[1] + full.shape[1]
     mean, covariance = np.append(np.full(count, 1 / count), 0.0), variance * np.eye(count + 1)
     squares, rows, found = 0.0, 0.0, low.copy()
     for t in range(len(margins)):
         span = high[t] - low[t]
+        if t == len(full):
+            mean, covariance = without(mean, covariance, margins.shape[1])
         if span == 0:
             continue
-        row = np.append(np.clip(margins[t], low[t], high[t]) / span, 0.3)
+        each = np.append(margins[t], full[t] if t < len(full) else [])
+        row = np.append(np.clip(each, low[t], high[t]) / span, 0.3)
         found[t] = np.clip(mean @ row * span, low[t], high[t])
         if importance[t] == 0:
             continue
@@ -246,7 +259,7 @@ def ridge_margins(margins, labels, importance, variance, memory):
         error = np.clip((labels[t] - found[t]) / span, -1, 1)
         covariance = np.linalg.inv(np.linalg.inv(covariance) + precision * np.outer(row, row))
         mean = mean + covariance @ row * precision * error
-        covariance = memory * (covariance + covariance.T) / 2 + (1 - memory) * variance * np.eye(count + 1)
+        covariance = memory * (covariance + covariance.T) / 2 + (1 - memory) * variance * np.eye(len(mean))
         squares, rows = memory * squares + importance[t] * (error * span) ** 2, memory * rows + importance[t]
     return found
 
@@ -282,11 +295,14 @@ def full_filter_margins(loss, features, labels, importance, variance, memory):
     return found
 
 
-def expert_margins(loss, margins, labels, importance, mixers):
-    """The margins of all experts: those given, a column for each setting, and after them those of the mixers."""
+def expert_margins(loss, margins, full, labels, importance, mixers):
+    """The margins of all experts: those given, a column for each setting, of full filters, and of the mixers.
+
+    ``full`` has a column for each full-covariance filter, of the rows before they are dropped, or of all rows.
+    """
     of_mixer = geometric_margins if loss == "logistic" else ridge_margins
-    added = [of_mixer(margins, labels, importance, mixer.variance, mixer.memory) for mixer in mixers]
-    return np.column_stack([margins, *added])
+    added = [of_mixer(margins, full, labels, importance, mixer.variance, mixer.memory) for mixer in mixers]
+    return np.column_stack([margins, *([full] if len(full) == len(margins) else []), *added])
 
 
 def expert_losses(loss, experts, labels, importance):

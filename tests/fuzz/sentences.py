@@ -23,7 +23,7 @@ from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
-from tests.fuzz.checks import coded, mixture_violations, proof_violations, scales_of, with_constant, with_full_filters
+from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.doors import door_violations
 from tests.fuzz.streams import BITS, FEATURES, KINDS, NAMES, SLOTS, settings_for, stream
 
@@ -146,9 +146,9 @@ def trained_violations(rng, loss, kind):
     if settings.lanes > 1:
         passes_of, x, labels, scale, each = zip(*learned_rows, strict=True)
         every = [np.concatenate(part) for part in (each, x, labels, scale)]
-        known = with_full_filters(every[0], settings, loss, np.float32(every[1]).astype(float), *every[2:])
-        first = known[np.repeat(np.array(passes_of) == 1, [len(part) for part in each])]
-        violations += mixture_violations(stored.model, loss, m, first, b, c)
+        full = full_margins(settings, loss, np.float32(every[1]).astype(float), *every[2:])
+        first = np.repeat(np.array(passes_of) == 1, [len(part) for part in each])
+        violations += mixture_violations(stored.model, loss, m, every[0][first], full[first], b, c)
     if rng.random() < 0.5:  # the sentence of a stored model is about the rows of all runs and passes
         a, b, c, each = (np.concatenate(columns) for columns in list(zip(*learned_rows, strict=True))[1:])
         best = m if passes == 1 else each[:, getattr(stored.model, "best", 0)]
@@ -176,8 +176,8 @@ def learner_violations(rng, loss, kind):
         violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
         each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
-        each = with_full_filters(each, settings, loss, X.astype(dtype).astype(float), labels, weight)
-        violations += mixture_violations(model, loss, margins, each, labels, weight)
+        full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
+        violations += mixture_violations(model, loss, margins, each, full, labels, weight)
     proof = model.certificate()
     if proof.floor_void:
         return settings, violations

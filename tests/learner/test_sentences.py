@@ -18,7 +18,7 @@ from forel.losses import Choice
 from forel.training.metrics import Metrics
 from forel.training.scoring import evaluate
 from tests.fuzz import oracle, sentences
-from tests.fuzz.checks import with_full_filters
+from tests.fuzz.checks import full_margins
 
 
 def test_random_and_adversarial_streams_refute_no_sentence():
@@ -75,8 +75,8 @@ def test_the_oracle_refutes_false_statements_about_the_default_experts(loss, int
     model = Mixture(3, default_grid(loss=loss), dtype=np.float64)
     mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
     settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
-    models = with_full_filters(settings, model.settings, loss, X, y, weight)
-    experts = oracle.expert_margins(loss, models, y, weight, model.settings.mixers)
+    full = full_margins(model.settings, loss, X, y, weight)
+    experts = oracle.expert_margins(loss, settings, full, y, weight, model.settings.mixers)
     words, given = str(model.guarantee()), (names, y, weight)
     table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
     assert oracle.mixture_violation(words, loss, mixed, experts, *given) is None

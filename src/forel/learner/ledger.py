@@ -77,7 +77,10 @@ class Ledger:
         return self.array[self.sums.size + self.mixer_states.size :].reshape(-1, RESIDUALS)
 
     def without_last(self, count: int) -> "Ledger":
-        """Return the numbers without those of the last settings, whose weight the others share in proportion."""
+        """Return the numbers without those of the last settings, whose weight the others share in proportion.
+
+        The weights that mixers gave to them are divided equally.
+        """
         new, kept = Ledger(self.settings - count, self.shares, self.mixers), np.arange(self.settings - count)
         kept_experts = np.append(kept, np.arange(self.settings, self.experts))
         kept_inputs = np.append(kept, self.settings)  # the constant
@@ -86,6 +89,8 @@ class Ledger:
             new.weights[:] = self.weights[kept_experts] / self.weights[kept_experts].sum()
         rows = np.append(0, 1 + kept_inputs)
         new.mixer_states[:], new.residuals[:] = self.mixer_states[:, rows[:, None], kept_inputs], self.residuals
+        dropped = self.mixer_states[:, 0, kept.size : self.settings].sum(axis=1, keepdims=True)
+        new.mixer_states[:, 0, :-1] += dropped / kept.size
         return new
 
     def only(self, settings: NDArray[np.intp]) -> "Ledger":

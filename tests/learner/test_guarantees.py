@@ -28,7 +28,7 @@ def data(name):
 @pytest.mark.parametrize("order", guarantees.ORDERS)
 @pytest.mark.parametrize("name", guarantees.SETS)
 def test_default_mixtures_stay_within_their_bound(name, order):
-    rows = 400 if order == "adversarial" else 3000
+    rows = 200 if order == "adversarial" else 500  # full-covariance filters take time in the oracle
     for loss in ("squared", "absolute") if name in ("bike_sharing", "nyse_o") else ("logistic", "hinge"):
         assert guarantees.violations(data(name), loss, order, rows) == []
 

@@ -199,7 +199,7 @@ def test_best_model_is_a_full_filter_with_its_means_and_variances(unit):
     model = Mixture(6, default_grid())
     model.progress(X, y)
     assert model.names[model.best_model].startswith("full filter")
-    alone = model.only()
+    alone = model.only(model.best_model)
     full = model._pool.full.margins(rows_of(X, 6, np.float32))[:, model.best_model - 8]
     inside = np.abs(full) < 29  # not clipped
     np.testing.assert_allclose(alone.margins(X)[inside, 0], full[inside], rtol=1e-4, atol=1e-4)
@@ -218,5 +218,5 @@ def test_serving_models_predict_with_full_filters():
     inside = np.clip(X, -2, 2)  # no value is beyond the scales
     mixed = serving_model(model, mixed=True)
     np.testing.assert_allclose(mixed.margins(inside), model.margins(inside), atol=2e-3)
-    alone = serving_model(model)
-    np.testing.assert_allclose(alone.margins(inside), model.only().margins(inside), rtol=1e-4, atol=1e-5)
+    alone, best = serving_model(model), model.only(model.best_model)
+    np.testing.assert_allclose(alone.margins(inside), best.margins(inside), rtol=1e-4, atol=1e-5)

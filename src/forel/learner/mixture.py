@@ -180,11 +180,11 @@ class Mixture:
 
     @reads
     def only(self, setting: int | None = None) -> Linear:
-        """Return the model of one setting, which can continue to learn; for None, that of the best.
+        """Return the model of one setting, which can continue to learn; for None, that of ``best``.
 
-        Of a full-covariance filter it has the means and variances, and continues as a diagonal one.
+        Full-covariance filters follow the settings; the model has their variances, and continues as a diagonal filter.
         """
-        chosen = self.best_model if setting is None else setting
+        chosen = self.best if setting is None else setting
         if self.settings.lanes <= chosen < self.ledger.settings:
             return self._pool.diagonal_filter(chosen - self.settings.lanes, self.linear)
         return self.linear.only(chosen)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.guard import unchanged
 from forel.learner.linear import Linear
+from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
 from forel.losses.links import BY_NAME, link_by_name
 from forel.store.files import ModelFile
@@ -137,7 +138,8 @@ def _serving_model(
     model = model.__stored__().model if hasattr(model, "__stored__") else model
     if mixed:
         return _serving_mixture(model, dtype)
-    model = model.only() if hasattr(model, "only") else model
+    if isinstance(model, Mixture):
+        model = model.only(model.best_model)
     if not isinstance(model, Linear):
         raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")
     if dtype not in (np.float32, np.float16, "float32", "float16"):

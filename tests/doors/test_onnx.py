@@ -100,3 +100,11 @@ def test_what_a_graph_cannot_do_is_refused(options, message, interpreted):
     lines = forel.train([{"a": 1, "y": 1}] * 3, Settings(alpha=0.5), label="y", bits=4).model
     with pytest.raises(ValueError, match="model: got 'rows without named columns'"):
         to_onnx(lines)
+
+
+def test_a_served_mixture_is_refused(interpreted):
+    rows = [{**row, "y": k % 2} for k, row in enumerate(ROWS[:20])]
+    stored = forel.train(rows, Settings(alpha=(0.1, 1.0)), label="y", bits=10, names=True).stored
+    mixed = Stored(serving_model(stored.model, mixed=True), stored.extra, stored.names)
+    with pytest.raises(ValueError, match="model: got 'a file with the mixture', expected one model"):
+        to_onnx(mixed)

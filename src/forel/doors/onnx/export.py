@@ -42,6 +42,8 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     """
     stored = stored_model(model)
     small = stored.model if isinstance(stored.model, ServingModel) else serving_model(stored.model)
+    if small.mixture is not None:
+        raise refuse("model", "a file with the mixture", "one model, such as one trained with alpha")
     if small.link not in LINKS:
         raise refuse("model", f"predictions by {small.link!r}", f"one of {', '.join(LINKS)}")
     if stored.calibration is not None:

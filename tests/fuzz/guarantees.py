@@ -15,7 +15,6 @@ import time
 import numpy as np
 from sklearn.feature_extraction import FeatureHasher
 
-from forel.learner.full_filters import MOST
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
@@ -97,9 +96,7 @@ def violations(name, loss, order, rows, settings=None, seed=0, longest=None):
     """The reasons why the sentence and the table of a mixture are false on a data set."""
     X, y = read(name, rows, longest)
     X, y = ordered(X, targets(loss, y), order, np.random.default_rng(seed))
-    # With many features, full-covariance filters are dropped in one of the first rows.
-    few = {} if X.shape[1] < MOST else {"full_filters": ()}
-    settings = default_grid(loss=loss, **few) if settings is None else settings
+    settings = default_grid(loss=loss) if settings is None else settings
     model = Mixture(X.shape[1], settings)
     if order == "adversarial":
         y, margins = against(model, X, y)

@@ -15,7 +15,6 @@ from forel.learner.certificate_sums import CertificateSums
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
-from forel.learner.overlap import Follow, learn_in_pieces
 from forel.learner.rows import Rows, merged, rows_of
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of
@@ -155,7 +154,7 @@ class Linear:
         ``importance`` multiplies a row's loss, and so its gradient. A row of importance 2 is not the same as the row
         twice: the second time, the model has already learned from the first.
         """
-        return self.learn_rows(X, y, importance, keep=False)[1]
+        return self._learn(X, y, importance, keep=False)[1]
 
     def progress(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
@@ -167,7 +166,7 @@ class Linear:
         >>> Linear(1, Settings("squared", alpha=1.0, bias=False)).progress([[1.0], [1.0]], [2.0, 2.0]).ravel().round(2)
         array([0.  , 0.67], dtype=float32)
         """
-        return self.learn_rows(X, y, importance, keep=True, held_out=held_out)[0]
+        return self._learn(X, y, importance, keep=True, held_out=held_out)[0]
 
     def relearn(
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
@@ -175,13 +174,10 @@ class Linear:
         """Learn rows of an earlier pass again, which is the same as :meth:`progress`; for mixtures it differs."""
         return self.progress(X, y, importance, held_out)
 
-    def learn_rows(
-        self, X: Any, y: ArrayLike, importance: Any, keep: bool, held_out: Any = None, follow: Follow | None = None
+    def _learn(
+        self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held_out: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses.
-
-        ``follow`` processes margins on another thread, as in :func:`forel.learner.overlap.learn_in_pieces`.
-        """
+        """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses."""
         rows = merged(X, self.features, self.dtype)
         domain = self.settings.labels if self.classes is None else Classes(self.classes)
         labels = labels_of(y, rows.number, domain, self.dtype)
@@ -191,7 +187,7 @@ class Linear:
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         with self._guard.changing():
             before = self.loss
-            row = learn_in_pieces(lanes.learn, rows, labels, scale, out, follow)
+            row = lanes.learn(rows, labels, scale, out)
             if row < rows.number:
                 raise ValueError(
                     f"loss: got a value or slope that is not finite in row {row}, whose label is {labels[row]:g}, "

@@ -9,7 +9,6 @@ those before them; η is $\log K/\Delta$, or $1/(b-a)^2$ if that is more. Other 
 
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -216,18 +215,12 @@ class Mixture:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
-        rows, mixed = merged(X, self.features, self.dtype), list[NDArray[Any]]()
-        inputs = cache(lambda: labels_and_scale(y, importance, held_out))  # after the rows were validated
-
-        def mix(margins: NDArray[Any], start: int) -> None:
-            stop = start + len(margins)
-            labels, scale = (each[start:stop] for each in inputs())
-            learned, ledger = scale[scale >= 0], self.ledger
-            ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
-            mixed.append(self._pool.mix(rows.part(start, stop), margins, labels, scale))
-
-        self.linear.learn_rows(rows, y, importance, True, held_out, mix)
-        return mixed[0] if len(mixed) == 1 else np.concatenate(mixed)
+        rows = merged(X, self.features, self.dtype)
+        margins = self.linear.progress(rows, y, importance, held_out)
+        labels, scale = labels_and_scale(y, importance, held_out)
+        learned, ledger = scale[scale >= 0], self.ledger
+        ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
+        return self._pool.mix(rows, margins, labels, scale)
 
     @changes
     def relearn(

@@ -27,10 +27,6 @@ class Rows(NamedTuple):
         """The largest number of non-zeros in a row."""
         return int(np.diff(self.indptr).max(initial=0))
 
-    def part(self, start: int, stop: int) -> "Rows":
-        """Return consecutive rows, which share indices and values with these."""
-        return self if (start, stop) == (0, self.number) else type(self)(self.indptr[start : stop + 1], *self[1:])
-
     def take(self, which: NDArray[Any]) -> "Rows":
         """Return some rows, selected by their numbers or a mask.
 

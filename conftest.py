@@ -45,7 +45,7 @@ LONGEST = (
     "tests/learner/test_sentences.py",
     "tests/theory/test_argmin.py",
     "tests/doors/test_front_door.py",
-    "tests/training/test_merged.py",
+    "tests/training/test_shards.py",
     "tests/learner/test_mixture.py",
     "tests/project/test_reproduce.py",
     "tests/learner/test_guarantees.py",

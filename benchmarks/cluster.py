@@ -27,9 +27,9 @@ from forel.doors.cluster import RayWorkers
 from forel.doors.cluster.cost import Costs
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
-from forel.learner.merging import learn_shard, merge, restore
-from forel.learner.rows import Merged
-from forel.training.merged import Merging
+from forel.learner.merge_states import learn_shard, merge, restore
+from forel.learner.rows import CoalescedRows
+from forel.training.shards import Merging
 
 FILES, EVERY, SHARDS = 4, 1000, 4
 
@@ -63,13 +63,13 @@ def measure(files, options, settings):
     block = concatenate(blocks)
     rows, labels = len(block), np.maximum(block.labels, 0)
     model = make_learner(1 << 22, settings, certified=True)
-    model.progress(Merged(*block.rows), labels, block.importance)  # compiles, and touches the model's memory
-    learned, _ = processor_seconds(lambda: model.progress(Merged(*block.rows), labels, block.importance))
+    model.progress(CoalescedRows(*block.rows), labels, block.importance)  # compiles, and touches the model's memory
+    learned, _ = processor_seconds(lambda: model.progress(CoalescedRows(*block.rows), labels, block.importance))
     parts, sliced, coordinates = [], 0.0, 0
     for k in range(20):
         some = slice_rows(block, k * EVERY, (k + 1) * EVERY)
         spent, (_, part) = processor_seconds(
-            lambda some=some: learn_shard(model, Merged(*some.rows), np.maximum(some.labels, 0), some.importance)
+            lambda some=some: learn_shard(model, CoalescedRows(*some.rows), np.maximum(some.labels, 0), some.importance)
         )
         sliced += spent - EVERY * learned / rows
         coordinates += part.slots.size

@@ -13,8 +13,8 @@ import pytest
 
 import forel
 from forel.doors.cluster import RayLearners, RayWorkers
-from forel.training import merged
-from forel.training.merged import Merging
+from forel.training import shards
+from forel.training.shards import Merging
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
@@ -130,7 +130,7 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(merged, "FEWEST", 5)
+    monkeypatch.setattr(shards, "FEWEST", 5)
     alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5), **options_of("gzip"))
     rounds, killed = [], []
 

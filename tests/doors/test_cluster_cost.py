@@ -5,9 +5,9 @@ import pytest
 
 from forel.doors.cluster.cost import Costs
 from forel.learner.linear import Linear, Settings
-from forel.learner.merging import learn_shard, merge, restore
-from forel.learner.rows import Merged
-from forel.training.merged import Merging
+from forel.learner.merge_states import learn_shard, merge, restore
+from forel.learner.rows import CoalescedRows
+from forel.training.shards import Merging
 
 COSTS = Costs(
     read=4e-6, learn=1e-6, slice=1e-7, merge=2e-7, row_bytes=300, coordinate_bytes=200, features=40, distinct=0.25
@@ -46,8 +46,8 @@ def test_the_recipe_for_dask_gives_the_bits_of_one_process(interpreted):
     for _ in range(3):
         shards = []
         for _ in range(4):
-            rows = Merged(np.arange(0, 22, 2), rng.permuted(np.tile(np.arange(8), (10, 1)), axis=1)[:, :2].ravel()
-                          .astype(np.int32), rng.normal(size=20))  # fmt: skip
+            indices = rng.permuted(np.tile(np.arange(8), (10, 1)), axis=1)[:, :2].ravel().astype(np.int32)
+            rows = CoalescedRows(np.arange(0, 22, 2), indices, rng.normal(size=20))
             shards.append((rows, rng.integers(0, 2, 10).astype(float), np.ones(10)))
         one, other = models
         restore(one, merge(one, [learn_shard(one, *shard)[1] for shard in shards]))

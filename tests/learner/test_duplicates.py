@@ -8,7 +8,7 @@ from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.gradients import GradientLearner
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
-from forel.learner.rows import Merged, Rows, rows_of
+from forel.learner.rows import CoalescedRows, Rows, rows_of
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_rows_in_any_order_are_taken():
 def test_matrices_with_duplicates_are_summed_and_merged():
     twice = sparse.csr_array((np.ones(3), np.array([1, 1, 0]), np.array([0, 3])), shape=(1, 2))
     found = rows_of(twice, 2, np.float64)
-    assert isinstance(found, Merged)
+    assert isinstance(found, CoalescedRows)
     assert dict(zip(found.indices.tolist(), found.values.tolist(), strict=True)) == {0: 1.0, 1: 2.0}
     with pytest.raises(ValueError, match="indices: got one of them twice"):
         GradientLearner(3, Settings()).feed([1, 1], [1.0, 1.0])

@@ -15,7 +15,7 @@ from forel.learner.certificate_sums import CertificateSums
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
-from forel.learner.rows import Rows, merged, rows_of
+from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of
 from forel.learner.weight_table import WeightTable
@@ -178,7 +178,7 @@ class Linear:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None, keep: bool, held_out: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Learn rows, and return their margins, if ``keep``, and the sum of each lane's losses."""
-        rows = merged(X, self.features, self.dtype)
+        rows = training_rows(X, self.features, self.dtype)
         domain = self.settings.labels if self.classes is None else Classes(self.classes)
         labels = labels_of(y, rows.number, domain, self.dtype)
         scale = importances_of(importance, rows.number, self.dtype)

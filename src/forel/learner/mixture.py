@@ -24,7 +24,7 @@ from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
 from forel.learner.protocol import SettingSummary, settings_html
-from forel.learner.rows import Rows, merged, rows_of
+from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import labels_and_scale
 
@@ -215,7 +215,7 @@ class Mixture:
         self, X: Any, y: ArrayLike, importance: ArrayLike | None = None, held_out: NDArray[np.bool_] | None = None
     ) -> NDArray[Any]:
         """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
-        rows = merged(X, self.features, self.dtype)
+        rows = training_rows(X, self.features, self.dtype)
         margins = self.linear.progress(rows, y, importance, held_out)
         labels, scale = labels_and_scale(y, importance, held_out)
         learned, ledger = scale[scale >= 0], self.ledger
@@ -237,7 +237,7 @@ class Mixture:
         >>> model.rounds, model.first_pass_rows, bool(np.all(model.posterior == before))
         (100, 50, True)
         """
-        rows = merged(X, self.features, self.dtype)
+        rows = training_rows(X, self.features, self.dtype)
         margins = self.linear.progress(rows, y, importance, held_out)
         return self._pool.relearn(rows, margins, *labels_and_scale(y, importance, held_out))
 

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forel.validation import all_finite, real
 
-__all__ = ["Merged", "Rows", "merged", "rows_of"]
+__all__ = ["CoalescedRows", "Rows", "rows_of", "training_rows"]
 
 
 class Rows(NamedTuple):
@@ -41,20 +41,20 @@ class Rows(NamedTuple):
         return type(self)(some.indptr.astype(np.int64, copy=False), some.indices.astype(self.indices.dtype), some.data)
 
 
-class Merged(Rows):
+class CoalescedRows(Rows):
     """Rows without repeated indices, as readers produce them; they are not checked again."""
 
 
-def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
+def training_rows(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return rows to learn from, or raise if a row repeats an index: kernels gather a whole row before they scatter it.
 
     >>> twice = Rows(np.array([0, 2]), np.array([1, 1]), np.ones(2))
-    >>> merged(twice, 3, np.float64)
+    >>> training_rows(twice, 3, np.float64)
     Traceback (most recent call last):
     ValueError: X: got the column index 1 twice in row 0, expected each once in a row; add its values up
     """
     rows = rows_of(X, features, dtype)
-    if isinstance(rows, Merged):
+    if isinstance(rows, CoalescedRows):
         return rows
     used = int(rows.indptr[-1])
     indices = rows.indices[:used]
@@ -77,7 +77,7 @@ def merged(X: Any, features: int, dtype: DTypeLike) -> Rows:
 def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
     """Return an array or sparse matrix as validated rows, without a copy where it has the right type.
 
-    For :class:`Merged` rows only the range of indices is checked.
+    For :class:`CoalescedRows` only the range of indices is checked.
 
     >>> rows_of([[0.0, 2.0], [3.0, 0.0]], 2, np.float64).indices
     array([1, 0], dtype=int32)
@@ -86,7 +86,7 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         if X.indptr[-1] > min(X.indices.size, X.values.size):
             raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
         _check_range(X.indices, features)
-        return X if isinstance(X, Merged) else _validated(X, dtype)
+        return X if isinstance(X, CoalescedRows) else _validated(X, dtype)
     from scipy import sparse  # slow to import
 
     given = real("X", X)
@@ -107,7 +107,7 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as when the model was created")
     used = int(matrix.indptr[-1])
     values = _finite(matrix.data[:used], matrix.indptr, matrix.indices, dtype)
-    return Merged(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
+    return CoalescedRows(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
 
 
 def _validated(rows: Rows, dtype: DTypeLike) -> Rows:

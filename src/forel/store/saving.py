@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from forel.data import Names, ReadOptions, read
 from forel.learner.guard import unchanged
 from forel.learner.mixture import Mixture
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
@@ -173,7 +173,7 @@ class Stored:
 
     def _margins(self, source: Any) -> NDArray[Any]:
         blocks = read(source, options=self._lenient)
-        parts = [self.model.margins(Merged(*block.rows)) for block in blocks]
+        parts = [self.model.margins(CoalescedRows(*block.rows)) for block in blocks]
         count = number_of_classes(self.model)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
         margins = margins if self._calibration is None else self._calibration.margins(margins)

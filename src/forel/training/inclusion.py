@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forel.data import Block
 from forel.data.scanners import scanner
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.store.versions import damaged
 from forel.validation import number, refuse, whole
 
@@ -92,7 +92,7 @@ class Inclusion:
         if rule.probability is not None:
             self._threshold = np.uint64(min(max(round(rule.probability * 2**64), 1), 2**64 - 1))
 
-    def apply(self, block: Block, before: int, held_out: NDArray[np.bool_] | None, first: bool = True) -> Merged:
+    def apply(self, block: Block, before: int, held_out: NDArray[np.bool_] | None, first: bool = True) -> CoalescedRows:
         """Return the rows of a block with their included features.
 
         Parameters
@@ -108,7 +108,7 @@ class Inclusion:
         end = scanner("inclusion", "include")(
             *block.rows, counted, before, self._limit, self._threshold, self._seed, self.table, indptr, indices, values
         )
-        return Merged(indptr, indices[:end], values[:end])
+        return CoalescedRows(indptr, indices[:end], values[:end])
 
     @property
     def included(self) -> int:

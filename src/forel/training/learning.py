@@ -12,17 +12,17 @@ from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.regroup import regroup
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
-from forel.training.merged import Merging
 from forel.training.passes import Passes
+from forel.training.shards import Merging
 from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse
 
 __all__ = ["end_pass", "learn_pass"]
 
-Learn = Callable[[Merged, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
+Learn = Callable[[CoalescedRows, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
 
 
 def learn_pass(
@@ -80,7 +80,7 @@ def _learn_block(
     if state.pass_number == 1:
         state.schema.add(block, state.kinds)
     held_out = holdout.rows(state.rows, len(block))
-    rows = Merged(*block.rows)
+    rows = CoalescedRows(*block.rows)
     if state.inclusion is not None:
         rows = state.inclusion.apply(block, state.rows, held_out, state.pass_number == 1)
     margins = learn(rows, labels, block.importance, held_out)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.learner.uncertainty import Intervals, intervals
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
@@ -158,7 +158,7 @@ def predict_blocks(
     """
     several, calibration = number_of_classes(stored.model) is not None, stored.calibration
     for block in _blocks(stored, source, threads, problems, reading):
-        margins = stored.model.margins(Merged(*block.rows))
+        margins = stored.model.margins(CoalescedRows(*block.rows))
         margins = margins if calibration is None else calibration.margins(margins)
         yield block, margins if several else margins[:, 0]
 
@@ -186,7 +186,7 @@ def interval_blocks(
     link, calibration = prediction_link(stored), stored.calibration
     apply = link if calibration is None else lambda margins: link(calibration.margins(margins))
     for block in _blocks(stored, source, threads, problems, reading):
-        yield block, intervals(stored.model, Merged(*block.rows), level, scale, apply)
+        yield block, intervals(stored.model, CoalescedRows(*block.rows), level, scale, apply)
 
 
 def _blocks(

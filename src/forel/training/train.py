@@ -18,7 +18,7 @@ from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.grid import without_filters
-from forel.learner.merging import check_mergeable
+from forel.learner.merge_states import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
@@ -33,10 +33,10 @@ from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.learning import end_pass, learn_pass
-from forel.training.merged import Merging
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.schema import SchemaTracker
+from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.state import AnyMetrics, Progress, TrainingState

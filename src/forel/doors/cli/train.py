@@ -180,7 +180,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 @contextmanager
 def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
     """Start what --ray and --merge need, and yield arguments of ``train``."""
-    from forel.training.merged import Merging
+    from forel.training.shards import Merging
     from forel.validation import refuse
 
     merging = None if options.merge is None else Merging(options.merge, options.shards)

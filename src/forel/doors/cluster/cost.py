@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from forel.training.merged import FEWEST, UNKNOWN
+from forel.training.shards import FEWEST, UNKNOWN
 
 __all__ = ["Costs", "Estimate"]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from forel.doors.cluster.ray_workers import import_ray, ray_errors
 from forel.doors.cluster.views import writable_view
 from forel.learner.factory import make_learner
-from forel.learner.merging import StateSlice, learn_shard, restore, slice_of
+from forel.learner.merge_states import StateSlice, learn_shard, restore, slice_of
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged
-from forel.training.merged import Shard
+from forel.learner.rows import CoalescedRows
+from forel.training.shards import Shard
 from forel.validation import refuse, whole
 
 __all__ = ["RayLearners"]
@@ -115,7 +115,12 @@ def _with_views(shard: Shard) -> Shard:
     """Return a shard with arrays that kernels accept."""
     rows, labels, importance, held_out, again, offset = shard
     return Shard(
-        Merged(*map(writable_view, rows)), writable_view(labels), writable_view(importance), held_out, again, offset
+        CoalescedRows(*map(writable_view, rows)),
+        writable_view(labels),
+        writable_view(importance),
+        held_out,
+        again,
+        offset,
     )
 
 

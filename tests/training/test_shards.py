@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
+import forel.training.shards as sharding
 from forel.data import Block
 from forel.data.clicks import write_clicks
 from forel.data.regroup import regroup
 from forel.learner.grid import default_grid
 from forel.learner.settings import Settings
-from forel.training import merged
-from forel.training.merged import Merging
+from forel.training.shards import Merging
 from forel.training.train import train
 
 DATA = pathlib.Path(os.environ.get("FOREL_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data"))
@@ -32,7 +32,7 @@ def clicks(tmp_path_factory):
 @pytest.fixture
 def short_rounds(monkeypatch):
     """Rounds of several shards from the first rows on."""
-    monkeypatch.setattr(merged, "FEWEST", 5)
+    monkeypatch.setattr(sharding, "FEWEST", 5)
 
 
 def saved(tmp_path, trained):

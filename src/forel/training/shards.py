@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.merging import StateSlice, learn_shard, merge, restore
+from forel.learner.merge_states import StateSlice, learn_shard, merge, restore
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.validation import whole
 
 __all__ = ["InTurn", "Merging", "Shard", "ShardLearners"]
@@ -24,9 +24,9 @@ FEWEST = 32  # rows of a shard
 
 
 class Shard(NamedTuple):
-    """The rows that one shard learns from in a round, as :func:`forel.learner.merging.learn_shard` takes them."""
+    """The rows that one shard learns from in a round, as :func:`forel.learner.merge_states.learn_shard` takes them."""
 
-    rows: Merged
+    rows: CoalescedRows
     labels: NDArray[Any]
     importance: NDArray[Any]
     held_out: NDArray[np.bool_] | None
@@ -89,14 +89,16 @@ class Merging:
         return shards * each, each
 
     def learn(
-        self, model: Learner, rows: Merged, labels: Any, importance: Any, held_out: Any, again: bool, each: int
+        self, model: Learner, rows: CoalescedRows, labels: Any, importance: Any, held_out: Any, again: bool, each: int
     ) -> NDArray[Any]:
         """Learn the rows of a round, ``each`` by one shard, and return their margins, as predicted before learning."""
         shards = []
         for start in range(0, rows.number, each):
             stop = min(start + each, rows.number)
             some, first, last = slice(start, stop), rows.indptr[start], rows.indptr[stop]
-            own = Merged(rows.indptr[start : stop + 1] - first, rows.indices[first:last], rows.values[first:last])
+            own = CoalescedRows(
+                rows.indptr[start : stop + 1] - first, rows.indices[first:last], rows.values[first:last]
+            )
             shards.append(
                 Shard(own, labels[some], importance[some], None if held_out is None else held_out[some], again, start)
             )

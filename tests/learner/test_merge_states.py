@@ -6,9 +6,9 @@ import pytest
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.linear import Linear, Settings
-from forel.learner.merging import check_mergeable, learn_shard, merge, restore, slice_of
+from forel.learner.merge_states import check_mergeable, learn_shard, merge, restore, slice_of
 from forel.learner.mixture import Mixture
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.losses import Linear as LinearLoss
 from forel.theory.algorithms import ad_click
 
@@ -21,7 +21,7 @@ def rows_of(rng, count, scale=1.0, features=FEATURES):
     labels = (dense.sum(axis=1) + rng.normal(size=count) > 0).astype(float)
     dense *= scale
     indptr = np.concatenate(([0], np.cumsum((dense != 0).sum(axis=1))))
-    return Merged(indptr, np.nonzero(dense)[1].astype(np.int32), dense[dense != 0]), labels
+    return CoalescedRows(indptr, np.nonzero(dense)[1].astype(np.int32), dense[dense != 0]), labels
 
 
 def dense_of(rows):
@@ -83,9 +83,9 @@ def test_rows_of_one_gradient_each_are_a_batch_of_the_theory(interpreted, algori
         if algorithm == "proximal":
             assert np.allclose(theory.play(state), weights, rtol=1e-10, atol=1e-12)
         labels = dense_of(rows)[:, :-1] @ weights + 100.0  # every prediction is too small: slopes of -1
-        parts = [learn_alone(model, Merged(rows.indptr[r : r + 2] - rows.indptr[r],
-                                           rows.indices[rows.indptr[r] : rows.indptr[r + 1]],
-                                           rows.values[rows.indptr[r] : rows.indptr[r + 1]]), labels[r : r + 1])
+        parts = [learn_alone(model, CoalescedRows(rows.indptr[r : r + 2] - rows.indptr[r],
+                                                  rows.indices[rows.indptr[r] : rows.indptr[r + 1]],
+                                                  rows.values[rows.indptr[r] : rows.indptr[r + 1]]), labels[r : r + 1])
                  for r in range(4)]  # fmt: skip
         restore(model, merge(model, parts))
         gradient = -dense_of(rows)[:, :-1].sum(axis=0)
@@ -129,7 +129,7 @@ def test_scale_free_merges_do_not_depend_on_units(interpreted, factor):
 def test_scales_are_the_largest_and_records_change_their_unit(interpreted):
     model = Linear(1, Settings("squared", alpha=1.0, rate="scale_free", beta=0.01, bias=False), dtype=np.float64,
                    certified=True)  # fmt: skip
-    small, large = (Merged(np.array([0, 1]), np.int32([0]), np.array([v])) for v in (2.0**127, 2.0**130))
+    small, large = (CoalescedRows(np.array([0, 1]), np.int32([0]), np.array([v])) for v in (2.0**127, 2.0**130))
     parts = [learn_alone(model, rows, np.array([1.0])) for rows in (small, large)]
     restore(model, merge(model, parts))
     unit = model._lanes.units(slice(None))[0]
@@ -231,7 +231,7 @@ def test_states_that_cannot_be_merged_are_refused(settings, options, message):
 def test_features_that_are_zero_in_all_shards_leave_certificates_finite(interpreted):
     """Such a feature has a record in both shards and the scale 0."""
     model = Linear(2, Settings(alpha=1.0, rate="scale_free"), dtype=np.float64, certified=True)
-    row = Merged(np.array([0, 2]), np.int32([0, 1]), np.array([1.0, 0.0]))
+    row = CoalescedRows(np.array([0, 2]), np.int32([0, 1]), np.array([1.0, 0.0]))
     restore(model, merge(model, [learn_alone(model, row, np.ones(1)) for _ in range(2)]))
     assert np.isfinite(model.snapshot().sums).all()
     assert "could have had" in model.summary()

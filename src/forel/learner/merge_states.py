@@ -27,7 +27,7 @@ from forel.learner.layout import SUMS
 from forel.learner.ledger import Ledger
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
-from forel.learner.rows import Merged
+from forel.learner.rows import CoalescedRows
 from forel.learner.units import units_of
 from forel.validation import refuse
 
@@ -103,7 +103,7 @@ def restore(model: Learner, part: StateSlice) -> None:
 
 def learn_shard(
     model: Learner,
-    rows: Merged,
+    rows: CoalescedRows,
     labels: Any,
     importance: Any,
     held_out: Any = None,
@@ -121,7 +121,7 @@ def learn_shard(
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), certified=True, dtype=np.float64)
-    >>> one = Merged(np.array([0, 1]), np.int32([0]), np.ones(1))
+    >>> one = CoalescedRows(np.array([0, 1]), np.int32([0]), np.ones(1))
     >>> parts = [learn_shard(model, one, [1], [1.0])[1] for _ in range(2)]
     >>> restore(model, merge(model, parts))
     >>> model.rounds, model.state[0].ravel()  # two gradients of -1/2 count as one of -1

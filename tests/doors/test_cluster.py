@@ -130,7 +130,7 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "FEWEST", 5)
+    monkeypatch.setattr(shards, "MIN_SHARD_ROWS", 5)
     alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5), **options_of("gzip"))
     rounds, killed = [], []
 

@@ -33,8 +33,8 @@ def test_more_learners_take_less_time_until_merging_takes_all():
 @pytest.mark.parametrize(("shards", "every"), [(4, 1000), (64, 10_000), (8, 100)])
 def test_short_rounds_are_counted(shards, every):
     merging, seen, rounds = Merging(every, shards), 0, 0
-    while merging.round_of(seen)[0] < shards * every:
-        seen += merging.round_of(seen)[0]
+    while merging.round_sizes(seen)[0] < shards * every:
+        seen += merging.round_sizes(seen)[0]
         rounds += 1
     assert COSTS._short_rounds(shards, every) == pytest.approx(rounds, rel=0.15)
 

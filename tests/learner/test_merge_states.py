@@ -216,6 +216,17 @@ def test_a_slice_and_its_restoration_are_inverse(interpreted):
     assert model.ledger.array.tobytes() == twin.ledger.array.tobytes()
 
 
+@pytest.mark.parametrize("make", [Linear, Mixture])
+def test_restoring_excludes_changes_of_the_model_and_of_its_lanes(make):
+    model = make(FEATURES, Settings(alpha=(0.1, 1.0)), certified=True)
+    guards = {model._guard, model.linear._guard}
+    before = {guard: guard.version for guard in guards}
+    restore(model, slice_of(model, np.arange(2)))
+    assert all(guard.version == before[guard] + 2 for guard in guards)
+    with model._guard.changing(), pytest.raises(RuntimeError, match="inside learning"):
+        restore(model, slice_of(model, np.arange(2)))
+
+
 @pytest.mark.parametrize(("settings", "options", "message"), [
     (Settings(algorithm="mirror"), {"certified": True}, "algorithm=mirror"),
     (Settings(rate="root"), {"certified": True}, "rate=root"),

@@ -32,7 +32,7 @@ def clicks(tmp_path_factory):
 @pytest.fixture
 def short_rounds(monkeypatch):
     """Rounds of several shards from the first rows on."""
-    monkeypatch.setattr(sharding, "FEWEST", 5)
+    monkeypatch.setattr(sharding, "MIN_SHARD_ROWS", 5)
 
 
 def saved(tmp_path, trained):
@@ -65,7 +65,7 @@ def test_rounds_grow_with_the_rows_before_and_have_all_of_them():
     for shards in (1, 3, 64):
         merging, seen, rounds = Merging(every=500, shards=shards), 0, []
         while seen < 200_000:
-            rows, each = merging.round_of(seen)
+            rows, each = merging.round_sizes(seen)
             assert rows % each == 0
             assert rows // each <= shards
             assert each <= max(500, 32)

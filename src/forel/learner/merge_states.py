@@ -1,15 +1,15 @@
-r"""Merging: several learners continue one state on rows of their own, and their changes become one state.
+r"""Merging states: several learners continue one state on different rows, and their changes become one state.
 
 Let $G_k$ be learner k's sum of gradients of a coordinate and $D_k$ its sum of squares since the common state. Adding
-both up is exact, but steps become as many times too long as there are learners. With the strengths of delayed feedback,
-gradients of one sign count as one large gradient: $n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. For
-proximal regularizers, what learners added around their points, $\sum \sigma x$, is scaled to the strength of that n:
-$z = z_0 + \sum_k G_k - (1/\eta - 1/\eta_0) \sum_k \sum \sigma x / \sum_k \sum \sigma$. A coordinate that only one
-learner had in its rows is exactly what it is there.
+both up over K learners would make steps K times too long. With the strengths of delayed feedback, gradients of one sign
+count as one large gradient: $n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. For proximal regularizers,
+the sum of centers that learners added, $\sum \sigma x$, is scaled to the strength of that n:
+$z = z_0 + \sum_k G_k - (1/\eta - 1/\eta_0) \sum_k \sum \sigma x / \sum_k \sum \sigma$. A coordinate that occurs in the
+rows of one learner only has exactly that learner's state.
 
 Sums of certificates add up, because loss floors need convexity alone, and Lemma 5 needs only that the next point
-minimises the objective. The loss of a mixture is that of its predictions; what it costs that learners did not know each
-other's losses is computed from these, and is part of its guarantee.
+minimizes the objective. The loss of a mixture is that of its predictions. What mixtures lose because they do not see
+each other's losses is computed from these losses, and is part of the guarantee.
 
 Reference: B. McMahan and M. Streeter, Delay-Tolerant Algorithms for Asynchronous Distributed Online Learning, 2014.
 """
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.dual_points import in_scales
+from forel.learner.guard import changing
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
 from forel.learner.ledger import Ledger
@@ -38,15 +39,15 @@ SQUARES, SCALED = 4, SUMS  # sums of squares that bound the rounding of g_{1:t},
 
 @dataclass(frozen=True, eq=False)
 class StateSlice:
-    """The state of a learner in some coordinates, and all of its sums.
+    """The state of a learner at some coordinates, and all of its sums.
 
     Parameters
     ----------
     slots : coordinates, in order; the bias is the number of features
     records : their records, by coordinate, part and lane
-    scales : their scales; None for rates without
+    scales : their scales; None for rates without scales
     sums, rounds, weight : as in :class:`forel.learner.lanes.Lanes`
-    ledger : of a mixture; None for one model
+    ledger : the losses of a mixture; None for one model
     """
 
     slots: NDArray[np.int64]
@@ -59,23 +60,27 @@ class StateSlice:
 
 
 def check_mergeable(model: Learner) -> None:
-    """Refuse models whose states cannot be merged."""
+    """Raise for models whose states cannot be merged."""
     settings, layout = model.settings, model.linear._lanes.layout
     if settings.rule not in ("proximal", "centered"):
-        raise refuse("merge", f"algorithm={settings.rule}", "proximal or centered: others keep points, not gradients")
+        raise refuse(
+            "merge",
+            f"algorithm={settings.rule}",
+            "proximal or centered; other algorithms store points instead of gradients",
+        )
     if settings.filters:
-        raise refuse("merge", "filters", "settings without, such as default_grid(lanes=16): others keep means")
+        raise refuse("merge", "filters", "settings without filters, which store means, such as default_grid(lanes=16)")
     if settings.rate not in ("adagrad", "scale_free") or settings.penalty_weight != "once":
-        raise refuse("merge", f"rate={settings.rate}, penalty_weight={settings.penalty_weight}",
-                     "rate adagrad or scale_free and penalty_weight once: others count rounds")  # fmt: skip
+        got = f"rate={settings.rate}, penalty_weight={settings.penalty_weight}"
+        raise refuse("merge", got, "rate adagrad or scale_free and penalty_weight once; others count rounds")
     if model.share is not None:
-        raise refuse("merge", f"share={model.share:g}", "no share: its weights depend on the order of all rows")
+        raise refuse("merge", f"share={model.share:g}", "no share: with one, weights depend on the order of all rows")
     if layout.rule == "proximal" and layout.parts < 3:
-        raise refuse("merge", "a model without certificate", "certified=True, which keeps the sums of gradients")
+        raise refuse("merge", "a model without certificate", "certified=True, which stores the sums of gradients")
 
 
 def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
-    """Return a copy of a learner's state in some coordinates, in increasing order."""
+    """Return a copy of a learner's state at some coordinates, in increasing order."""
     lanes = model.linear._lanes
     return StateSlice(
         slots,
@@ -89,9 +94,9 @@ def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
 
 
 def restore(model: Learner, part: StateSlice) -> None:
-    """Set a learner's state in the coordinates of a slice, and all of its sums."""
+    """Set a learner's state at the coordinates of a slice, and all of its sums."""
     lanes = model.linear._lanes
-    with model.linear._guard.changing():
+    with changing(model._guard, model.linear._guard):
         lanes.state[part.slots] = part.records
         if part.scales is not None:
             lanes.scales[part.slots] = part.scales
@@ -110,14 +115,14 @@ def learn_shard(
     again: bool = False,
     offset: int = 0,
 ) -> tuple[NDArray[Any], StateSlice]:
-    """Learn rows, and return their margins and the state afterwards; the model itself stays as it was.
+    """Learn rows, and return their margins and the state afterwards; the model itself does not change.
 
     Parameters
     ----------
     model : the common state
     rows, labels, importance, held_out : as in :meth:`forel.learner.linear.Linear.progress`
-    again : whether the rows are of an earlier pass, as :meth:`forel.learner.linear.Linear.relearn` takes them
-    offset : the number of rows of shards before this one, so that each rounds with noise of its own
+    again : whether the rows are those of an earlier pass, as in :meth:`forel.learner.linear.Linear.relearn`
+    offset : the number of rows in the shards before this one, which gives each shard different rounding noise
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), certified=True, dtype=np.float64)
@@ -141,7 +146,7 @@ def learn_shard(
 
 
 def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
-    """Return the state that the changes of some shards make of a learner's, in the coordinates that any of them had.
+    """Return a learner's state with the changes of all shards, at the coordinates of any of them.
 
     Parameters
     ----------
@@ -176,14 +181,11 @@ def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
 
 
 class _Coordinates:
-    """Coordinates of several shards: their state before, in float64 and in the units of the merged scales."""
+    """Coordinates of several shards: their common state, in float64 and in the units of the merged scales."""
 
     def __init__(self, lanes: Lanes, base: StateSlice, scales: NDArray[Any] | None, several: NDArray[np.int64]) -> None:
         self.lanes, self.several = lanes, several
         self.units = np.ones(several.size) if scales is None else units_of(scales[several])
-        # A strength is s(βs + √n)/α in these units, and (β + √n)/α for rates without scales.
-        s = self.units[:, None] if scales is None else (scales[several] / self.units)[:, None]
-        self.factor = s * lanes.parameters.reshape(5, -1)[0].astype(np.float64)
         self.base = self._in_units(base, several, np.arange(several.size))
 
     def _in_units(self, part: StateSlice, chosen: NDArray[Any], at: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -209,12 +211,12 @@ class _Coordinates:
             squares[at] += g * g
             added[at] += np.maximum(n - n0[at], 0.0)
             moved[at] += g - (z - z0[at])
-            gained[at] += self.factor[at] * (np.sqrt(n) - np.sqrt(n0[at]))
+            gained[at] += np.sqrt(n) - np.sqrt(n0[at])  # strengths grow in proportion to √n
         result = np.empty_like(self.base)
         result[1] = n0 + added + np.maximum(total * total - squares, 0.0)
         result[0] = result[gradient] = g0 + total
         if self.lanes.settings.rule == "proximal":
-            gain = self.factor * (np.sqrt(result[1]) - np.sqrt(n0))
+            gain = np.sqrt(result[1]) - np.sqrt(n0)
             centre = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
             result[0] = z0 + total - gain * centre
         largest = float(np.finfo(self.lanes.dtype).max)
@@ -227,7 +229,7 @@ def _scaled(lanes: Lanes) -> bool:
 
 
 def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: NDArray[Any], scales: Any) -> None:
-    """Count that g_{1:t} of merged coordinates was rounded once more."""
+    """Add one more rounding of g_{1:t} of merged coordinates to the sums."""
     if not lanes.certified:
         return
     gradients = merged[:, lanes.layout.gradient_part].astype(np.float64)
@@ -240,11 +242,11 @@ def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: NDArray[Any
 
 
 def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the ledger of a mixture, with what it cost that no shard knew the losses of others.
+    """Return the ledger of a mixture, with the cost of not seeing the losses of other shards.
 
-    With Φ(L) = −(1/η) log mean e^{−ηL}, each shard lost at most Φ(L₀ + L_k) − Φ(L₀) beyond the gap in its ledger, and a
-    mixture that sees all rows in turn Φ(L₀ + Σ L_k) − Φ(L₀), from which its bound follows. The difference is added to
-    the gap.
+    With Φ(L) = −(1/η) log mean e^{−ηL}, each shard lost at most Φ(L₀ + L_k) − Φ(L₀) beyond the gap in its ledger. A
+    mixture that sees all rows in order loses at most Φ(L₀ + Σ L_k) − Φ(L₀), from which its bound follows. The
+    difference is added to the gap.
     """
     base, rate = model.ledger, model._pool.pooling.rate
     merged, parts = base.copy(), [base.copy() for _ in shards]
@@ -261,7 +263,7 @@ def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDA
 
 
 def _potential(ledger: Ledger, rate: float) -> float:
-    """Return −(1/η) log mean e^{−ηL} of the losses of settings, their mean for η = 0, the least for η = ∞."""
+    """Return −(1/η) log mean e^{−ηL} of the losses of settings: their mean for η = 0, their minimum for η = ∞."""
     least = float(ledger.losses.min())
     if rate == 0 or not np.isfinite(rate):
         return float(ledger.losses.mean()) if rate == 0 else least

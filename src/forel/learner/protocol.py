@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
+from forel.learner.guard import Guard
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
@@ -45,6 +46,7 @@ class Learner(Protocol):
 
     kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]]
+    _guard: Guard
 
     def learn(self, X: Any, y: ArrayLike, importance: ArrayLike | None = None) -> NDArray[np.float64]:
         """Predict and then learn each row in turn; return the sum of losses before learning."""

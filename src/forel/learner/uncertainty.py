@@ -98,8 +98,9 @@ def standard_errors(learner: Learner, X: Any) -> Array:
     if learner.classes is not None:
         raise refuse("classes", learner.classes, "None: standard errors are of one margin")
     rows = rows_of(X, learner.features, learner.dtype)
-    guard = learner._guard if isinstance(learner, Mixture) else learner.linear._guard
-    return guard.read(lambda: _mixed(learner, rows) if isinstance(learner, Mixture) else _single(learner.linear, rows))
+    return learner._guard.read(
+        lambda: _mixed(learner, rows) if isinstance(learner, Mixture) else _single(learner.linear, rows)
+    )
 
 
 def _single(model: Linear, rows: Rows) -> Array:

@@ -50,8 +50,8 @@ def learn_pass(
             yield _learn_block(model, state, labels.negative, block, holdout, learn)
         return
     before = state.first_pass[0]
-    for block in regroup(encoded, lambda: merge.round_of(before + state.rows)[0]):
-        each = merge.round_of(before + state.rows)[1]
+    for block in regroup(encoded, lambda: merge.round_sizes(before + state.rows)[0]):
+        each = merge.round_sizes(before + state.rows)[1]
         learn = partial(merge.learn, model, again=not first, each=each)
         yield _learn_block(model, state, labels.negative, block, holdout, learn)
 

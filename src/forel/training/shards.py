@@ -1,8 +1,8 @@
-"""Training in shards: several learners continue one state on rows of their own, until their changes are merged.
+"""Training in shards: several learners continue one state, each on different rows, and then merge their changes.
 
-Rows are numbered in the order of the source. A round takes the next rows, gives each shard as many of them, one after
-the other, and merges. So the model depends on the number of shards and not on how many machines learn them. Rounds are
-short at first: what a shard does not know of the rows before costs the more, the fewer there were.
+A round takes the next rows of the source, splits them into consecutive shards of equal size, learns each shard from the
+common state, and merges. The model therefore depends on the number of shards, and not on the number of machines. Rounds
+are short at first, because a shard does not know the other rows of its round, which matter most after few rows.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.validation import whole
 
-__all__ = ["InTurn", "Merging", "Shard", "ShardLearners"]
+__all__ = ["Merging", "SequentialLearner", "Shard", "ShardLearners"]
 
-UNKNOWN = 16  # of this many rows seen, one may be in the round, whose rows shards do not know of each other
-FEWEST = 32  # rows of a shard
+SEEN_PER_ROW = 16  # rows learned before a round, at least, for each row of the round
+MIN_SHARD_ROWS = 32
 
 
 class Shard(NamedTuple):
-    """The rows that one shard learns from in a round, as :func:`forel.learner.merge_states.learn_shard` takes them."""
+    """The rows of one shard in a round: the arguments of :func:`forel.learner.merge_states.learn_shard`."""
 
     rows: CoalescedRows
     labels: NDArray[Any]
@@ -35,10 +35,10 @@ class Shard(NamedTuple):
 
 
 class ShardLearners(Protocol):
-    """Anything that learns shards from the state of a model."""
+    """Learns shards from the state of a model, in this process or on other machines."""
 
     def learn(self, model: Learner, shards: Sequence[Shard]) -> list[tuple[NDArray[Any], StateSlice]]:
-        """Return the margins and the state of each shard; the model stays as it is."""
+        """Return the margins and the state of each shard; the model does not change."""
         ...
 
     def update(self, model: Learner, merged: StateSlice) -> None:
@@ -47,7 +47,7 @@ class ShardLearners(Protocol):
 
 
 @dataclass(frozen=True)
-class InTurn:
+class SequentialLearner:
     """Learns shards one after the other, in this process."""
 
     def learn(self, model: Learner, shards: Sequence[Shard]) -> list[tuple[NDArray[Any], StateSlice]]:
@@ -55,7 +55,7 @@ class InTurn:
         return [learn_shard(model, *shard) for shard in shards]
 
     def update(self, model: Learner, merged: StateSlice) -> None:
-        """Do nothing: the model has the merged state."""
+        """Do nothing: the model has the merged state already."""
 
 
 @dataclass(frozen=True)
@@ -64,34 +64,34 @@ class Merging:
 
     Parameters
     ----------
-    every : number of rows of each shard between two merges, once enough rows were seen
-    shards : number of shards; it changes the model, and the number of machines does not
-    learners : learn the shards; in this process by default
+    every : the number of rows of each shard between two merges, after the shorter first rounds
+    shards : the number of shards, on which the model depends
+    learners : where shards are learned; in this process by default
 
     >>> merging = Merging(every=1000, shards=8)
-    >>> [merging.round_of(seen) for seen in (0, 10_000, 1_000_000)]
+    >>> [merging.round_sizes(seen) for seen in (0, 10_000, 1_000_000)]
     [(32, 32), (632, 79), (8000, 1000)]
     """
 
     every: int = 1000
     shards: int = 4
-    learners: ShardLearners = field(default_factory=InTurn)
+    learners: ShardLearners = field(default_factory=SequentialLearner)
 
     def __post_init__(self) -> None:
         whole("merge", self.every, low=1)
         whole("shards", self.shards, low=1)
 
-    def round_of(self, seen: int) -> tuple[int, int]:
-        """Return the number of rows of the next round, and how many of them a shard has, given the rows before."""
-        wanted = min(max(seen // UNKNOWN, FEWEST), self.shards * self.every)
-        shards = min(self.shards, max(1, wanted // FEWEST))
+    def round_sizes(self, seen: int) -> tuple[int, int]:
+        """Return the number of rows of the next round and of each of its shards, after ``seen`` rows."""
+        wanted = min(max(seen // SEEN_PER_ROW, MIN_SHARD_ROWS), self.shards * self.every)
+        shards = min(self.shards, max(1, wanted // MIN_SHARD_ROWS))
         each = -(-wanted // shards)
         return shards * each, each
 
     def learn(
         self, model: Learner, rows: CoalescedRows, labels: Any, importance: Any, held_out: Any, again: bool, each: int
     ) -> NDArray[Any]:
-        """Learn the rows of a round, ``each`` by one shard, and return their margins, as predicted before learning."""
+        """Learn the rows of a round in shards of ``each`` rows, and return their margins before learning."""
         shards = []
         for start in range(0, rows.number, each):
             stop = min(start + each, rows.number)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from forel.training.shards import FEWEST, UNKNOWN
+from forel.training.shards import MIN_SHARD_ROWS, SEEN_PER_ROW
 
 __all__ = ["Costs", "Estimate"]
 
@@ -89,5 +89,6 @@ class Costs:
     @staticmethod
     def _short_rounds(shards: int, every: int) -> float:
         """Return about how many rounds there are before they have their full length."""
-        full = UNKNOWN * shards * every  # rows seen by then, by a factor of 17/16 in each round
-        return math.log(max(full / (UNKNOWN * FEWEST), 1.0)) / math.log1p(1 / UNKNOWN) + UNKNOWN
+        # The number of rows seen grows by a factor of 1 + 1/SEEN_PER_ROW in each round until rounds are full.
+        growth = max(shards * every / MIN_SHARD_ROWS, 1.0)
+        return math.log(growth) / math.log1p(1 / SEEN_PER_ROW) + SEEN_PER_ROW

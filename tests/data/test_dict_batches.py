@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forel.data import concatenate
@@ -76,6 +76,8 @@ def read_both(rows, options):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @given(rows=rows_of(PLAIN), odd=rows_of(st.one_of(PLAIN, ODD), st.one_of(KEYS, st.integers(0, 3))))
+@example(rows=[{"w": -1e-286}], odd=[])  # an importance that float32 rounds to -0
+@example(rows=[{"n": 4147, "city": 8.3e34}], odd=[{0: []}])  # a product that overflows before a wrong key
 @settings(max_examples=60)
 def test_rows_are_the_same_as_key_by_key(options, rows, odd):
     with pytest.MonkeyPatch.context() as patch:

@@ -263,7 +263,8 @@ def scan(
                             label = found
                         if role & layout.IMPORTANCE != ZERO:
                             weight = found
-                            if found < 0:
+                            # A negative number may be rounded to -0.
+                            if found < 0 or (found == 0 and byte(start) == MINUS):
                                 break
                         if role & layout.USED != ZERO:
                             hashes[entry], values[entry] = hashed, found

@@ -22,7 +22,7 @@ from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
-from forel.data.problems import Malformed, Problems, ProblemSink, excerpt
+from forel.data.problems import Malformed, ProblemBuffer, Problems, ProblemSink, excerpt
 from forel.data.sources.streams import Chunk
 
 __all__ = ["Row", "dict_blocks", "hashes_of", "json_dicts", "parse_objects", "parse_row"]
@@ -144,7 +144,7 @@ class _Rows:
     def _word(self, k: int) -> tuple[bytes, bytes]:
         return self.names[k]
 
-    def block(self, bits: int, names: Names | None, problems: Problems, file: str) -> Block:
+    def block(self, bits: int, names: Names | None, problems: ProblemSink, file: str) -> Block:
         """Return the rows as a block."""
         problems.note_words(self.words)
         hashes = hashes_of(self.names)
@@ -207,13 +207,18 @@ def dict_blocks(
     found = {} if kinds_found is None else kinds_found
     record_kind = partial(_record, found, columns)
     rows, most = _Rows(columns, record_kind, transform), ENTRIES if transform is None else CROSSED
+    gathered = ProblemBuffer()  # infinite sums of earlier rows are found once the block is complete
     for line, item in items:
-        _add(rows, item, line, problems, file)
-        if len(rows.names) + len(rows.labels) >= most:
-            yield rows.block(bits, names, problems, file)
-            rows = _Rows(columns, record_kind, transform)
-    if rows.labels:
-        yield rows.block(bits, names, problems, file)
+        _add(rows, item, line, gathered, file)
+        stopped = bool(gathered.problems) and problems.on_error == "raise"
+        if stopped or len(rows.names) + len(rows.labels) >= most:
+            block = rows.block(bits, names, gathered, file)
+            gathered.flush(problems)
+            yield block
+            rows, gathered = _Rows(columns, record_kind, transform), ProblemBuffer()
+    last = [rows.block(bits, names, gathered, file)] if rows.labels else []
+    gathered.flush(problems)
+    yield from last
 
 
 def _record(found: dict[str, str], columns: Columns, key: str, kind: str) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from forel.data import Malformed, read, slot
 from forel.data.parsers.columns import Columns
-from tests.data.test_tables import BITS, twin
-from twins import examples, same
+from reference_parsers import examples, same
+from tests.data.test_tables import BITS, reference_rows
 
 
 @given(
@@ -107,7 +107,7 @@ def test_dictionaries_may_change_from_batch_to_batch(kind):
                coded(["Oslo", "", "Rome"], [0, 1, 2], kind)]  # fmt: skip
     rows = [{"city": city} for batch in batches for city in batch["city"].to_pylist()]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
-    same(examples(read(reader, bits=BITS)), twin([{k: v for k, v in row.items() if v} for row in rows]))
+    same(examples(read(reader, bits=BITS)), reference_rows([{k: v for k, v in row.items() if v} for row in rows]))
 
 
 @pytest.mark.parametrize("codes", [[0, 2], [-1, 0]])
@@ -138,4 +138,4 @@ def test_an_open_parquet_file_is_read_though_another_has_its_name_by_now(tmp_pat
         pq.write_table(pa.table({"city": [city] * 3}), tmp_path / f"{name}.parquet")
     with (tmp_path / "t.parquet").open("rb") as stream:
         (tmp_path / "other.parquet").replace(tmp_path / "t.parquet")
-        same(examples(read(stream, bits=BITS)), twin([{"city": "Rome"}] * 3))
+        same(examples(read(stream, bits=BITS)), reference_rows([{"city": "Rome"}] * 3))

@@ -18,7 +18,7 @@ from forel.learner.linear import Settings
 from forel.store import load
 from forel.training.scoring import predict_blocks
 from forel.training.train import train
-from twins import VW_LINES, command, examples, same
+from reference_parsers import VW_LINES, command, examples, same
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Crosses against their twin, in every format; and their names, limits and refusals."""
+"""Crosses against a reference implementation, in every format; and their names, limits and refusals."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import twins
+import reference_parsers
 from forel.data import Malformed, concatenate, cross_slot, read, slot
 from forel.data.features.crosses import MOST, parse_crosses
 from forel.data.pipeline import ordered_blocks
@@ -18,7 +18,7 @@ from forel.learner.linear import Settings
 from forel.store import load
 from forel.training.scoring import evaluate
 from forel.training.train import train
-from twins import VW_LINES, examples
+from reference_parsers import VW_LINES, examples
 
 BITS = 9
 TERM = st.one_of(
@@ -29,7 +29,7 @@ TERM = st.one_of(
 
 
 def close(mine, wanted):
-    """Compare with the twin: sums of one slot may be made in another order."""
+    """Compare with the reference parser: sums of one slot may be made in another order."""
     assert len(mine) == len(wanted)
     for a, b in zip(mine, wanted, strict=True):
         assert a[:3] == b[:3]
@@ -40,13 +40,13 @@ def close(mine, wanted):
 
 @given(st.lists(VW_LINES, max_size=4), st.lists(TERM, min_size=1, max_size=3), st.sampled_from([1, 40, 1 << 20]))
 @settings(max_examples=200)
-def test_text_is_crossed_as_the_twin_crosses_it(lines, terms, block_bytes):
+def test_text_is_crossed_as_by_the_reference(lines, terms, block_bytes):
     text = "\n".join(lines).encode()
     reader = read(
         io.BytesIO(text), "vw", bits=20, interactions=terms, on_error="skip", block_bytes=block_bytes, tags=True
     )  # fmt: skip
     mine = list(reader)
-    wanted, bad = twins.read(text, lambda line, bits: twins.vw_line(line, bits, terms), 20)
+    wanted, bad = reference_parsers.read(text, lambda line, bits: reference_parsers.vw_line(line, bits, terms), 20)
     close(examples(mine), wanted)
     assert reader.problems.count == len(bad)
     assert [int(re.search(r"line (\d+)", m)[1]) for m in reader.problems.messages] == bad[:5]
@@ -71,27 +71,29 @@ COLUMN_TERM = st.one_of(
 )
 
 
-def table_twin(rows, terms, bits):
+def table_reference(rows, terms, bits):
     for row in rows:
         entries = []
         for key, value in row.items():
             if value is not None and key != "y":
                 word = isinstance(value, str)
                 space, name = (key.encode(), value.encode()) if word else (b"", key.encode())
-                entries.append((key.encode(), twins.full_hash(space, name), np.float32(1 if word else value)))
+                entries.append(
+                    (key.encode(), reference_parsers.full_hash(space, name), np.float32(1 if word else value))
+                )
         found = {}
         try:
-            for _, h, value in entries + twins.crossed(entries, terms):
-                twins.put(found, h & ((1 << bits) - 1), value)
-        except twins.Wrong:
+            for _, h, value in entries + reference_parsers.crossed(entries, terms):
+                reference_parsers.put(found, h & ((1 << bits) - 1), value)
+        except reference_parsers.Wrong:
             continue
         yield np.float32(1), np.float32(1), b"", found
 
 
 @given(ROWS, st.lists(COLUMN_TERM, min_size=1, max_size=2))
 @settings(max_examples=60)
-def test_tables_and_dicts_are_crossed_as_the_twin_crosses_them(rows, terms):
-    wanted = list(table_twin(rows, terms, 20))
+def test_tables_and_dicts_are_crossed_as_by_the_reference(rows, terms):
+    wanted = list(table_reference(rows, terms, 20))
     text = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     for source, form in ((rows, "auto"), (pa.Table.from_pylist(rows, SCHEMA), "auto"), (io.BytesIO(text), "jsonl")):
         for block_bytes in (1, 1 << 20):

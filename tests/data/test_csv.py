@@ -22,7 +22,7 @@ from forel.data.parsers.csv_rows import CsvFormat, cell_numbers
 from forel.data.parsers.tables import table_blocks
 from forel.data.pipeline import ordered_blocks
 from forel.data.problems import Problems
-from twins import NUMBER, Wrong, examples, put, same
+from reference_parsers import NUMBER, Wrong, examples, put, same
 
 BITS = 9
 NOTHING = {"", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "?"}
@@ -94,7 +94,7 @@ def word_label(cell, words):
     raise Wrong(word)
 
 
-def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BITS, words=None):
+def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",), bits=BITS, words=None):
     """Return the examples of a text, None for unknown words as labels; their lines, and the malformed lines."""
     decoded = text.decode("utf-8", "backslashreplace")
     ended = decoded if decoded.endswith("\n") else decoded + "\n"
@@ -145,7 +145,7 @@ def twin(text, separator=",", label="y", importance="w", ignore=("i",), bits=BIT
 
 
 def check(text, block_bytes, form="csv"):
-    wanted, lines, bad = twin(text, "," if form == "csv" else "\t")
+    wanted, lines, bad = reference_rows(text, "," if form == "csv" else "\t")
     reader = read(
         io.BytesIO(text), form, bits=BITS, label="y", importance="w", ignore=["i"], on_error="skip",
         block_bytes=block_bytes,
@@ -162,7 +162,7 @@ def check(text, block_bytes, form="csv"):
     kind = reader.kinds.known.get("y")
     words = reader.classes.names if kind == CLASSES else LabelWords.of_kind(kind)
     if words is not None:
-        wanted, lines, bad = twin(text, "," if form == "csv" else "\t", words=words)
+        wanted, lines, bad = reference_rows(text, "," if form == "csv" else "\t", words=words)
     same(examples(blocks), wanted)
     assert [line for block in blocks for line in block.lines] == lines
     assert [int(re.search(r", line (\d+)", message)[1]) for message in reader.problems.messages] == bad[:5]
@@ -191,7 +191,7 @@ SOUP = st.lists(
 
 @given(ROWS | SOUP, st.integers(1, 80))
 @settings(max_examples=400)
-def test_rows_and_soup_give_what_the_twin_gives(body, block_bytes):
+def test_rows_and_soup_equal_the_reference(body, block_bytes):
     check(HEADER + body, block_bytes)
     check(HEADER + body, 1 << 20)
     check((HEADER + body).replace(b",", b"\t"), block_bytes, "tsv")
@@ -210,7 +210,7 @@ def test_every_size_of_chunk_gives_the_same(ends):
         check(text, size)
 
 
-def test_every_truncation_and_many_changes_give_what_the_twin_gives():
+def test_every_truncation_and_many_changes_equal_the_reference():
     for end in range(len(HEADER), len(DOCUMENT)):
         check(DOCUMENT[:end], 50)
     rng = np.random.default_rng(0)

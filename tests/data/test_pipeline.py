@@ -45,14 +45,14 @@ def test_problems_and_names_are_recorded_in_order(tmp_path, threads):
     table = tmp_path / "d.csv"
     table.write_text("x,y\n1,2\n3\n")
     options = {"bits": 12, "names": True, "on_error": "skip"}
-    twin = read([one, cut, two, table], **options)
-    whole = concatenate(twin)
+    serial = read([one, cut, two, table], **options)
+    whole = concatenate(serial)
     for names in (True, False):
         reader = read([one, cut, two, table], **options | {"names": names, "block_bytes": 500})
         found = concatenate(ordered_blocks(reader, threads))
         assert found.indices.tobytes() == whole.indices.tobytes()
-        assert (reader.problems.count, reader.problems.messages) == (twin.problems.count, twin.problems.messages)
-        assert not names or [reader.names[k] for k in reader.names] == [twin.names[k] for k in twin.names]
+        assert (reader.problems.count, reader.problems.messages) == (serial.problems.count, serial.problems.messages)
+        assert not names or [reader.names[k] for k in reader.names] == [serial.names[k] for k in serial.names]
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])

@@ -14,7 +14,7 @@ from forel.data import ReadOptions, read
 from forel.data.convert import convert
 from forel.data.parsers.csv_separator import separator_of
 from forel.data.sources.streams import expand_paths, natural_key
-from twins import examples, same
+from reference_parsers import examples, same
 
 BITS = 12
 PLAIN = b"y,n,city,code\n1,2.5,Rome,7\n0,-3,Oslo,8\n1,,Rome,7\n0,4e2,Bern,\n"

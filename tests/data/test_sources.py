@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import twins
+import reference_parsers
 from forel.data import Malformed, concatenate, read
 from forel.data.sources.streams import count
-from tests.data.test_lines import BITS, TWINS, VALID, check
-from twins import examples, same
+from reference_parsers import examples, same
+from tests.data.test_lines import BITS, PARSERS, VALID, check
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 
@@ -25,7 +25,7 @@ DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 # Long lines, blocks, sources.
 
 
-@pytest.mark.parametrize("form", TWINS)
+@pytest.mark.parametrize("form", PARSERS)
 def test_a_line_of_many_features(form):
     line = b"1 |a " if form == "vw" else b"1 "
     line += b" ".join(b"%s%d:%d" % (b"f" if form == "vw" else b"", k, k % 7) for k in range(100_000))
@@ -35,7 +35,7 @@ def test_a_line_of_many_features(form):
     assert all(np.array_equal(a, b) for a, b in zip(whole.rows, small.rows, strict=True))
 
 
-@pytest.mark.parametrize("form", TWINS)
+@pytest.mark.parametrize("form", PARSERS)
 def test_blocks_of_any_size_give_the_same_examples(form):
     text = (VALID[form] + b"\n") * 20
     whole = examples(read(io.BytesIO(text), form, tags=True))
@@ -265,7 +265,7 @@ def test_ids_are_names_too():
     assert reader.names[7] == "7"
     assert len(reader.names) + reader.names.collisions == 3
     with pytest.raises(KeyError):
-        reader.names[15 if twins.mixed(1000) % 16 != 15 else 14]
+        reader.names[15 if reference_parsers.mixed(1000) % 16 != 15 else 14]
 
 
 # Promises of the package.
@@ -299,7 +299,7 @@ def test_ids_of_real_data_are_those_scikit_learn_reads():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rcv1_small", "spambase", "amazon_kitchen"])
-def test_real_lines_give_what_the_twin_gives(name):
+def test_real_lines_equal_the_reference(name):
     text = gzip.decompress(shared(f"{name}.vw.gz").read_bytes())
     check("vw", b"\n".join(text.split(b"\n")[:300]), bits=22)
     assert len(concatenate(read(shared(f"{name}.vw.gz")))) == text.count(b"\n")

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data import Malformed, concatenate, read, slot
-from twins import examples, same
+from reference_parsers import examples, same
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 BITS = 9
 
 
-def twin(rows, label="y", importance="w", bits=BITS):
+def reference_rows(rows, label="y", importance="w", bits=BITS):
     """The examples of dicts, the obvious way."""
     found = []
     for row in rows:
@@ -120,7 +120,7 @@ def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
     source = FORMS[form](ROWS, pa.Table.from_pylist(ROWS, SCHEMA))
     said = "tsv" if form == "tsv" else "auto"
     reader = read(source, said, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
-    same(examples(reader), twin(ROWS))
+    same(examples(reader), reference_rows(ROWS))
 
 
 WORDS = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=12).filter(
@@ -146,13 +146,13 @@ NUMBERS = st.floats(-(2.0**90), 2.0**90, width=32)
     )
 )
 @settings(max_examples=60)
-def test_generated_tables_give_what_the_twin_gives(rows):
+def test_generated_tables_equal_the_reference(rows):
     table = pa.Table.from_pylist(rows, SCHEMA)
     for form in ("dicts", "jsonl", "csv", "table", "polars", "stream"):
         source = FORMS[form](rows, table)
         said = form if form in ("jsonl", "csv") else "auto"
         # A line of CSV with nothing in any cell is an empty line.
-        wanted = twin(row for row in rows if form != "csv" or any(v is not None for v in row.values()))
+        wanted = reference_rows(row for row in rows if form != "csv" or any(v is not None for v in row.values()))
         same(examples(read(source, said, bits=BITS, label="y", importance="w")), wanted)
 
 
@@ -169,7 +169,7 @@ JSON = st.recursive(
 @settings(max_examples=150)
 def test_nested_objects_are_namespaces(rows):
     text = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n\n" for row in rows)
-    wanted = twin(rows)
+    wanted = reference_rows(rows)
     same(examples(read(rows, bits=BITS)), wanted)
     same(examples(read(io.BytesIO(text), "jsonl", bits=BITS, block_bytes=9)), wanted)
 
@@ -189,7 +189,7 @@ def test_columns_are_kept_ignored_and_coded():
         source = lambda form=form: FORMS[form](ROWS, table)  # noqa: E731
         kept = examples(read(source(), bits=BITS, label="y", keep=["n", "city"]))
         less = examples(read(source(), bits=BITS, label="y", ignore=["k", "b", "w"]))
-        wanted = twin([{k: row[k] for k in ("n", "city", "y")} for row in ROWS])
+        wanted = reference_rows([{k: row[k] for k in ("n", "city", "y")} for row in ROWS])
         same(kept, wanted)
         same(less, wanted)
         coded = examples(read(source(), bits=BITS, keep=["k"], categories=["k"]))
@@ -358,7 +358,7 @@ def test_every_truncation_is_read_or_refused(form, packed):
 @pytest.mark.parametrize("how", ["parquet", "feather", "file", "stream"])
 def test_every_truncation_of_a_binary_file_is_read_or_refused(how):
     raw = as_arrow(pa.Table.from_pylist(ROWS * 3, SCHEMA), how).getvalue()
-    whole = twin(ROWS * 3)
+    whole = reference_rows(ROWS * 3)
     form = "parquet" if how == "parquet" else "arrow"
     for end in range(0, len(raw), 7):
         reader = read(io.BytesIO(raw[:end]), form, bits=BITS, label="y", importance="w", on_error="skip")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forel.data import read, slot
 from forel.data.features.transforms import buckets, signed_log1p
-from twins import examples, same
+from reference_parsers import examples, same
 
 NUMBERS = st.floats(-(2.0**100), 2.0**100)
 
@@ -29,7 +29,7 @@ def test_a_number_is_within_the_range_in_the_name_of_its_bucket(values, per):
             continue
         low, high = (float(word) for word in names[k].split(".."))
         assert min(low, high) * (1 - 1e-3 * np.sign(x)) <= x <= max(low, high) * (1 + 1e-3 * np.sign(x))
-        # The twin, exactly: the largest power of two, by halves of a doubling and so on, that is not above |x|.
+        # The reference, exactly: the largest power of two, by halves of a doubling and so on, that is not above |x|.
         place = math.floor(per * math.log2(abs(x)))
         place += (2.0 ** ((place + 1) / per) <= abs(x)) - (2.0 ** (place / per) > abs(x))
         if abs(x) > 1e-300:

@@ -290,13 +290,15 @@ def test_pipelines_and_evaluations():
     assert evaluate.progressive_val_score(datasets.TrumpApproval(), scaled, metrics.MAE()).get() < 2
 
 
-@pytest.mark.parametrize("twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy], ids=["pickle", "deepcopy"])
-def test_copies_go_on_where_they_were_and_apart(twin):
+@pytest.mark.parametrize(
+    "duplicate", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy], ids=["pickle", "deepcopy"]
+)
+def test_copies_go_on_where_they_were_and_apart(duplicate):
     data = stream(200, 2000)
     model, whole = LinearClassifier(alpha=0.1, l1=0.1), LinearClassifier(alpha=0.1, l1=0.1)
     for x, y in data[:100]:
         model.learn_one(x, y)
-    other = twin(model)
+    other = duplicate(model)
     for x, y in data[100:]:
         other.learn_one(x, y)
     for x, y in data:

@@ -77,11 +77,11 @@ def test_hedge_and_adahedge_stay_below_their_bounds(name, seed, size, change):
 def test_hedge_is_entropic_ftrl_on_the_losses():
     table = tables("random", 2, 60, 5)
     mixed, _ = follow(Hedge(1.0), table)
-    twin = algorithms.hedge(5, 1.0)
-    state = twin.init(5)
+    theory = algorithms.hedge(5, 1.0)
+    state = theory.init(5)
     for t, row in enumerate(table):
-        assert mixed.weights[t] == pytest.approx(twin.play(state), rel=1e-12)
-        state = twin.update(state, losses.Linear(row))
+        assert mixed.weights[t] == pytest.approx(theory.play(state), rel=1e-12)
+        state = theory.update(state, losses.Linear(row))
     squares = (np.abs(table).max(axis=1) ** 2)[:-1].sum()
     assert mixed.guarantee().bound == pytest.approx(2 * math.sqrt((1 + squares) * math.log(5)))
 

@@ -45,10 +45,10 @@ def door_violations(rng, loss, kind):
     alone = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
     violations, margins = [], alone[:, 0]
     if settings.lanes > 1:
-        twin = Mixture(FEATURES, settings, dtype=dtype)
-        margins = twin.progress(X, labels, weight)[:, 0].astype(float)
+        mixture = Mixture(FEATURES, settings, dtype=dtype)
+        margins = mixture.progress(X, labels, weight)[:, 0].astype(float)
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
-        violations += guarantee_violations(str(guarantee), twin, loss, margins, alone, full, labels, weight)
+        violations += guarantee_violations(str(guarantee), mixture, loss, margins, alone, full, labels, weight)
     elif guarantee is not None:
         violations.append(f"{guarantee}: it is of one model")
     features, own = with_constant(X[:, columns], settings), oracle.average(loss, margins, labels, weight)

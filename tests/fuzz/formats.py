@@ -1,7 +1,7 @@
-"""Mutated text of every format through the compiled parsers and their slow twins: the same examples, the same problems.
+"""Mutated text of every format: compiled parsers find the same examples and problems as slow reference parsers.
 
-Twins and what is compared are those of ``tests/data/test_lines.py``, ``test_csv.py`` and ``test_json_lines.py``; JSON
-lines are also compared with the dicts that Python's own parser makes of each line.
+The comparisons are those of ``tests/data/test_lines.py``, ``test_csv.py`` and ``test_json_lines.py``; JSON lines are
+also compared with the dicts that Python's own parser makes of each line.
 """
 
 import importlib
@@ -34,14 +34,14 @@ OBJECTS = b"".join(
 )
 
 
-def twins():
-    """Return for each format a text to begin with and what compares a text with its twin."""
+def comparisons():
+    """Return for each format an initial text and a function that compares a text with the reference parser."""
     folder = str(pathlib.Path(__file__).parents[1])
     if folder not in sys.path:
         sys.path.insert(0, folder)
     modules = ("test_lines", "test_csv", "test_json_lines")
     text, separated, objects = (importlib.import_module(f"tests.data.{name}") for name in modules)
-    same = importlib.import_module("twins")
+    same = importlib.import_module("reference_parsers")
 
     def rows(form):
         return lambda data, size: separated.check(data, size, form)
@@ -114,7 +114,7 @@ def mutated(rng, form, text, kept):
 
 def run(seconds, seed=0):
     """Compare texts for some seconds, print how many of each format, and return that; a difference is raised."""
-    forms, tried = twins(), Counter()
+    forms, tried = comparisons(), Counter()
     until, number = time.monotonic() + seconds, 0
     while time.monotonic() < until or number < 2 * len(forms):
         rng = random.Random(f"{seed} {number}")

@@ -90,11 +90,11 @@ class Session:
         assert sorted(learner.names.values()) == list(range(1, len(learner.names) + 1))
         if self.lies:
             return
-        twin = self.model.clone()
+        fresh = self.model.clone()
         for row, label in self.learned:
-            twin.learn_one(row, label)
-        assert spelled(self.model.weights) == spelled(twin.weights)
-        assert spelled(self.model.intercept) == spelled(twin.intercept)
+            fresh.learn_one(row, label)
+        assert spelled(self.model.weights) == spelled(fresh.weights)
+        assert spelled(self.model.intercept) == spelled(fresh.intercept)
 
 
 class Inside:

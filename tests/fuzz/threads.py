@@ -138,8 +138,8 @@ def states_of(learn, predict, steps):
 
 def whole(make, learn, predict, steps):
     """Compare what threads see with a model of one thread's own."""
-    twin, model = make(), make()
-    states = states_of(lambda step: learn(twin, step), lambda: predict(twin), steps)
+    sequential, model = make(), make()
+    states = states_of(lambda step: learn(sequential, step), lambda: predict(sequential), steps)
     beside_learning(lambda step: learn(model, step), lambda: predict(model), states)
 
 

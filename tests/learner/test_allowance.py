@@ -56,7 +56,7 @@ def squares(settings, dense, labels):
 
 
 @pytest.mark.parametrize("settings", RULES, ids=str)
-def test_squares_of_gradient_sums_are_those_of_a_slow_twin(settings, interpreted):
+def test_squares_of_gradient_sums_are_those_of_a_slow_reference(settings, interpreted):
     dense, labels = stream()
     alone = Linear(N, settings, dtype=np.float64, certified=True)
     alone.learn(dense, labels)

@@ -36,11 +36,11 @@ def test_an_index_twice_in_a_row_is_refused_before_anything_is_learned(given, in
 
 def test_rows_in_any_order_are_taken():
     given = rows([3, 1, 2], [], [2], [2, 1], [7, 0])
-    model, twin = (Linear(8, Settings(alpha=0.5), dtype=np.float64) for _ in range(2))
+    model, summed = (Linear(8, Settings(alpha=0.5), dtype=np.float64) for _ in range(2))
     y = [1, 0, 1, 0, 1]
     model.learn(given, y)
-    twin.learn(sparse.csr_array((given.values, given.indices, given.indptr), shape=(5, 8)), y)
-    assert np.allclose(model.weights, twin.weights, rtol=1e-12)
+    summed.learn(sparse.csr_array((given.values, given.indices, given.indptr), shape=(5, 8)), y)
+    assert np.allclose(model.weights, summed.weights, rtol=1e-12)
 
 
 def test_matrices_with_duplicates_are_summed_and_merged():

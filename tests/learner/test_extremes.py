@@ -234,14 +234,14 @@ def test_a_user_defined_loss_that_is_not_finite_names_the_row_and_keeps_earlier_
     X, y = rng.normal(size=(9, N)), rng.normal(size=9)
     y[[5, 8]] = 7
     settings = Settings(broken, alpha=0.5 if lanes == 1 else (0.5, 1.0))
-    model, twin = (Linear(N, settings, dtype=np.float64) for _ in range(2))
+    model, other = (Linear(N, settings, dtype=np.float64) for _ in range(2))
     held = np.arange(9) == 2
     with pytest.raises(ValueError, match=r"loss: got a value or slope that is not finite in row 5, whose label is 7"):
         model.progress(X, y, held_out=held)
-    twin.progress(X[:5], y[:5], held_out=held[:5])
-    assert model.rounds == twin.rounds == 4
-    assert model.state.tobytes() == twin.state.tobytes()
-    assert np.array_equal(model.loss, twin.loss)
+    other.progress(X[:5], y[:5], held_out=held[:5])
+    assert model.rounds == other.rounds == 4
+    assert model.state.tobytes() == other.state.tobytes()
+    assert np.array_equal(model.loss, other.loss)
     model.learn(X[6:8], y[6:8])
     assert np.isfinite(model.weights).all()
 

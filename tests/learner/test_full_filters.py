@@ -21,7 +21,7 @@ def stream(seed, rows=60, features=4, units=(1.0,)):
     return X, (X[:, 0] / units[0] + rng.normal(size=rows) > 0) * 1.0
 
 
-def twin(X, y, importance, variance, memory, logistic):
+def dense_filter(X, y, importance, variance, memory, logistic):
     """Margins by the precision matrix, which is inverted in every round."""
     n = X.shape[1] + 1
     mean, precision, scale, margins = np.zeros(n), np.zeros((n, n)), np.zeros(n), []
@@ -60,7 +60,7 @@ def test_margins_are_those_of_the_precision_form(logistic, memory):
     filters = FullFilters((FullFilter(2.0, memory),), logistic)
     found, count = filters.progress(rows_of(X, 4, np.float64), y, importance)
     assert count == len(X)
-    np.testing.assert_allclose(found[:, 0], twin(X, y, importance, 2.0, memory, logistic), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found[:, 0], dense_filter(X, y, importance, 2.0, memory, logistic), rtol=1e-7, atol=1e-9)
 
 
 def test_squared_loss_gives_ridge_regression():

@@ -36,19 +36,19 @@ def test_it_equals_the_reference(algorithm, weight):
     learner = GradientLearner(N, settings, LANES, dtype=np.float64, certified=True)
     rate, penalty = DiagonalAdaGrad(0.4, beta=1.0), ElasticNet(0.05, 0.1)
     weights = Once() if weight == "once" else EveryRound()
-    twin = (
+    theory = (
         MirrorDescent(rate, Diagonal(), penalty, weights)
         if algorithm == "mirror"
         else FTRL(rate, Diagonal(), algorithm == "proximal", penalty=penalty, weights=weights)
     )
-    state, regret, x = twin.init(N * LANES), 0.0, np.linspace(-1, 1, N * LANES)
+    state, regret, x = theory.init(N * LANES), 0.0, np.linspace(-1, 1, N * LANES)
     for indices, rows in gradients():
         dense = np.zeros((N, LANES))
         dense[indices] = rows
-        regret += float(dense.ravel() @ (twin.play(state) - x))
+        regret += float(dense.ravel() @ (theory.play(state) - x))
         learner.feed(indices, rows)
-        state = twin.update(state, LinearLoss(dense.ravel()))
-        played = twin.play(state).reshape(N, LANES)
+        state = theory.update(state, LinearLoss(dense.ravel()))
+        played = theory.play(state).reshape(N, LANES)
         assert np.allclose(learner.weights(), played, rtol=1e-12, atol=1e-13)
         assert ((learner.weights() == 0) == (played == 0)).all()
         assert np.array_equal(learner.weights(indices), learner.weights()[indices])

@@ -130,11 +130,11 @@ def test_losses_of_the_vocabulary_may_be_given_themselves(loss, name):
     dense, labels = stream("squared")
     model = Linear(N, Settings(loss, alpha=0.3), dtype=np.float64)
     model.learn(dense, labels)
-    twin = reference(Settings(name, alpha=0.3), N)
-    state = twin.init(N + 1)
+    theory = reference(Settings(name, alpha=0.3), N)
+    state = theory.init(N + 1)
     for a, y in zip(np.hstack([dense, np.ones((ROUNDS, 1))]), labels, strict=True):
-        state = twin.update(state, Example(loss, a, y))
-    assert np.allclose(np.append(model.weights, model.bias), twin.play(state), rtol=1e-12)
+        state = theory.update(state, Example(loss, a, y))
+    assert np.allclose(np.append(model.weights, model.bias), theory.play(state), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("interpreted")

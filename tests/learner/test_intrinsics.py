@@ -1,4 +1,4 @@
-"""Intrinsics against their plain twins: the same numbers at the same places, and no others touched."""
+"""Intrinsics against their plain implementations: the same numbers at the same places, and no others touched."""
 
 from types import SimpleNamespace
 
@@ -34,7 +34,7 @@ def round_trip(home, parts):
 
 
 def three(parts):
-    """Return a round trip by intrinsics, by plain Python, and by the plain twins compiled."""
+    """Return a round trip by intrinsics, by plain Python, and by the plain implementations, compiled."""
     fallback = SimpleNamespace(**{name: plain.compiled(name) for name in records.__all__})
     njit = numba.njit(_nrt=False, no_cfunc_wrapper=True)  # as kernels are compiled
     by_intrinsics, by_fallback = (with_shortcuts(njit(round_trip(home, parts))) for home in (records, fallback))
@@ -75,7 +75,7 @@ def test_records_are_gathered_and_scattered_as_one_by_one(parts, dtype, index, d
     assert found[0] == found[1] == found[2]
 
 
-def test_intrinsics_that_cannot_be_built_are_replaced_by_their_twins(monkeypatch):
+def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch):
     intrinsics._available.cache_clear()
     monkeypatch.delattr("numba.np.arrayobj.populate_array")
     monkeypatch.delitem(__import__("sys").modules, "forel.learner.kernels.intrinsics.memory", raising=False)

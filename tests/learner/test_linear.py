@@ -139,7 +139,7 @@ def test_rows_of_any_length_equal_the_reference_compiled():
 
 
 @pytest.mark.parametrize("loss", SINGLE)
-def test_every_loss_equals_its_twin(loss, monkeypatch):
+def test_every_loss_equals_its_reference(loss, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     settings = Settings(loss, alpha=0.1, l1=0.01)
     dense, labels = stream(loss)
@@ -150,12 +150,12 @@ def test_every_loss_equals_its_twin(loss, monkeypatch):
 def test_kernel_losses_are_those_of_the_vocabulary(loss):
     from forel.learner.kernels import losses
 
-    twin, shape = by_name(loss), Settings(loss).shape(np.float64)
+    plain, shape = by_name(loss), Settings(loss).shape(np.float64)
     for m, y in itertools.product([-1e30, -700.0, -40.0, -1.0, -1e-9, 0.0, 0.5, 1.0, 40.0, 1e4, 1e30], [-1.0, 1.0]):
-        label = (y + 1) / 2 if getattr(twin.labels, "low", -1) >= 0 else y
-        value, slope = getattr(losses, twin.twin)(np.float64(m), np.float64(label), shape)
-        assert value == pytest.approx(float(twin(m, label)), rel=1e-12)
-        assert slope == pytest.approx(float(twin.slope(m, label)), rel=1e-12, abs=1e-300)
+        label = (y + 1) / 2 if getattr(plain.labels, "low", -1) >= 0 else y
+        value, slope = getattr(losses, plain.kernel)(np.float64(m), np.float64(label), shape)
+        assert value == pytest.approx(float(plain(m, label)), rel=1e-12)
+        assert slope == pytest.approx(float(plain.slope(m, label)), rel=1e-12, abs=1e-300)
 
 
 @pytest.mark.slow
@@ -238,15 +238,15 @@ def test_softmax_equals_the_reference(algorithm):
     settings = Settings("softmax", algorithm, alpha=0.3, l1=0.02, penalty_weight="every", bias=False)
     model = Linear(N, settings, classes=3, dtype=np.float64, certified=True)
     model.learn(dense, classes)
-    twin = reference(settings, N * 3)
-    state, losses = twin.init(N * 3), 0.0
+    theory = reference(settings, N * 3)
+    state, losses = theory.init(N * 3), 0.0
     played = []
     for a, y in zip(dense, classes, strict=True):
         example = MulticlassExample(Softmax(3), a, int(y))
-        losses += float(example(twin.play(state)))
-        played.append((example.subgradient(twin.play(state)), twin.play(state)))
-        state = twin.update(state, example)
-    assert np.allclose(model.weights, twin.play(state).reshape(N, 3), rtol=1e-12, atol=1e-13)
+        losses += float(example(theory.play(state)))
+        played.append((example.subgradient(theory.play(state)), theory.play(state)))
+        state = theory.update(state, example)
+    assert np.allclose(model.weights, theory.play(state).reshape(N, 3), rtol=1e-12, atol=1e-13)
     assert model.loss == pytest.approx([losses], rel=1e-12)
     proof, x = model.certificate(), model.weights.T.ravel()
     regret = sum(float(g @ (p - model.weights.ravel())) for g, p in played)
@@ -274,15 +274,15 @@ def test_a_user_defined_loss_is_one_function():
         model = Linear(N, Settings(own, alpha=0.3), dtype=np.float64)
         model.learn(dense, y)
         x, total = np.zeros(N + 1), 0.0
-        twin = reference(Settings("squared", alpha=0.3), N)
-        state = twin.init(N + 1)
+        theory = reference(Settings("squared", alpha=0.3), N)
+        state = theory.init(N + 1)
         for a, label in zip(np.hstack([dense, np.ones((ROUNDS, 1))]), y, strict=True):
-            x = twin.play(state)
+            x = theory.play(state)
             value, slope = own(a @ x, label)
             total += value
-            state = twin.update(state, LinearLoss(slope * a))
+            state = theory.update(state, LinearLoss(slope * a))
         assert model.loss[0] == pytest.approx(total, rel=1e-12)
-        assert np.allclose(np.append(model.weights, model.bias), twin.play(state), rtol=1e-12)
+        assert np.allclose(np.append(model.weights, model.bias), theory.play(state), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -296,13 +296,13 @@ def test_copies_go_on_as_the_model_itself_scales_and_all(algorithm, certified, l
     model.learn(dense[:half], labels[:half])
     assert model._lanes.scales[:-1].tolist() == abs(dense[:half]).max(axis=0).tolist()
     assert model._lanes.scales[-1] == 1
-    twins = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.only(0)]
-    for one in (model, *twins):
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model), model.only(0)]
+    for one in (model, *copies):
         one.learn(dense[half:], labels[half:])
-    for twin in twins:
-        assert np.array_equal(twin.state[:, :, 0], model.state[:, :, 0])
-        assert np.array_equal(twin._lanes.scales, model._lanes.scales)
-        assert np.array_equal(twin.weights[:, 0], model.weights[:, 0])
+    for other in copies:
+        assert np.array_equal(other.state[:, :, 0], model.state[:, :, 0])
+        assert np.array_equal(other._lanes.scales, model._lanes.scales)
+        assert np.array_equal(other.weights[:, 0], model.weights[:, 0])
 
 
 @pytest.mark.slow

@@ -208,12 +208,12 @@ def test_a_slice_and_its_restoration_are_inverse(interpreted):
     rows = rows._replace(values=rows.values.astype(np.float32))
     model.progress(rows, labels)
     kept = slice_of(model, model.seen)
-    twin = Mixture(FEATURES, model.settings, certified=True)
-    restore(twin, kept)
-    for m in (model, twin):
+    other = Mixture(FEATURES, model.settings, certified=True)
+    restore(other, kept)
+    for m in (model, other):
         m.progress(rows, labels)
-    assert model.linear.state.tobytes() == twin.linear.state.tobytes()
-    assert model.ledger.array.tobytes() == twin.ledger.array.tobytes()
+    assert model.linear.state.tobytes() == other.linear.state.tobytes()
+    assert model.ledger.array.tobytes() == other.ledger.array.tobytes()
 
 
 @pytest.mark.parametrize("make", [Linear, Mixture])

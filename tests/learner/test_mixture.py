@@ -148,11 +148,11 @@ def test_classes_are_mixed_by_bayes_rule(loss, monkeypatch):
     assert model.guarantee().measured <= np.log(4) + 1e-9
     assert np.exp(model.margins(X)).sum(axis=1) == pytest.approx(np.ones(ROUNDS))
     # One setting by itself is the model that was learned, and goes on as it would.
-    alone, twin = model.only(2), Linear(N, Settings(loss, alpha=1.0), classes=3, dtype=np.float64)
-    twin.learn(X, y)
-    assert np.allclose(alone.weights, twin.weights, rtol=1e-12)
-    assert alone.loss == pytest.approx(twin.loss)
-    assert np.allclose(alone.progress(X, y), twin.progress(X, y), rtol=1e-12)
+    alone, linear = model.only(2), Linear(N, Settings(loss, alpha=1.0), classes=3, dtype=np.float64)
+    linear.learn(X, y)
+    assert np.allclose(alone.weights, linear.weights, rtol=1e-12)
+    assert alone.loss == pytest.approx(linear.loss)
+    assert np.allclose(alone.progress(X, y), linear.progress(X, y), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ X, Y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
 
 
 @pytest.mark.parametrize(
-    "twin", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"]
+    "duplicate", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"]
 )
 @pytest.mark.parametrize(
     "make",
     [lambda: Linear(3, Settings()), lambda: Mixture(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
     ids=["linear", "mixture", "classifier"],
 )
-def test_copies_have_a_guard_and_go_on(make, twin):
+def test_copies_have_a_guard_and_go_on(make, duplicate):
     model = make()
     learn = (
         (lambda m: m.partial_fit(X, Y, classes=[0, 1]))
@@ -41,7 +41,7 @@ def test_copies_have_a_guard_and_go_on(make, twin):
         else lambda m: m.learn(X, Y)
     )
     learn(model)
-    other = twin(model)
+    other = duplicate(model)
     learn(other)
     learn(other)
     held = getattr(other, "_model", other)

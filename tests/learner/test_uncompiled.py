@@ -1,4 +1,4 @@
-"""With NUMBA_DISABLE_JIT everything works as it does compiled, slowly; and the twins that this rests on."""
+"""With NUMBA_DISABLE_JIT everything works as it does compiled, slowly; and plain code instead of intrinsics."""
 
 import json
 import os

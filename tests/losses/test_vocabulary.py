@@ -26,7 +26,7 @@ def test_the_vocabulary_is_the_catalogue():
     for name, loss in VOCABULARY.items():
         assert loss.name == name
         assert getattr(losses, type(loss).__name__) is type(loss)
-        assert loss.joint or callable(getattr(kernels, loss.twin))
+        assert loss.joint or callable(getattr(kernels, loss.kernel))
 
 
 def test_losses_are_given_as_names_objects_or_functions():
@@ -53,7 +53,7 @@ def test_settings_store_the_given_loss_and_resolve_it_once():
 def test_attributes_of_a_function_describe_the_loss():
     plain = Custom(margin_and_label)
     assert (plain.title, plain.least, plain.labels) == ("margin_and_label loss", -math.inf, Interval())
-    assert (plain.twin, plain.name, plain.parameter(np.float32)) == (margin_and_label, "margin_and_label", 0.0)
+    assert (plain.kernel, plain.name, plain.parameter(np.float32)) == (margin_and_label, "margin_and_label", 0.0)
     assert plain([0.0, 2.0], 1.0).tolist() == [1.0, 1.0]
     assert plain.slope([0.0, 2.0], 1.0).tolist() == [-1.0, 1.0]
 

@@ -75,12 +75,12 @@ def test_process_that_dies_or_hangs_is_restarted(tmp_path, monkeypatch):
 
 def test_difference_between_parser_and_reference_is_reported(monkeypatch):
     calls = itertools.count()
-    whole = formats.twins()
+    whole = formats.comparisons()
 
     def other(data, size):
         assert next(calls) < 3, "another row"
 
-    monkeypatch.setattr(formats, "twins", lambda: {"vw": (whole["vw"][0], 0, other)})
+    monkeypatch.setattr(formats, "comparisons", lambda: {"vw": (whole["vw"][0], 0, other)})
     with pytest.raises(AssertionError, match=r"seed 0, number 3, vw in blocks of \d+: b.*another row"):
         formats.run(5)
 
@@ -95,6 +95,6 @@ FOUND = [
 
 @pytest.mark.parametrize(("form", "data"), FOUND)
 def test_earlier_findings_are_fixed(form, data):
-    *_, check = formats.twins()[form]
+    *_, check = formats.comparisons()[form]
     for size in (1, 1 << 20):
         check(data, size)

@@ -1,4 +1,4 @@
-"""Every argmin against its numerical twin, and against its neighbours."""
+"""Every argmin against a solver, and against neighbouring points."""
 
 import math
 import pathlib
@@ -34,7 +34,7 @@ def cases(shape, n):
     yield "badly scaled", 10 ** rng.uniform(-3, 3, n) * rng.choice([-1, 1], n), strengths(shape, n, rng, 2.0), 1.0
 
 
-class Twin:
+class NumericalArgmin:
     """The same objective written out for the solver, from the parts themselves."""
 
     def __init__(self, geometry, penalty, feasible, n):
@@ -59,7 +59,7 @@ class Twin:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("geometry", "penalty", "feasible"), NAMES)
-def test_every_combination_equals_its_twin_or_refuses(geometry, penalty, feasible):
+def test_every_combination_equals_the_solver_or_refuses(geometry, penalty, feasible):
     found = method(GEOMETRIES[geometry], penalties(N)[penalty], sets(N)[feasible])
     if found == REFUSED:
         with pytest.raises(Unsupported, match="use feasible=Simplex"):
@@ -67,7 +67,7 @@ def test_every_combination_equals_its_twin_or_refuses(geometry, penalty, feasibl
         return
     for n in (N, 1) if found != SOLVER else (3,):
         phi, psi, region = GEOMETRIES[geometry], penalties(n)[penalty], sets(n)[feasible]
-        play, twin = Argmin(phi, psi, region), Twin(phi, psi, region, n)
+        play, solver = Argmin(phi, psi, region), NumericalArgmin(phi, psi, region, n)
         points = {name: play(*case) for name, *case in cases(phi.shape, n)}
         for name, z, strength, weight in cases(phi.shape, n):
             x = points[name]
@@ -77,7 +77,7 @@ def test_every_combination_equals_its_twin_or_refuses(geometry, penalty, feasibl
                 charge = 0.0 if isinstance(psi, Indicator) else weight * psi(u)
                 return z @ u + charge + phi.value(strength, u)
 
-            other = twin(z, strength, weight)
+            other = solver(z, strength, weight)
             scale = 1 + abs(objective(x)) + np.abs(z) @ np.abs(x)
             assert objective(x) == pytest.approx(objective(other), abs=1e-7 * scale), (name, n, x, other)
             for y in points.values():  # all feasible, so none on the way to them may be better
@@ -115,16 +115,16 @@ FURTHER = {
 
 @pytest.mark.parametrize("geometry", ["Euclidean", "Diagonal"])
 @pytest.mark.parametrize("name", FURTHER)
-def test_further_combinations_equal_their_twins(name, geometry):
+def test_further_combinations_equal_the_solver(name, geometry):
     penalty, region, expected = FURTHER[name]
     play = Argmin(GEOMETRIES[geometry], penalty, region)
     assert play.method == expected
     terms = [t for t in getattr(penalty, "terms", (penalty,)) if not isinstance(t, Indicator)]
     limits = [t.feasible for t in getattr(penalty, "terms", (penalty,)) if isinstance(t, Indicator)]
     charged = Sum(tuple(terms)) if terms else NONE
-    twin = Twin(GEOMETRIES[geometry], charged, intersect(region, *limits), N)
+    solver = NumericalArgmin(GEOMETRIES[geometry], charged, intersect(region, *limits), N)
     for label, z, strength, weight in cases(play.geometry.shape, N):
-        x, other = play(z, strength, weight), twin(z, strength, weight)
+        x, other = play(z, strength, weight), solver(z, strength, weight)
 
         def objective(u, z=z, strength=strength, weight=weight):
             return z @ u + weight * charged(u) + play.geometry.value(strength, u)
@@ -180,7 +180,7 @@ RADII = {
 @pytest.mark.parametrize("kind", RADII)
 @pytest.mark.parametrize("geometry", ["Euclidean", "Diagonal"])
 def test_tiny_and_huge_radii(geometry, kind, radius):
-    """Scaling radius and slope together scales the solution; the twin is solved at radius 1, where it is accurate."""
+    """Scaling radius and slope together scales the solution; the solver runs at radius 1, where it is accurate."""
     rng = np.random.default_rng(11)
     phi, z = GEOMETRIES[geometry], 5 * rng.normal(size=N)
     strength = strengths(phi.shape, N, rng)
@@ -191,7 +191,7 @@ def test_tiny_and_huge_radii(geometry, kind, radius):
         expected = center + Argmin(phi, feasible=type(small)(small.norm, radius))(z, strength)
     else:
         x = Argmin(phi, feasible=small)(z, strength)
-        expected = radius * Twin(phi, NONE, unit, N)(z / radius, strength, 0.0) if radius >= 1 else None
+        expected = radius * NumericalArgmin(phi, NONE, unit, N)(z / radius, strength, 0.0) if radius >= 1 else None
         if expected is None:
             expected = radius * Argmin(phi, feasible=unit)(z / radius, strength)
     assert small.contains(x, 1e-12)

@@ -60,8 +60,8 @@ def test_a_flat_objective_has_its_minimum_nearest_0(name):
     region = l2_ball(radius, CENTER)
     x = Argmin(Diagonal(), ElasticNet(threshold), region)(z, curvature)
     assert region.contains(x, 1e-12)
-    twin = nearest_minimizer(z, curvature, threshold, CENTER, radius)
-    assert np.allclose(x, twin, atol=3e-3 * radius), (x, twin)
+    expected = nearest_minimizer(z, curvature, threshold, CENTER, radius)
+    assert np.allclose(x, expected, atol=3e-3 * radius), (x, expected)
 
 
 @pytest.mark.parametrize("name", [name for name, case in DEGENERATE.items() if np.all(case[2] == 0)])

@@ -71,8 +71,8 @@ def test_implicit_updates_minimise_the_loss_itself(loss, label, region, eta):
             cp = cvxpy()
             return example.expression(u) + 0.05 * cp.norm1(u) + cp.sum_squares(u - x) / (2 * eta)
 
-        twin = minimize(3, expression, region.constraints)
-        assert objective(state.x) <= objective(twin) + 1e-7
+        solution = minimize(3, expression, region.constraints)
+        assert objective(state.x) <= objective(solution) + 1e-7
         assert region.contains(state.x)
 
 

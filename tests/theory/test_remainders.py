@@ -109,7 +109,7 @@ def test_points_outside_of_x_are_no_argmins_however_low_the_objective_is_there()
 
 
 def test_suboptimality_is_the_objective_less_its_minimum_by_the_solver():
-    """The twin: each round's objective, written for the solver, at the point that was played and at its argmin."""
+    """The reference: each round's objective, written for the solver, at the point that was played and at its argmin."""
     penalty = ElasticNet(0.1, 0.3)
     right = FTRL(
         DiagonalAdaGrad(1.0, 1.0), Diagonal(), True, penalty=penalty, weights=EveryRound(), feasible=Box(-1, 1)

@@ -243,7 +243,7 @@ def test_a_penalty_that_is_constant_on_x_changes_no_bound(make, geometry):
 @pytest.mark.parametrize("kind", ["centered", "proximal", "mirror"])
 @pytest.mark.parametrize("penalty", [squared_l2(3.0), l1([5.0, 0.0, 1.0]), GroupL2(2.0, [0, 0, 1])], ids=str)
 def test_a_penalty_on_the_simplex_is_bounded_whether_or_not_it_is_smallest_at_the_first_point(kind, penalty):
-    """Against a twin that searches the simplex for the comparator at which regret less bound is largest."""
+    """Against a search of the simplex for the comparator at which regret less bound is largest."""
     rate, options = ScalarAdaGrad(1.0, 1.0), {"penalty": penalty, "weights": Given([2.0, 1.0]), "feasible": Simplex()}
     mirror = kind == "mirror"
     algorithm = (

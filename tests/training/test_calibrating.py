@@ -26,7 +26,7 @@ OPTIONS = {"label": "y", "bits": 8, "categories": ["c"]}
 ROWS = [{"c": k * k % 37, "x": k % 5 / 4, "s": "ab"[k % 2], "y": (k * k + k // 50) % 11 % 3 % 2} for k in range(300)]
 
 
-def twin(margins, labels, importance):
+def reference_fit(margins, labels, importance):
     """The kernel's updates with matrices, and the calibrated margin of each row before its update."""
     theta, hessian, found = np.array([1.0, 0.0]), PRIOR * np.eye(2), []
     for m, y, w in zip(margins, labels, importance, strict=True):
@@ -52,7 +52,7 @@ def test_the_kernel_follows_its_formula(slope, offset):
     margins, labels, importance = drawn(slope, offset)
     state, out = np.array([1.0, 0.0, PRIOR, 0.0, PRIOR]), np.empty(margins.size)
     calibrate.py_func(margins, labels, importance, state, out)
-    theta, expected = twin(margins, labels, importance)
+    theta, expected = reference_fit(margins, labels, importance)
     assert out == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert state[:2] == pytest.approx(theta, rel=1e-9)
 
@@ -90,7 +90,7 @@ def test_metrics_before_and_after_are_those_of_the_rows():
     trained, margins, calibrated = trained_with_margins(ROWS, holdout=4, slices=["s"], block_bytes=500)
     y = np.array([row["y"] for row in ROWS])
     learned = (np.arange(len(ROWS)) + 1) % 4 > 0
-    _, expected = twin(margins, y, learned)
+    _, expected = reference_fit(margins, y, learned)
     assert calibrated == pytest.approx(expected, rel=1e-5, abs=1e-5)
     after = trained.calibrated
     for report, values, rows in (

@@ -71,10 +71,10 @@ def test_certificate_values_equal_those_of_a_separate_model(file):
     whole = concatenate(read(file, bits=14))
     curves = history.curves["proof"]
     for k, rows in enumerate(curves["regret"].rows):
-        twin = Linear(1 << 14, SETTINGS, certified=True)
+        direct = Linear(1 << 14, SETTINGS, certified=True)
         some = whole.matrix(1 << 14)[:rows]
-        twin.learn(Rows(some.indptr, some.indices, some.data), (whole.labels[:rows] + 1) / 2)
-        proof, x = twin.certificate(), np.append(twin.weights, twin.bias).astype(float)
+        direct.learn(Rows(some.indptr, some.indices, some.data), (whole.labels[:rows] + 1) / 2)
+        proof, x = direct.certificate(), np.append(direct.weights, direct.bias).astype(float)
         norm = np.linalg.norm(x)
         best = -norm * proof.gradients / np.linalg.norm(proof.gradients)
         assert curves["regret"].values[k] == pytest.approx(proof.worst(l2=norm) / rows, rel=1e-6)

@@ -35,7 +35,7 @@ def uniform(row, slot, seed):
     return (x ^ (x >> 31)) / 2**64
 
 
-def twin(block, held_out, rule, seed):
+def reference(block, held_out, rule, seed):
     """The included entries of each row, by a dict of counts."""
     counts, found = {}, []
     for row in range(len(block)):
@@ -65,7 +65,7 @@ def test_included_entries_are_those_of_a_dict_of_counts(rule, sizes):
         for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             found.append(list(zip(rows.indices[start:stop].tolist(), rows.values[start:stop].tolist(), strict=True)))
         end += size
-    assert found == twin(block, held_out, rule, 7)
+    assert found == reference(block, held_out, rule, 7)
     before = inclusion.table.copy()
     inclusion.apply(block, 0, None, first=False)
     assert (inclusion.table == before).all()

@@ -130,9 +130,9 @@ def test_recent_reports_cover_rows_since_the_last_one():
     assert seen.report(recent=True).rows == 400
     seen.add(margins[400:], labels[400:])
     second.add(margins[400:], labels[400:])
-    found, twin = seen.report(recent=True), second.report()
+    found, other = seen.report(recent=True), second.report()
     for name in ("rows", "weight", "loss", "entropy", "auc", "auc_error", "calibration", "mean_prediction"):
-        assert getattr(found, name) == pytest.approx(getattr(twin, name), rel=1e-12), name
+        assert getattr(found, name) == pytest.approx(getattr(other, name), rel=1e-12), name
     assert seen.report().rows == 1000
 
 

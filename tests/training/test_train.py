@@ -83,16 +83,16 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
     for said in ("log-loss", "normalised entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"):
         assert said in done.stdout
     assert "average      since       rows" in done.stderr
-    twin = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)
-    assert f"{twin.report.loss:.6f}" in done.stdout
+    direct = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)
+    assert f"{direct.report.loss:.6f}" in done.stdout
     assert len(written.read_text().split()) == 3000
     seen = json.loads(command("evaluate", folder / "a.vw", "--model", path, "--json").stdout)
-    assert seen["loss"] == pytest.approx(evaluate(twin.stored, folder / "a.vw").report.loss)
+    assert seen["loss"] == pytest.approx(evaluate(direct.stored, folder / "a.vw").report.loss)
     lines = command("predict", "-t", "-i", path, "-d", folder / "a.vw", "--link", "identity").stdout.split()
-    margins = np.concatenate([m for _, m in predict_blocks(twin.stored, folder / "a.vw")])
+    margins = np.concatenate([m for _, m in predict_blocks(direct.stored, folder / "a.vw")])
     assert np.allclose(np.array(lines, float), margins, rtol=1e-4, atol=1e-6)
     shown = json.loads(command("inspect", path, "--top", 3, "--json").stdout)
-    assert shown["non-zeros"] == np.count_nonzero(twin.model.weights)
+    assert shown["non-zeros"] == np.count_nonzero(direct.model.weights)
     assert shown["rows"] == 2700
     assert all("^" in weight["name"] for weight in shown["weights"])
     assert shown["slots that names share"] > 0
@@ -183,10 +183,10 @@ def test_held_out_rows_do_not_change_the_model(folder):
 def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, interpreted):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x{k}\n" for k, y in enumerate(labels.split())))
     trained = train(tmp_path / "a.vw", Settings(loss), bits=8, block_bytes=1)
-    twin = Linear(1 << 8, Settings(loss))
+    direct = Linear(1 << 8, Settings(loss))
     for block, y in zip(read(tmp_path / "a.vw", bits=8, block_bytes=1), kept, strict=True):
-        twin.learn(Rows(*block.rows), [y])
-    assert trained.model.state.tobytes() == twin.state.tobytes()
+        direct.learn(Rows(*block.rows), [y])
+    assert trained.model.state.tobytes() == direct.state.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ class Lanes:
         """The spec of the kernel for rows with values of any scale."""
         s, loss = self.settings, self.settings.loss_function
         per_class, units = self.labels != "shared" or loss.joint, s.rate == "scale_free"
-        return KernelSpec(loss.twin, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint, units)
+        return KernelSpec(loss.kernel, self.layout, s.bias, self.labels, s.lanes if per_class else 1, loss.joint, units)
 
     @property
     def kernel(self) -> Any:

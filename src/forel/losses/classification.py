@@ -43,7 +43,7 @@ class Logistic:
     """
 
     name: ClassVar[str] = "logistic"
-    twin: ClassVar[str] = "logistic"
+    kernel: ClassVar[str] = "logistic"
     labels: ClassVar[Interval] = Interval(0, 1)
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
@@ -92,7 +92,7 @@ class Hinge:
     """
 
     name: ClassVar[str] = "hinge"
-    twin: ClassVar[str] = "hinge"
+    kernel: ClassVar[str] = "hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "hinge loss"
@@ -137,7 +137,7 @@ class SquaredHinge:
     """
 
     name: ClassVar[str] = "squared_hinge"
-    twin: ClassVar[str] = "squared_hinge"
+    kernel: ClassVar[str] = "squared_hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "squared hinge loss / 2"

@@ -35,7 +35,7 @@ class Poisson:
 
     cap: float = 80.0
     name: ClassVar[str] = "poisson"
-    twin: ClassVar[str] = "poisson"
+    kernel: ClassVar[str] = "poisson"
     labels: ClassVar[Interval] = Interval(0)
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Poisson loss"

@@ -50,7 +50,7 @@ class Custom:
         return str(getattr(self._uncompiled, "__name__", "own"))
 
     @property
-    def twin(self) -> Function:
+    def kernel(self) -> Function:
         """The function itself, which numba compiles."""
         return self.function
 

@@ -1,4 +1,4 @@
-"""The protocol of margin losses: value, slope, conjugate, link, labels, constants, and the compiled twin.
+"""The protocol of margin losses: value, slope, conjugate, link, labels, constants, and the kernel.
 
 A margin loss ℓ(m, y) compares a margin m = a·x with a label y. Its methods work on arrays and do not validate labels,
 which are checked once, where data enters, by ``loss.labels.check``. A loss carries everything that theory, learner,
@@ -66,7 +66,7 @@ class DualShape(Enum):
     LINEAR : −ℓ*(θs) = −θℓ*(s), so that no θ below 1 proves more than θ = 1, or than that losses are at least 0
     QUADRATIC : −ℓ*(θs) = −θℓ*(s) + θ(1 − θ)ℓ
     CONCAVE : −ℓ*(θs) has a lower bound in θ whose coefficients the function of ``forel.learner.kernels.concavity`` of
-        the compiled twin's name returns
+        the kernel's name returns
     ENTROPY : labels are 0 and 1, or classes, and −ℓ*(θs) is at least the entropy of a probability θ|s|, where for
         several classes s is the slope of the right one; other labels are bounded as for CONCAVE
     """
@@ -102,7 +102,7 @@ class MarginLoss(Protocol):
         ...
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the compiled twin, 0 without one; raise if it is too large for a dtype."""
+        """Return the parameter of the kernel, 0 without one; raise if it is too large for a dtype."""
         ...
 
     @property
@@ -111,8 +111,8 @@ class MarginLoss(Protocol):
         ...
 
     @property
-    def twin(self) -> str | Callable[[float, float], tuple[float, float]]:
-        """The compiled twin: the name of a function of ``forel.learner.kernels.losses``, or a user-defined function."""
+    def kernel(self) -> str | Callable[[float, float], tuple[float, float]]:
+        """The function to compile: its name in ``forel.learner.kernels.losses``, or a user-defined function."""
         ...
 
     @property

@@ -27,7 +27,7 @@ class Absolute:
     """
 
     name: ClassVar[str] = "absolute"
-    twin: ClassVar[str] = "absolute"
+    kernel: ClassVar[str] = "absolute"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "mean absolute error"
@@ -76,7 +76,7 @@ class Quantile:
 
     q: float = 0.5
     name: ClassVar[str] = "quantile"
-    twin: ClassVar[str] = "quantile"
+    kernel: ClassVar[str] = "quantile"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "quantile loss"
@@ -110,7 +110,7 @@ class Quantile:
         return Constants(lipschitz=max(self.q, 1 - self.q))
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the compiled twin."""
+        """Return the parameter of the kernel."""
         return self.q
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:

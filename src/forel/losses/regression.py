@@ -38,7 +38,7 @@ class Squared:
     """
 
     name: ClassVar[str] = "squared"
-    twin: ClassVar[str] = "squared"
+    kernel: ClassVar[str] = "squared"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error / 2"
@@ -85,7 +85,7 @@ class SquaredError:
     """
 
     name: ClassVar[str] = "squared_error"
-    twin: ClassVar[str] = "squared_error"
+    kernel: ClassVar[str] = "squared_error"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error"
@@ -135,7 +135,7 @@ class EpsilonInsensitive:
 
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon_insensitive"
-    twin: ClassVar[str] = "epsilon_insensitive"
+    kernel: ClassVar[str] = "epsilon_insensitive"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "ε-insensitive loss"
@@ -167,7 +167,7 @@ class EpsilonInsensitive:
         return Constants(lipschitz=1.0)
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the compiled twin."""
+        """Return the parameter of the kernel."""
         return self.epsilon
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:
@@ -191,7 +191,7 @@ class Huber:
 
     delta: float = 1.0
     name: ClassVar[str] = "huber"
-    twin: ClassVar[str] = "huber"
+    kernel: ClassVar[str] = "huber"
     labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Huber loss"
@@ -227,7 +227,7 @@ class Huber:
         return Constants(largest, 1.0, 1.0, inverse_square(largest))
 
     def parameter(self, dtype: DTypeLike) -> float:
-        """Return the parameter of the compiled twin."""
+        """Return the parameter of the kernel."""
         return self.delta
 
     def expression(self, margin: Any, y: ArrayLike) -> Any:

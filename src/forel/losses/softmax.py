@@ -47,7 +47,7 @@ class Softmax:
 
     classes: int | None = None
     name: ClassVar[str] = "softmax"
-    twin: ClassVar[str] = "softmax"
+    kernel: ClassVar[str] = "softmax"
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
     least: ClassVar[float] = 0.0

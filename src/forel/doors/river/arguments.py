@@ -22,7 +22,7 @@ def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
             "side by side"
         )
     settings = replace(default_grid(**given), full_filters=())  # rows arrive one at a time, with new names
-    if settings.loss_function.twin not in losses:
+    if settings.loss_function.kernel not in losses:
         raise refuse("loss", model.loss, f"one of {', '.join(losses)}")
     return settings
 

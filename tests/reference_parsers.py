@@ -216,7 +216,7 @@ def places(text, parse, bits):
 
 
 def examples(reader):
-    """The blocks of a reader in the form of the twins."""
+    """The blocks of a reader in the form of these parsers."""
     found = []
     for block in reader:
         assert block.indptr[0] == 0

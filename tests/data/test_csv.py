@@ -99,6 +99,7 @@ def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",)
     decoded = text.decode("utf-8", "backslashreplace")
     ended = decoded if decoded.endswith("\n") else decoded + "\n"
     names, *rows = records(ended, separator)
+    names = [name.strip(" ") for name in names]
     bad, found, lines, kinds = [], [], [], {}
     for line, row in enumerate(rows, 2):
         if row is not None and not any(row) and len(row) in (0, len(names)):
@@ -110,7 +111,7 @@ def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",)
         try:
             # All of a row is looked at, because a column's first value may be in one that is left out.
             wrong = None
-            for name, cell in zip(names, row, strict=True):
+            for name, cell in zip(names, (cell.strip(" ") for cell in row), strict=True):
                 if name in ignore:
                     continue
                 if name not in kinds and cell.strip() not in NOTHING:

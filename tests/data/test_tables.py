@@ -263,7 +263,7 @@ def test_missing_cells_are_absent():
     assert [row for *_, row in examples(read(io.BytesIO(text), "csv", bits=BITS))] == [
         {slot("a", bits=BITS): 1, slot("x", "c", BITS): 1},
         {slot("b", bits=BITS): 2, slot("NA", "c", BITS): 1},
-        {slot("b", bits=BITS): 3, slot(" ", "c", BITS): 1},
+        {slot("b", bits=BITS): 3},
         {slot("a", bits=BITS): 4, slot("b", bits=BITS): 5},
     ]
 
@@ -286,7 +286,7 @@ PROBLEMS = [
     ("csv", b"a,b\n1,2\n3,1_0\n", "line 3, column 'b': got '1_0', expected a number", 1),
     ("csv", b"a,b\n1,2\n3,4,\xff\n", "line 3: got 3 columns in '3,4,\\xff', expected 2 columns", 1),
     ("csv", b"a,b\n1,2\n3,\xff\n", "line 3, column 'b': got '\\xff', expected a number", 1),
-    ("csv", b"", "line 1: got no header, expected the names of the columns", 0),
+    ("csv", b"", "line 1: got an empty file, expected the names of the columns", 0),
     ("csv", b"\xff\xfe,b\n", "line 1: got '\\xff\\xfe,b\\x0a', expected a header of column names in UTF-8", 0),
     ("jsonl", b'{"a": 1}\n{"a": }\n', "line 2, column 7: got '}', expected JSON", 1),
     ("jsonl", b'{"a": 1}\n[1]\n', "line 2: got list, expected a dict of features", 1),

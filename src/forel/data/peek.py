@@ -212,12 +212,13 @@ def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[
     """Return the header, None if the first row is not one, and all rows."""
     rows = [row for row in islice(csv.reader(lines, delimiter=options.separator or ","), most + 1) if row]
     if not rows:
-        raise refuse("source", "no rows", "at least one")
-    names = rows[0]
+        expected = "the names of the columns, and a row in each line after them"
+        raise ValueError(f"source: got an empty file, expected {expected}")
+    names = [name.strip(" ") for name in rows[0]]
     if not options.header:
         return None, rows
-    odd = len(set(names)) < len(names) or not all(name.strip() for name in names)
-    again = any(name in {row[k] for row in rows[1:] if k < len(row)} for k, name in enumerate(names))
+    odd = len(set(names)) < len(names) or not all(names)
+    again = any(name in {row[k].strip(" ") for row in rows[1:] if k < len(row)} for k, name in enumerate(names))
     return None if odd or again or any(_is_number(name, options) for name in names) else names, rows
 
 

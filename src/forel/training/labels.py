@@ -81,7 +81,10 @@ class LabelEncoder:
 
     @property
     def _hint(self) -> str:
-        return "" if self.kind == "number" else "; positive (--positive) names the label of the positive class"
+        if self.kind == "number":
+            return ""
+        several = "classes (--classes) has more than two, positive (--positive) names one against all others"
+        return f"; {several}, loss squared (--loss squared) predicts numbers"
 
     def _expected(self) -> str:
         if self.kind == "number":

@@ -109,7 +109,7 @@ def end_pass(model: Learner, state: TrainingState, more: bool) -> None:
     if state.pass_number == 1 and not state.rows:
         problems = state.problems
         hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
-        raise refuse("source", "no examples", "at least one" + hint)
+        raise ValueError(f"source: got no rows, expected at least one{hint}")
     if model.certified:
         first = state.metrics[0].report()
         state.certificate.end_pass(model, (first.rows, first.loss * first.weight), more)

@@ -116,6 +116,10 @@ class SchemaCheck:
         """Add the rows of a block; ``kinds`` has the columns seen so far."""
         self._rows += len(block)
         found = self._outside.add(block)
+        if self.schema and kinds.seen.header and not kinds.seen.names & {*self.schema, *self._declared}:
+            known = ", ".join(sorted({*self.schema, *self._declared}))
+            got = ", ".join(sorted(kinds.seen.names)) or "none"
+            raise ValueError(f"columns: got {got}, expected those of training: {known}")
         if not self.options.strict or not self.schema:
             return
         for name, entry in found.items():
@@ -143,6 +147,14 @@ class SchemaCheck:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         return f"the rows differ from those of training: {'; '.join(found[:SHOWN])}{more}"
 
+    @property
+    def _declared(self) -> set[str]:
+        """The features whose kind options declare, which the schema need not have."""
+        options = self.options
+        declared = {*options.categories, *options.log, *options.buckets, *options.text, *options.date}
+        excluded = {options.label, options.importance, *options.ignore}
+        return {name for name in declared - excluded if options.keep is None or name in options.keep}
+
     def _range(self, name: str) -> str:
         column = self.schema[name]
         return f"from {self._shown(name, column['low'])} to {self._shown(name, column['high'])}"
@@ -153,13 +165,11 @@ class SchemaCheck:
 
     def _columns(self, kinds: Kinds) -> list[str]:
         """Return which columns are missing or new; a key is missing if many rows have none."""
-        seen, declared = kinds.seen, {
-            *self.options.categories, *self.options.log, *self.options.buckets, *self.options.text, *self.options.date,
-        }  # fmt: skip
+        seen, declared = kinds.seen, self._declared
         expected = {name for name in self.schema if name not in declared}
-        missing = [] if not seen.header and self._rows < MIN_ROWS else sorted(expected - seen.names)
-        if not seen.header:
-            missing = [name for name in missing if self.schema[name].get("missing", 0.0) < 0.5]
+        missing = sorted((expected | declared) - seen.names) if seen.header else []
+        if not seen.header and self._rows >= MIN_ROWS:
+            missing = [n for n in sorted(expected - seen.names) if self.schema[n].get("missing", 0.0) < 0.5]
         new = sorted(seen.names - expected - declared)
         found = []
         for name in missing:

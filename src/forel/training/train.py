@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
@@ -217,6 +218,8 @@ def train(
     if model.classes is not None:
         stored_options["classes"] = classes.names[: model.classes]
     reports = tuple(metrics.report() for metrics in state.finished)
+    if options.positive is not None and start is None and reports[0].mean_label in (0.0, -1.0):
+        warnings.warn(f"positive: got {options.positive!r}, which no row has as its label", UserWarning, stacklevel=2)
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,

@@ -1,7 +1,8 @@
 """Rows of CSV and TSV: the spans of cells, and the slots of strings.
 
 A cell that begins with a quote is quoted: separators and line ends are part of it, and two quotes stand for one. Text
-after a closing quote belongs to the cell too. A row ends with a line feed, a carriage return, or both.
+after a closing quote belongs to the cell too. Spaces at both ends of a cell do not, quoted or not. A row ends with a
+line feed, a carriage return, or both.
 
 An unclosed quote must not consume all rows after it: a quoted cell ends at most QUOTED bytes after the beginning of its
 row. Where a row of several lines is not as wide as the header, or has text between a closing quote and the next
@@ -158,6 +159,10 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
                 i = plain_end(i, separators)
                 end = i
                 something = something or end > start
+            while start < end and byte(start) == SPACE:
+                start += ONE
+            while start < end and byte(end - ONE) == SPACE:
+                end -= ONE
             if column < width:
                 starts[row, column] = np.int32(start - base)
                 stops[row, column] = np.int32(end - base)
@@ -200,6 +205,10 @@ def unescape(text, starts, stops):
                         i += 1
                     text[to] = c
                     to += 1
+                while to > starts[r, k] and text[to - 1] == SPACE:
+                    to -= 1
+                while to > starts[r, k] and text[starts[r, k]] == SPACE:
+                    starts[r, k] += 1
                 stops[r, k] = np.int32(to)
 
 

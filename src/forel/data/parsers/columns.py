@@ -108,7 +108,10 @@ class Columns:
         """Return the features among the columns of a table, or refuse options with columns that it does not have."""
         columns = list(names)
         existing, options = frozenset(columns), self.options
-        optional = ("label", "importance") if options.unlabelled else ("importance",) if options.unweighted else ()
+        optional = ["label", "importance"] if options.unlabelled else ["importance"] if options.unweighted else []
+        optional += ["ignore"] if options.unlabelled or options.unweighted else []
+        if not options.strict:  # rows for a stored model, which are compared with its schema
+            optional += ["keep", "ignore", "categories", "log", "bucket", "text", "date"]
         for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"):
             value = self.buckets if what == "bucket" else getattr(options, what)
             given = () if what in optional else (value,) if isinstance(value, str) else value or ()

@@ -17,7 +17,8 @@ BOM = b"\xef\xbb\xbf"
 
 def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
     """Read the names of columns and nothing after them; raise if the header has more than ``limit`` bytes."""
-    names, _ = _first_row(stream, separator, file, limit)
+    cells, _ = _first_row(stream, separator, file, limit)
+    names = [cell.strip(" ") for cell in cells]
     twice = repeated(names)
     if twice is not None:
         raise refuse("columns", f"{twice} twice", "distinct names of columns")
@@ -95,5 +96,6 @@ def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list
     except read_errors() as wrong:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
-        raise Malformed(file, 1, None, "no header", "the names of the columns")
+        got = "an empty line" if held else "an empty file"
+        raise Malformed(file, 1, None, got, "the names of the columns, and a row in each line after them")
     return names, held

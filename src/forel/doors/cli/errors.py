@@ -20,7 +20,7 @@ def errors_as_messages() -> Iterator[None]:
     """Print errors of input and usage as messages that name options; Ctrl-C is exit code 130."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: typer.echo(f"forel: {message}", err=True)
+            warnings.showwarning = _print_warning
             yield
     except BrokenPipeError:
         # The reader of the output has closed it; nothing can be written, not even when the process ends.
@@ -39,6 +39,10 @@ def errors_as_messages() -> Iterator[None]:
         sys.stdout.flush()
         # A thread that waits for standard input would block the interpreter's exit.
         os._exit(130)
+
+
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"forel: {name_options(str(message), _options())}", err=True)
 
 
 def name_options(message: str, options: Iterable[str]) -> str:

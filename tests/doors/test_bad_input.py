@@ -1,0 +1,118 @@
+"""Errors of input, as a newcomer makes them: a sentence that names the place and the remedy."""
+
+import warnings
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import forel
+from forel.doors.cli.app import app
+
+HEADER = "age,city,plan,churn\n"
+ROWS = [f"{20 + k % 40},{('Rome', 'Oslo', 'Bern')[k % 3]},{'ab'[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(60)]
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(HEADER + "".join(ROWS))
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "blank.csv").write_text("\n")
+    (tmp_path / "header.csv").write_text(HEADER)
+    (tmp_path / "numbers.csv").write_text("a,y\n" + "".join(f"{k},{k % 3}\n" for k in range(9)))
+    (tmp_path / "values.csv").write_text("a,y\n" + "".join(f"{k},{k + 0.5}\n" for k in range(9)))
+    (tmp_path / "other.csv").write_text("length,width\n1,2\n")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def run(*words, fails=True):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == (2 if fails else 0), done.output
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("rows.csv", "got no label, expected 0 and 1"),
+        ("rows.csv", "label (--label) names the column of labels"),
+        ("rows.csv --label chrn", "--label: got 'chrn', expected one of the columns age, city, plan, churn"),
+        (
+            "rows.csv --label churn --ignore id",
+            "--ignore: got 'id', expected one of the columns age, city, plan, churn",
+        ),
+        ("empty.csv --label y", "empty.csv, line 1: got an empty file, expected the names of the columns"),
+        ("blank.csv --label y", "blank.csv, line 1: got an empty line, expected the names of the columns"),
+        ("header.csv --label churn", "source: got no rows, expected at least one"),
+        ("folder --label y", "source: got 'folder', expected a file; for all files of a folder add /*"),
+        ("none.csv --label y", "source: got 'none.csv', expected a file that is there"),
+        ("numbers.csv --label y", "line 4: got the label 2, expected 0 and 1"),
+        ("numbers.csv --label y", "classes (--classes) has more than two"),
+        ("values.csv --label y", "line 3: got the label 1.5, expected 0 and 1"),
+        ("values.csv --label y", "loss squared (--loss squared) predicts numbers"),
+        ("rows.csv --label churn --loss log", "--loss: got 'log', expected one of logistic, hinge"),
+    ],
+)
+def test_training_errors_name_the_place_and_the_remedy(words, message, folder):
+    said = " ".join(run("train", *words.split()).replace("│", " ").split())
+    assert message in said
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_positive_label_that_no_row_has_is_a_warning(folder):
+    said = run("train", "rows.csv", "--label", "churn", "--positive", "maybe", "--quiet", fails=False)
+    assert "--positive: got 'maybe', which no row has as its label" in said
+    with pytest.warns(UserWarning, match="positive: got 'maybe', which no row has"):
+        trained = forel.train("rows.csv", label="churn", positive="maybe", bits=10)
+    with warnings.catch_warnings():  # rows of a later day may have none
+        warnings.simplefilter("error")
+        forel.train("rows.csv", start=trained.stored)
+
+
+def test_rows_to_predict_may_lack_columns(folder):
+    options = ["--text", "city", "--ignore", "plan", "--bits", 12, "--quiet"]
+    run("train", "rows.csv", "--label", "churn", *options, "--model", "m", fails=False)
+    model = forel.load("m")
+    whole = forel.predict(model, "rows.csv")
+    # Columns that the model does not use, label among them.
+    (folder / "used.csv").write_text("age,city\n" + "".join(",".join(row.split(",")[:2]) + "\n" for row in ROWS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (forel.predict(model, "used.csv") == whole).all()
+        assert np.allclose(model.predict_many("used.csv"), whole, atol=1e-6)
+        assert (forel.predict(model, "used.csv", strict=True) == whole).all()
+        run("evaluate", "rows.csv", "--model", "m", "--strict", fails=False)
+    # A column that it uses, whose kind an option declares.
+    (folder / "age.csv").write_text("age\n" + "".join(row.split(",")[0] + "\n" for row in ROWS))
+    with pytest.warns(UserWarning, match="column 'city' is missing"):
+        assert len(forel.predict(model, "age.csv")) == len(ROWS)
+    with pytest.raises(ValueError, match="text: got 'city', expected one of the columns age"):
+        forel.predict(model, "age.csv", strict=True)
+    # None at all.
+    said = run("predict", "other.csv", "--model", "m")
+    assert "columns: got length, width, expected those of training: age, city" in said
+
+
+def test_spaces_around_cells_and_names_do_not_matter(folder):
+    spaced = (HEADER + "".join(ROWS)).replace(",", ", ").replace("Rome", "Rome ").replace("Oslo", '" Oslo"')
+    spaced = spaced.replace(', "', ',"')  # a quote begins a cell
+    (folder / "spaced.csv").write_text(spaced)
+    trained = {name: forel.train(f"{name}.csv", label="churn", bits=12, names=True) for name in ("rows", "spaced")}
+    plain, other = trained["rows"], trained["spaced"]
+    assert (plain.model.weights == other.model.weights).all()
+    assert {plain.names[k] for k in plain.names} == {other.names[k] for k in other.names}
+    assert "city^Oslo" in {plain.names[k] for k in plain.names}
+    assert plain.schema == other.schema
+    summary = CliRunner().invoke(app, ["peek", "spaced.csv"]).stdout
+    assert "--label churn --model" in summary
+
+
+def test_a_cell_of_spaces_is_missing(folder):
+    text = 'city,note,y\n  ,a,1\nRome,"  ",0\n'
+    (folder / "blanks.csv").write_text(text)
+    (block,) = forel.read("blanks.csv", label="y", bits=10)
+    assert np.diff(block.indptr).tolist() == [1, 1]

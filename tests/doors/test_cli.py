@@ -1,5 +1,6 @@
 """The command line: help, names of options, and errors that name options."""
 
+import json
 import re
 from dataclasses import fields
 
@@ -11,6 +12,7 @@ from forel.data import ReadOptions
 from forel.doors.cli.app import COMMANDS, app, load_command
 from forel.doors.cli.reading_flags import ReadingFlags
 from forel.doors.cli.vowpal import NAMES
+from forel.store import load
 
 ROWS = "1 |f a b\n0 |f b c\n" * 20
 FEW = ("--bits", 6)  # uncompiled kernels go over all slots to count weights that are not zero
@@ -117,3 +119,19 @@ def test_names_that_look_like_codes_of_emoji_are_printed_unchanged(tmp_path, int
     assert done.exit_code == 0, done.output
     for command in (["inspect", model], ["explain", table, "--model", model]):
         assert ":heart:" in run(*command).stdout
+
+
+def test_inspect_shows_what_each_expert_and_kind_contributes(tmp_path, interpreted):
+    table, model = tmp_path / "a.csv", tmp_path / "m.forel"
+    table.write_text("mood,y\n" + "glad,1\nsad,0\n" * 20)
+    done = run("train", table, "--label", "y", "--model", model, *FEW, "--quiet")
+    assert done.exit_code == 0, done.output
+    found = json.loads(run("inspect", model, "--json").stdout)["mixture"]
+    explained = load(model).explain_mixture()
+    assert [one["kind"] for one in found["kinds"]] == ["setting", "filter", "full filter", "mixer"]
+    assert [one["without"] for one in found["kinds"]] == [one.without for one in explained.kinds]
+    assert found["exact"]
+    assert found["settings"][0]["behind"] == 0
+    shown = run("inspect", model, COLUMNS="200").stdout
+    for text in (explained.guarantee, "behind the best", "without it", explained.expert_rows()[0][0]):
+        assert text in shown

@@ -232,7 +232,7 @@ def test_without_a_rate_experts_of_four_kinds_are_mixed():
     model = FTRLClassifier().fit(X, y)
     assert model.guarantee_.bound == pytest.approx(np.log(12))
     assert "best of 12 experts" in str(model.guarantee_)
-    kinds = {one.kind for one in model._model.setting_summaries()}
+    kinds = {one.kind for one in model.explain_mixture().experts}
     assert kinds == {"setting", "filter", "full filter", "mixer"}
     best = model._model.only(model._model.best)
     assert np.allclose(model.coef_[0], best.weights[:, 0], rtol=1e-5, atol=1e-7)

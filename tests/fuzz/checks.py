@@ -51,10 +51,15 @@ def mixture_violations(model, loss, mixed, settings, full, labels, importance):
     """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
     found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, full, labels, importance)
     experts = oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers)
-    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
+    explanation = model.explain()
+    table = [(one.name, one.loss, one.weight) for one in explanation.experts]
     names, weighs = list(model.names), model.share is None
     why = oracle.table_violation(table, loss, experts, names, labels, importance, weighs)
-    return found + ([f"table of experts: {why}"] if why else [])
+    found += [f"table of experts: {why}"] if why else []
+    kinds, own = [one.kind for one in explanation.experts], oracle.average(loss, mixed, labels, importance)
+    table = [(one.kind, one.experts, one.loss, one.others, one.without) for one in explanation.kinds]
+    why = oracle.kinds_violation(table, explanation.exact, loss, own, experts, kinds, labels, importance)
+    return found + ([f"table of kinds: {why}"] if why else [])
 
 
 def proof_violations(rng, proof, loss, features, labels, weight, own, scales, double=False):

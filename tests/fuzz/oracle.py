@@ -384,3 +384,42 @@ def table_violation(table, loss, experts, names, labels, importance, weighs=True
         if np.abs(weights - [weight for _, _, weight in table]).max() > 1e-6:
             return f"the weights are {weights}"
     return None
+
+
+def bayes_loss(experts, labels, importance):
+    """The total log-loss of Bayes' rule over experts, row by row, with a rate that importances above 1 divide."""
+    lost, total, largest = np.zeros(experts.shape[1]), 0.0, 1.0
+    for margins, label, weight in zip(experts, labels, importance, strict=True):
+        largest = max(largest, weight)
+        logs = -lost / largest
+        logs = logs - np.logaddexp.reduce(logs)
+        right, wrong = -np.logaddexp(0, -margins), -np.logaddexp(0, margins)
+        chance, other = np.logaddexp.reduce(logs + right), np.logaddexp.reduce(logs + wrong)
+        total -= weight * ((label * chance if label > 0 else 0.0) + ((1 - label) * other if label < 1 else 0.0))
+        lost += weight * (-label * right - (1 - label) * wrong)
+    return total
+
+
+def kinds_violation(table, exact, loss, own, experts, kinds, labels, importance):
+    """The reason why a table of kinds is false, None if true.
+
+    Its rows are kind, number, best loss, best loss of other kinds, and the loss without the kind above ``own``, the
+    average loss of the mixture.
+    """
+    lost, total = expert_losses(loss, experts, labels, importance), importance.sum()
+    if [row[0] for row in table] != list(dict.fromkeys(kinds)):
+        return f"the kinds are {kinds}"
+    for kind, count, least, others, without in table:
+        of_kind = np.array([one == kind for one in kinds])
+        if count != of_kind.sum() or not np.isclose(least, lost[of_kind].min(), rtol=1e-6, atol=1e-6):
+            return f"{kind}: {of_kind.sum()} experts, at best {lost[of_kind].min():.9g}"
+        if of_kind.all():
+            continue
+        if not np.isclose(others, lost[~of_kind].min(), rtol=1e-6, atol=1e-6):
+            return f"{kind}: the best of the others has {lost[~of_kind].min():.9g}"
+        if without is None:
+            continue
+        known = bayes_loss(experts[:, ~of_kind], labels, importance) / total - own
+        if without < known - 1e-6 * (1 + abs(own)) or (exact and without > known + 1e-6 * (1 + abs(own))):
+            return f"{kind}: without it the loss would be {known:.9g} more, not {without:.9g}"
+    return None

@@ -67,7 +67,7 @@ def test_margins_are_those_of_the_reference_and_every_expert_counts():
     assert model.loss <= np.log(6) - np.logaddexp.reduce(-losses) + 1e-9
     assert model.guarantee().measured <= model.guarantee().bound == pytest.approx(np.log(6), rel=1e-6)
     assert "the best of 6 experts" in str(model.guarantee())
-    summaries = model.setting_summaries()
+    summaries = model.explain().experts
     assert [one.kind for one in summaries] == ["setting"] * 2 + ["filter"] * 2 + ["mixer"] * 2
     assert [one.name for one in summaries][-2:] == ["mixer", "mixer, memory=0.9997"]
     assert sum(one.weight for one in summaries) == pytest.approx(1)

@@ -78,7 +78,7 @@ def test_the_oracle_refutes_false_statements_about_the_default_experts(loss, int
     full = full_margins(model.settings, loss, X, y, weight)
     experts = oracle.expert_margins(loss, settings, full, y, weight, model.settings.mixers)
     words, given = str(model.guarantee()), (names, y, weight)
-    table = [(one.name, one.loss, one.weight) for one in model.setting_summaries()]
+    table = [(one.name, one.loss, one.weight) for one in model.explain().experts]
     assert oracle.mixture_violation(words, loss, mixed, experts, *given) is None
     assert oracle.table_violation(table, loss, experts, *given) is None
     # As if mixers were not among the experts, or a better expert had been left out.

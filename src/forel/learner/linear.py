@@ -276,9 +276,8 @@ class Linear:
     def guarantee(self) -> None:
         """Return None: only mixtures have a guarantee."""
 
-    def setting_summaries(self) -> tuple[()]:
-        """Return an empty tuple: only mixtures compare their settings."""
-        return ()
+    def explain(self) -> None:
+        """Return None: only mixtures have experts."""
 
     @reads
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
+from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.expert_pool import ExpertPool
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import summed
@@ -23,7 +24,6 @@ from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
-from forel.learner.protocol import SettingSummary, settings_html
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import labels_and_scale
@@ -58,7 +58,6 @@ class Mixture:
 
     kind: ClassVar[str] = "mixture"
     options: ClassVar[tuple[str, ...]] = ("share",)
-    _repr_html_ = settings_html
 
     def __init__(
         self,
@@ -167,10 +166,13 @@ class Mixture:
         """The names of the experts: settings by the parameters in which they differ, full filters, and mixers."""
         return self._pool.names
 
-    def setting_summaries(self) -> tuple[SettingSummary, ...]:
-        """Return name, average loss, weight and kind of each expert."""
-        columns = self.names, self.averages.tolist(), self.posterior.tolist(), self._pool.kinds
-        return tuple(SettingSummary(*row) for row in zip(*columns, strict=True))
+    @reads
+    def explain(self) -> MixtureExplanation:
+        """Return what each expert contributes: loss, weight, and the mixture's loss without experts of its kind."""
+        return explain(self._pool.pooling, self.ledger, self.names, self._pool.kinds)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     @property
     def best_model(self) -> int:

@@ -1,40 +1,22 @@
 """The protocol of learners: the interface of models and mixtures to training, model files and estimators."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
+from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import Guard
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.settings import Settings
-from forel.notebook import card
 
 if TYPE_CHECKING:
     from forel.experts import Guarantee
 
-__all__ = ["Learner", "SettingSummary", "settings_html"]
-
-
-class SettingSummary(NamedTuple):
-    """One of the experts of a mixture: its name, average loss, weight in the next prediction, and kind.
-
-    Kinds are "setting", "filter" and "mixer".
-    """
-
-    name: str
-    loss: float
-    weight: float
-    kind: str = "setting"
-
-
-def settings_html(learner: "Learner") -> str:
-    """Return the settings of a mixture as HTML: name, average loss and weight of each."""
-    rows = [(s.name, f"{s.loss:.4g}, weight {s.weight:.3f}") for s in learner.setting_summaries()]
-    return card(f"Mixture of {len(rows)} settings after {learner.rounds:,} rows", rows)
+__all__ = ["Learner"]
 
 
 class Learner(Protocol):
@@ -102,8 +84,8 @@ class Learner(Protocol):
         """Return the regret of a mixture to its best setting, and the bound on it; None for one model."""
         ...
 
-    def setting_summaries(self) -> tuple[SettingSummary, ...]:
-        """Return a summary of each setting of a mixture; empty for one model."""
+    def explain(self) -> MixtureExplanation | None:
+        """Return what each expert of a mixture contributes; None for one model."""
         ...
 
     def reset(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, ReadOptions, read
+from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
@@ -128,6 +129,10 @@ class Stored:
         [('city^Rome', 1.0), ('age', 31.0)]
         """
         return next(self.explain([row]))
+
+    def explain_mixture(self) -> MixtureExplanation | None:
+        """Return what each expert of a mixture contributes; None for one model, and for a serving model."""
+        return None if isinstance(self.model, ServingModel) else self.model.explain()
 
     def explain(self, source: Any, **reading: Any) -> Iterator[Explanation]:
         """Yield the contributions of features to the prediction for each row of a source.

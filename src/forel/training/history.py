@@ -115,7 +115,8 @@ def mixture_weights(progress: Progress) -> dict[str, float]:
 
     Survey: section 3.6
     """
-    return {setting.name: setting.weight for setting in progress.model.setting_summaries()}
+    found = progress.model.explain()
+    return {} if found is None else {one.name: one.weight for one in found.experts}
 
 
 def certificate_values(progress: Progress) -> dict[str, float]:

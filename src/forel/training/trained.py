@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from forel.data import Names, Problems
 from forel.data.features.label_words import LabelWords
+from forel.learner.contributions import MixtureExplanation
 from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
 from forel.notebook import card
@@ -134,6 +135,10 @@ class Trained:
     def explain_one(self, row: Mapping[str, Any]) -> Explanation:
         """Return the contribution of each feature of a row, by name."""
         return self.stored.explain_one(row)
+
+    def explain_mixture(self) -> MixtureExplanation | None:
+        """Return what each expert of a mixture contributes; None for one model."""
+        return self.model.explain()
 
     def largest_weights(self, top: int = 20) -> list[NamedWeight]:
         """Return the weights that usually add most to a margin; with names if these were kept."""

@@ -19,7 +19,7 @@ def inspect(
     top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show the settings, largest weights and certificate of a model.
+    """Show the settings, experts, largest weights and certificate of a model.
 
     Weights have names if the model was trained with --names, and are ordered by what their features usually add to a
     margin: weight times typical value.
@@ -31,7 +31,7 @@ def inspect(
         from rich.table import Table
 
         from forel.doors.cli.console import open_console
-        from forel.doors.cli.show import mixture_table
+        from forel.doors.cli.show import expert_tables
         from forel.store import load
 
         stored = load(model)
@@ -41,7 +41,7 @@ def inspect(
             return
         console = open_console()
         table = Table("", escape(model))
-        mixed = found.pop("mixture")
+        found.pop("mixture")
         for name, value in found.items():
             if isinstance(value, dict):
                 shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
@@ -51,11 +51,12 @@ def inspect(
             elif name != "weights" and value is not None:
                 table.add_row(name, escape(_text(value)))
         console.print(table)
-        if mixed is not None:
-            console.print(mixture_table(mixed))
-            console.print(
-                f"Mixture: {mixed['guarantee']}. Weights are those of the best setting.", markup=False, soft_wrap=True
-            )
+        explanation = stored.explain_mixture()
+        if explanation is not None:
+            for each in expert_tables(explanation):
+                console.print(each)
+            for note in (*explanation.notes, "Weights below are those of the best setting or filter."):
+                console.print(note, markup=False, soft_wrap=True)
         several = any("class" in weight for weight in found["weights"])
         columns = "slot", "name", "weight", "typical value", "contribution", *(["class"] if several else [])
         largest = Table(*columns, title="largest contributions")

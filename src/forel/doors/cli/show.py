@@ -10,10 +10,19 @@ from rich.table import Table
 
 from forel.data import Problems
 from forel.data.sources.streams import natural_key
+from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
 from forel.learner.protocol import Learner
 from forel.training.metrics import Report
 
-__all__ = ["confusion_table", "jsonable", "mixture_summary", "mixture_table", "print_problems", "report_table"]
+__all__ = [
+    "confusion_table",
+    "expert_tables",
+    "jsonable",
+    "mixture_summary",
+    "mixture_table",
+    "print_problems",
+    "report_table",
+]
 
 TOP = 5
 MAX_CLASSES = 12  # of a confusion table; with more, the commonest confusions are listed
@@ -48,14 +57,27 @@ def confusion_table(report: Report) -> Table:
 
 
 def mixture_summary(model: Learner) -> dict[str, Any] | None:
-    """Return the guarantee and the settings of a mixture, the best first, as JSON; None for one model."""
-    guarantee = model.guarantee()
-    if guarantee is None:
+    """Return the guarantee, the experts, the best first, and the kinds of a mixture as JSON; None for one model."""
+    found = model.explain()
+    if found is None:
         return None
     settings = [
-        {"setting": s.name, "kind": s.kind, "loss": s.loss, "posterior": s.weight} for s in model.setting_summaries()
+        {"setting": s.name, "kind": s.kind, "loss": s.loss, "behind": s.behind, "posterior": s.weight}
+        for s in sorted(found.experts, key=lambda one: one.loss)
     ]
-    return {"guarantee": str(guarantee), "settings": sorted(settings, key=lambda one: float(one["loss"]))}
+    kinds = {"kinds": [asdict(one) for one in found.kinds], "exact": found.exact}
+    return {"guarantee": found.guarantee, "settings": settings, **kinds}
+
+
+def expert_tables(found: MixtureExplanation) -> tuple[Table, Table]:
+    """Return the tables of the experts and of their kinds."""
+    experts, kinds = Table(*EXPERT_COLUMNS), Table(*found.kind_columns)
+    for table, rows, left in ((experts, found.expert_rows(), 2), (kinds, found.kind_rows(), 1)):
+        for column in table.columns[left:]:
+            column.justify = "right"
+        for row in rows:
+            table.add_row(*map(escape, row))
+    return experts, kinds
 
 
 def mixture_table(mixture: dict[str, Any]) -> Table:

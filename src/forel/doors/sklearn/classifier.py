@@ -236,6 +236,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     certificate_ = property(shared.certificate)
     guarantee_ = property(shared.guarantee)
     predict_interval = shared.predicts(shared.predict_interval)
+    explain_mixture = shared.explain_mixture
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

@@ -208,6 +208,13 @@ def guarantee(estimator: Any) -> Any:
     return found
 
 
+def explain_mixture(self: Any) -> Any:
+    """Return what each expert of the mixture contributes; None if there is one setting only."""
+    check_is_fitted(self)
+    model: Learner = self._model
+    return model.explain()
+
+
 def certificate(estimator: Any) -> Any:
     """The certificate of all rows and passes so far; a list with one for each class if there are several models."""
     check_is_fitted(estimator)

@@ -68,14 +68,14 @@ def test_a_file_replaced_while_it_is_read_is_read_to_its_end(whole, tmp_path):
     assert all(getattr(found, part).tobytes() == getattr(expected, part).tobytes() for part in PARTS)
 
 
-def written(path, told=None, **parts):
+def written(path, key=None, **parts):
     """Write a cache of one block with valid checksums and any content."""
     arrays = {
         "indptr": np.array([0, 2, 3]), "indices": np.int32([1, 4, 0]), "values": np.float32([1, 2, 3]),
         "labels": np.float32([0, 1]), "importance": np.float32([1, 2]), **parts,
     }  # fmt: skip
     with path.open("wb") as file:
-        writer = CacheWriter(file, {"options": {"bits": BITS}, "sources": None} if told is None else told)
+        writer = CacheWriter(file, {"options": {"bits": BITS}, "sources": None} if key is None else key)
         writer.add(Block(**arrays))
         writer.close(Problems())
 
@@ -106,10 +106,10 @@ def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, said)
             way()
 
 
-@pytest.mark.parametrize("told", [{}, {"options": 3}, {"options": {}}, {"options": {"bits": "6"}}, {"options": None}])
-def test_a_cache_without_the_description_of_its_source_raises(tmp_path, told):
+@pytest.mark.parametrize("key", [{}, {"options": 3}, {"options": {}}, {"options": {"bits": "6"}}, {"options": None}])
+def test_a_cache_without_the_description_of_its_source_raises(tmp_path, key):
     path = tmp_path / "c.cache"
-    written(path, told)
+    written(path, key)
     for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
         with pytest.raises(ValueError, match=r"c\.cache"):
             way()
@@ -125,7 +125,7 @@ def test_a_cache_of_another_version_or_in_a_stream_raises(whole, tmp_path):
     import io
 
     path = tmp_path / "c.cache"
-    other = whole.replace(b"cache 2", b"cache 9", 1)
+    other = whole.replace(b"cache 3", b"cache 9", 1)
     assert other != whole
     path.write_bytes(other)
     with pytest.raises(

@@ -71,16 +71,26 @@ def arrays_of(path):
     return {k: v for k, v in header.items() if k not in ("check", "checks", "written_by")}, arrays
 
 
-def test_the_same_rows_give_the_files_of_before(tmp_path):
-    make.write_all(tmp_path)
-    for path in (make.HERE / f"v{versions.VERSION}").glob("*.forel"):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("written")
+    with uncompiled():
+        make.write_all(folder)
+    return folder
+
+
+@pytest.mark.parametrize("version", [3, versions.VERSION])  # states of earlier versions have other units
+def test_the_same_rows_give_the_files_of_before(written, version):
+    for path in (make.HERE / f"v{version}").glob("*.forel"):
         if path.stem in ("trained", "checkpoint"):
             continue  # which have times
-        (header, arrays), (before, stored) = arrays_of(tmp_path / path.name), arrays_of(path)
+        (header, arrays), (before, stored) = arrays_of(written / path.name), arrays_of(path)
+        migrated = versions.migrate(before)
+        before = {name: migrated[name] for name in before}
         if header["estimator"] is not None:  # which has parameters that it did not have before
             now, then = header["estimator"], before["estimator"]
             known = {name: value for name, value in now.items() if name in then}
-            header["estimator"] = {**known, "unsaid": [name for name in now["unsaid"] if name in then["unsaid"]]}
+            header["estimator"] = {**known, "unset": [name for name in now["unset"] if name in then["unset"]]}
         if "adaptive_rate" not in before:
             header.pop("adaptive_rate", None)
         for name in header["settings"].keys() - before["settings"].keys():  # of later versions, with their defaults
@@ -199,12 +209,26 @@ def test_serving_models_of_version_1_are_read_and_learners_are_refused(path):
 
     rewritten(path, older)
     with pytest.raises(
-        ModelFileError, match="m: a learner of version 1, whose state differs from that of version 3; train again"
+        ModelFileError, match="m: a learner of version 1, whose state differs from that of version 4; train again"
     ):
         load(path)
     save(path, serving_model(model))
     rewritten(path, older)
     assert np.allclose(load(path).model.margins([[1.0, 0.0, 2.0]]), model.margins([[1.0, 0.0, 2.0]]))
+
+
+def test_fields_of_version_3_are_renamed_wherever_they_are_valid():
+    header = {"version": 3, "kind": "trainer", "settings": {}}
+    checkpoint = {"told": {"bits": 3}, "turn": 2, "first": [9, 5], "negative": -1.0, "rows": 7}
+    found = versions.migrate(
+        {**header, "extra": {"checkpoint": checkpoint, "told": 1}, "estimator": {"unsaid": ["l1"]}}
+    )
+    renamed = {"fingerprint": {"bits": 3}, "pass_number": 2, "first_pass": [9, 5], "negative_label": -1.0, "rows": 7}
+    assert found["extra"] == {"checkpoint": renamed, "told": 1}
+    assert found["estimator"] == {"unset": ["l1"]}
+    for extra, estimator in ((None, None), (3, "x"), ({"checkpoint": [1]}, [2]), ({}, {})):
+        found = versions.migrate({**header, "extra": extra, "estimator": estimator})
+        assert (found["extra"], found["estimator"]) == (extra, estimator)
 
 
 def test_every_older_version_has_a_migration():

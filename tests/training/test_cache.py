@@ -66,15 +66,15 @@ def test_cached_blocks_equal_the_originals(tmp_path_factory, content):
             np.array(sizes, np.float32) / 2,
         )
         blocks.append(Block(*arrays, None, f"f{k}", k + 1, 7 * k, Position(k, 2 * k)))
-    told = {"options": {"bits": 5}, "sources": [1, 2]}
+    key = {"options": {"bits": 5}, "sources": [1, 2]}
     with path.open("w+b") as file:
-        writer = CacheWriter(file, told)
+        writer = CacheWriter(file, key)
         for block in blocks:
             writer.add(block)
         writer.close(Problems("skip", count=3, messages=["a"]))
         file.flush()
         cache = open_cache(file, "c")
-    assert (cache.key, cache.problems.count, cache.totals["rows"]) == (told, 3, sum(map(len, blocks)))
+    assert (cache.key, cache.problems.count, cache.totals["rows"]) == (key, 3, sum(map(len, blocks)))
     found = [task()[0] for task in cache.tasks()][:-1]
     same(found, blocks)
     assert [block.after for block in found] == [block.after for block in blocks]
@@ -233,7 +233,8 @@ def test_runs_resume_in_the_middle_of_a_cache(folder, tmp_path):
             blocks = iter(range(after))
             with pytest.raises(StopIteration):
                 train(source, SETTINGS, cache=kept, progress=lambda _, b=blocks: next(b), **options)
-            assert load(tmp_path / "p").extra["checkpoint"]["turn"] == 1 + (after - 1) // (16 if kept is None else 8)
+            per_pass = 16 if kept is None else 8
+            assert load(tmp_path / "p").extra["checkpoint"]["pass_number"] == 1 + (after - 1) // per_pass
             again = train(source, SETTINGS, resume=True, **options)
             assert again.model.state.tobytes() == expected
             again = train(source, SETTINGS, cache=kept, resume=True, **options)

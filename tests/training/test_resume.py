@@ -271,7 +271,7 @@ while kills < 20:
         sys.exit(f"ended with {code}")
     if path.exists():
         kept = load(path).extra["checkpoint"]
-        print(kept["turn"], *kept["place"])
+        print(kept["pass_number"], *kept["place"])
 """
 
 

@@ -11,7 +11,7 @@ from forel.version import __version__
 
 __all__ = ["VERSION", "ModelFileError", "check_fields", "damaged", "migrate"]
 
-VERSION = 3
+VERSION = 4
 COMMON_FIELDS = (
     "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
     "check", "checks",
@@ -44,10 +44,10 @@ def damaged(what: str) -> ModelFileError:
 def migrate(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return a header of any version as one of the current version, with defaults for missing fields.
 
-    >>> migrate({"version": 4, "written_by": "9.9"})
+    >>> migrate({"version": 5, "written_by": "9.9"})
     Traceback (most recent call last):
-    forel.store.versions.ModelFileError: a model file of version 4, written by forel 9.9; this is forel ..., which reads
-    versions up to 3; update forel
+    forel.store.versions.ModelFileError: a model file of version 5, written by forel 9.9; this is forel ..., which reads
+    versions up to 4; update forel
     """
     current, version = dict(header), header.get("version")
     if type(version) is not int or version < 1:
@@ -90,4 +90,23 @@ def _from_version_2(header: dict[str, Any]) -> dict[str, Any]:
     return {**header, **units, "version": 3}
 
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _from_version_1, 2: _from_version_2}
+def _from_version_3(header: dict[str, Any]) -> dict[str, Any]:
+    """Migrate a header of version 3: fields of checkpoints and estimators had other names."""
+    migrated = {**header, "version": 4}
+    extra, estimator = header.get("extra"), header.get("estimator")
+    if isinstance(extra, dict) and isinstance(extra.get("checkpoint"), dict):
+        renamed = {CHECKPOINT_FIELDS_3.get(name, name): value for name, value in extra["checkpoint"].items()}
+        migrated["extra"] = {**extra, "checkpoint": renamed}
+    if isinstance(estimator, dict):
+        migrated["estimator"] = {"unset" if name == "unsaid" else name: value for name, value in estimator.items()}
+    return migrated
+
+
+CHECKPOINT_FIELDS_3 = {
+    "told": "fingerprint", "turn": "pass_number", "first": "first_pass", "negative": "negative_label",
+}  # fmt: skip
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _from_version_1,
+    2: _from_version_2,
+    3: _from_version_3,
+}

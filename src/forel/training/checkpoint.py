@@ -28,11 +28,8 @@ from forel.validation import refuse
 
 __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
 
-# Attributes of the state that are JSON values, and their names in files.
-FIELDS = {
-    "pass_number": "turn", "rows": "rows", "entries": "entries", "bytes": "bytes", "negative_label": "negative",
-    "seconds": "seconds",
-}  # fmt: skip
+# Attributes of the state that are stored as they are.
+FIELDS = ("pass_number", "rows", "entries", "bytes", "negative_label", "seconds")
 
 
 @dataclass
@@ -83,16 +80,16 @@ def write_checkpoint(
     proved, tables = state.certificate.pack()
     content = {
         **proved,
-        **{key: getattr(state, name) for name, key in FIELDS.items()},
+        **{name: getattr(state, name) for name in FIELDS},
         "place": list(state.place),
-        "first": list(state.first_pass),
+        "first_pass": list(state.first_pass),
         "problems": {"count": state.problems.count, "messages": state.problems.messages},
         "kinds": state.kinds.pack(),
         "classes": state.classes.names,
         "schema": state.schema.pack(),
         "rows_read": state.rows_read,
         "certificate": state.certificate.summary,
-        "told": dict(fingerprint),
+        "fingerprint": dict(fingerprint),
         "slices": [one.pack()[0] for one in state.slices],
     }
     arrays = {f"{k}.{name}": array for k, one in enumerate(state.metrics) for name, array in one.pack().items()}
@@ -134,7 +131,7 @@ def read_checkpoint(
     if not isinstance(content, dict):
         raise ModelFileError(f"{path}: a model, but not a checkpoint; pass the model as start to continue training")
     try:
-        _check_fingerprint(path, content["told"], fingerprint)
+        _check_fingerprint(path, content["fingerprint"], fingerprint)
         classes.restore(content.get("classes", []))  # which older checkpoints do not have
         if "schema" in content:
             schema.restore(content["schema"])
@@ -149,7 +146,7 @@ def _state(
     new_metrics: Callable[[Any], AnyMetrics],
 ) -> TrainingState:  # fmt: skip
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
-    metrics = [new_metrics(stored.model) for _ in range(content["turn"] + 1)]
+    metrics = [new_metrics(stored.model) for _ in range(content["pass_number"] + 1)]
     for k, one in enumerate(metrics):
         arrays = {name: stored.arrays.get(f"{k}.{name}") for name in one.pack()}
         one.unpack({name: array for name, array in arrays.items() if array is not None})
@@ -174,7 +171,7 @@ def _state(
         problems,
         stored.names,
         place=Position(*content["place"]),
-        first_pass=(content["first"][0], content["first"][1]),
+        first_pass=(content["first_pass"][0], content["first_pass"][1]),
         finished=finished,
         kinds=Kinds.unpack(content["kinds"]),
         classes=classes,
@@ -184,7 +181,7 @@ def _state(
         inclusion=inclusion,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
-        **{name: content[key] for name, key in FIELDS.items()},
+        **{name: content[name] for name in FIELDS},
     )
 
 

@@ -29,7 +29,7 @@ from forel.validation import all_finite
 __all__ = ["HEAD", "CacheWriter", "RowCache", "has_cache_header", "open_cache"]
 
 FORMAT = b"\x93forel cache "
-MAGIC = FORMAT + b"2\0\0"
+MAGIC = FORMAT + b"3\0\0"
 HEAD = len(MAGIC)  # bytes that identify a cache
 TRAILER = struct.Struct("<QQL16s")  # offset, length and checksum of the description, and the magic bytes
 ORDER = {"indptr": np.int64, "indices": np.int32, "values": np.float32, "labels": np.float32, "importance": np.float32}
@@ -87,7 +87,7 @@ class CacheWriter:
             **({"classes": list(classes)} if classes else {}),
         }  # fmt: skip
         start = self._offset
-        text = json.dumps({"told": self._key, "totals": totals, "blocks": self._blocks}).encode()
+        text = json.dumps({"key": self._key, "totals": totals, "blocks": self._blocks}).encode()
         self._write(text)
         self._write(TRAILER.pack(start, len(text), _text_check(text, start), MAGIC))
 
@@ -196,7 +196,7 @@ def open_cache(stream: Any, file: str) -> RowCache | None:
         raise Malformed(file, 1, None, "a cache of another version", "one that this version of forel wrote")
     try:
         content = json.loads(stored.text())
-        return RowCache(file, content["told"], content["totals"], _checked(content, stored.end), stored)
+        return RowCache(file, content["key"], content["totals"], _checked(content, stored.end), stored)
     except (KeyError, TypeError, AttributeError):
         raise _broken(file, "a cache without the description of its source") from None
     except (ValueError, OSError, MemoryError, RecursionError) as wrong:
@@ -252,7 +252,7 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
         offset += _size(known)
     if any(type(one) is not int or not 0 <= one < 1 << 62 for one in numbers) or offset != end:
         raise ValueError("blocks that do not follow one another")
-    bits = content["told"]["options"]["bits"]
+    bits = content["key"]["options"]["bits"]
     classes = content["totals"].get("classes", [])
     plain = isinstance(content["totals"]["kinds"], dict) and isinstance(problems["messages"], list)
     plain = plain and isinstance(classes, list) and all(isinstance(name, str) for name in classes)

@@ -262,7 +262,7 @@ def stored(self: Any) -> Stored:
         "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         "class": type(self).__name__,
         "lanes": None if self.lanes is None else int(self.lanes),
-        "unsaid": [name for name in OPTIONAL if getattr(self, name) is None],
+        "unset": [name for name in OPTIONAL if getattr(self, name) is None],
     }
     if hasattr(self, "classes_"):
         attributes["classes"] = pack_classes(self.classes_)

@@ -49,7 +49,7 @@ def estimator_of(stored: Stored) -> Any:
         )
     kind = CLASSES[known.get("class", "FTRLClassifier" if model.classes or named else "FTRLRegressor")]
     parameters = {f.name: getattr(model.settings, f.name) for f in fields(Settings) if f.name != "bias"}
-    parameters |= dict.fromkeys(name for name in known.get("unsaid", ()) if name in OPTIONAL)
+    parameters |= dict.fromkeys(name for name in known.get("unset", ()) if name in OPTIONAL)
     estimator = kind(
         **parameters,
         fit_intercept=model.settings.bias,

@@ -12,8 +12,8 @@ import time
 import pytest
 
 import forel
-from forel.doors.cluster import RayLearners, RayWorkers
-from forel.training import shards
+from forel.doors.cluster import RayKeys, RayLearners, RayWorkers
+from forel.training import by_key, shards
 from forel.training.shards import Merging
 
 if importlib.util.find_spec("ray") is None:
@@ -148,6 +148,28 @@ def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, fil
     assert len(killed) == 2
     assert saved(tmp_path, together) == saved(tmp_path, alone)
     assert together.certificate == alone.certificate
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(by_key, "FEWEST", 20)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    options = {**options_of("csv"), "by": "city", "fallback": True, "certified": True, "holdout": 7}
+    alone = forel.train(files["csv"], ONE, **options)
+    killed = []
+
+    def kill(progress):
+        if progress.rows > 300 and not killed:
+            killed.extend(workers_of(os.getpid(), b"forel.learn_keys") + workers_of(os.getpid(), b"ray::IDLE"))
+            for number in killed:
+                os.kill(number, signal.SIGKILL)
+
+    with RayWorkers(address, 2) as workers:
+        together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(3), progress=kill, **options)
+    assert killed
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+    assert together.keys == alone.keys
+    assert together.report == alone.report
 
 
 def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, files, tmp_path, interpreted):

@@ -20,6 +20,10 @@ class Holdout(NamedTuple):
 
     def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
         """Return the mask of held-out rows after ``before`` rows were read; None if nothing is held out."""
+        return self.mask(np.arange(before, before + count))
+
+    def mask(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Return the mask of held-out rows by their numbers, from 0; None if nothing is held out."""
         if self.after is not None:
-            return np.arange(before, before + count) >= self.after
-        return np.arange(before + 1, before + count + 1) % self.every == 0 if self.every else None
+            return numbers >= self.after
+        return (numbers + 1) % self.every == 0 if self.every else None

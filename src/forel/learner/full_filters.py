@@ -48,6 +48,12 @@ class FullFilters:
         """The number of features that have occurred, the constant among them."""
         return int(self._arrays[0][0])
 
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        """The features that have occurred, in order, without the constant."""
+        slots: NDArray[np.int64] = self._arrays[1][: self.size]
+        return slots[slots >= 0]
+
     def progress(self, rows: Rows, labels: NDArray[Any], importance: Array) -> tuple[Array, int]:
         """Learn each row in turn; return the margins from before, and the number of rows before too many features.
 
@@ -121,12 +127,33 @@ class FullFilters:
         lanes.state[own, 1, 0] = np.where(known, np.minimum(information / units**2, largest), 0)
         return lanes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.filters, self.logistic, self.bias, self.pack())
+
     def copy(self) -> "FullFilters":
         """Return a copy."""
-        new = FullFilters(self.filters, self.logistic, self.bias)
-        for mine, own in zip(self._arrays, new._arrays, strict=True):
-            own[:] = mine
+        new, n = FullFilters(self.filters, self.logistic, self.bias), self.size
+        (size, *vectors, means, covariances), (own_size, *own_vectors, own_means, own) = self._arrays, new._arrays
+        for vector, own_vector in zip(vectors, own_vectors, strict=True):
+            own_vector[:] = vector
+        # Memory beyond the features that occurred stays uncommitted.
+        own_size[:], own_means[:, :n], own[:, :n, :n] = size, means[:, :n], covariances[:, :n, :n]
         return new
+
+    def renumber(self, places: NDArray[Any]) -> None:
+        """Change the numbers of features: the first ones become the given ones.
+
+        >>> filters = FullFilters((FullFilter(1.0),), logistic=False)
+        >>> _ = filters.progress(Rows(np.array([0, 2]), np.int32([0, 1]), np.float32([1, 2])), np.ones(1), np.ones(1))
+        >>> filters.renumber(np.array([9, 4]))
+        >>> filters.weights_at(np.array([4, 9]), 16).ravel().round(3)
+        array([0.125, 0.25 ])
+        """
+        n = self.size
+        _, slots, own_places, *_ = self._arrays
+        changed = np.append(places, -1)[slots[:n]]  # the constant, -1, stays
+        order = np.argsort(changed)
+        slots[:n], own_places[:n] = changed[order], own_places[:n][order]
 
     def pack(self) -> Array:
         """Return slots, scales, means and the lower triangles of covariances in one array.
@@ -159,3 +186,10 @@ class FullFilters:
     def packed_size(features: int, filters: int) -> int:
         """Return the length of a packed state."""
         return features * (2 + filters) + filters * features * (features + 1) // 2
+
+
+def _restored(filters: tuple[FullFilter, ...], logistic: bool, bias: bool, packed: Array) -> FullFilters:
+    """Return the filters of a pickle, which holds only what is used of their arrays."""
+    restored = FullFilters(filters, logistic, bias)
+    restored.unpack(packed)
+    return restored

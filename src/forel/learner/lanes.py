@@ -96,6 +96,12 @@ class Lanes:
         self.drift_marks = np.zeros(sizes["drift_marks"])
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
+    def realign(self) -> None:
+        """Align records to cache lines again, after they were unpickled."""
+        records = _zeros(self.records.size, self.dtype)
+        records[:] = self.records
+        self.records = records
+
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
         """Return lanes with the same settings in the initial state; arguments that are not None replace a size."""
         new = copy(self)

@@ -151,6 +151,18 @@ class LossFloor:
             first = f"no average loss is ruled out for {models} on {rows}"
         return f"{first}; this one had {learner}{self._inverse(name, shown)}"
 
+    @property
+    def proved(self) -> float | None:
+        """The lower bound for models of at most the learned norm, rounded down to four decimals; None without one.
+
+        >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.75, 0.0625),)).proved
+        0.4531
+        """
+        norm = float(_upward(self.norm))
+        if self.void or self._overflow(norm) or not self.at(norm) > self.least + NEGLIGIBLE * abs(self.average):
+            return None
+        return float(_directed(self.at(norm), 4, decimal.ROUND_FLOOR))
+
     def _bias_clause(self) -> str:
         if self.free_bias is not None:
             limit = f"{self.free_bias:.10g}"  # which has four digits already

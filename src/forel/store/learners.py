@@ -21,7 +21,7 @@ from forel.store.header import header_int, settings_from_json, settings_to_json
 from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
 
-__all__ = ["LEARNERS", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
+__all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
 
 LEARNERS: dict[str, type[Linear | Mixture]] = {one.kind: one for one in (Linear, Mixture)}
 BLOCK = 1 << 22  # number of records that are checked at a time
@@ -40,12 +40,23 @@ def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[An
     tables, touched = lanes.tables, lanes.touched()
     row_bytes = sum(table.nbytes // slots for table in tables.values())
     sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
+    if not sparse:
+        return pack_dense(learner)
+    some = {name: table.take(touched, axis=0) for name, table in tables.items()}
+    return _packed(learner, {**some, "slots": touched.astype(slot_dtype(slots))})
+
+
+def pack_dense(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a learner, with the records of all features."""
+    return _packed(learner, learner.linear._lanes.tables)
+
+
+def _packed(learner: Learner, tables: dict[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    lanes = learner.linear._lanes
     arrays: dict[str, NDArray[Any]] = {"totals": lanes.sums.ravel(), **learner.pack()}
     if lanes.certified:
         arrays["dual"] = lanes.dual_sums.ravel()
-    arrays |= {name: table.take(touched, axis=0) if sparse else table for name, table in tables.items()}
-    if sparse:
-        arrays["slots"] = touched.astype(slot_dtype(slots))
+    arrays |= tables
     for name, array in arrays.items():
         if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
             raise ValueError(f"model: got {name} with NaN or infinity, expected finite numbers; nothing was written")

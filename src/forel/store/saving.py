@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Names, ReadOptions, read
+from forel.data import Block, Malformed, Names, ReadOptions, read
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
+from forel.learner.keyed import UNSEEN, KeyedModels, key_text
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
@@ -22,6 +23,7 @@ from forel.store.classes import number_of_classes
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import header_int, settings_from_json, validated_extra
+from forel.store.keyed import pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
 from forel.store.named_weights import NamedWeight, largest_weights
 from forel.store.row_scores import RowScorer
@@ -29,7 +31,7 @@ from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.versions import damaged
 from forel.validation import refuse
 
-__all__ = ["Stored", "load", "save"]
+__all__ = ["Stored", "block_margins", "load", "save"]
 
 EXTRA_ARRAY = "beside."  # prefix of additional arrays in a file
 NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
@@ -37,6 +39,7 @@ NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
 UNPACK: dict[str, Callable[[ModelFile, Any], Any]] = {
     **dict.fromkeys(LEARNERS, unpack_learner),
     "serving": lambda file, loss: unpack_serving(file),
+    "keyed": unpack_keyed,
 }
 
 
@@ -78,7 +81,8 @@ class Stored:
             expected = "one with hashed names (bits); forel.doors.river.model_of(stored) returns the river model"
             raise ValueError(f"model: got a river model with a slot for each name, expected {expected}")
         bits = {"bits": max(1, (self.model.features - 1).bit_length())}
-        return ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
+        options = ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
+        return options.updated({"slices": (self.model.by,)}) if isinstance(self.model, KeyedModels) else options
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -141,6 +145,7 @@ class Stored:
 
         Of a mixture, the weights are those of its best setting.
         """
+        self._check_one("explain")
         # The calibration of a mixture is not that of its best setting.
         mixed = getattr(self.model, "mixture", None) is not None or isinstance(self.model, Mixture)
         calibration = None if mixed else self.calibration
@@ -154,9 +159,24 @@ class Stored:
         >>> Stored(Linear(16, Settings())).largest_weights()
         []
         """
+        self._check_one("largest_weights")
         reading, classes = self.extra.get("reading", {}), self.classes if self.estimator is None else None
         bits = reading.get("bits") if isinstance(reading, Mapping) else None
         return largest_weights(self.model, self.names, self.extra.get("schema") or {}, bits, classes, top)
+
+    def of_key(self, key: str) -> "Stored":
+        """Return the model of one key, if there is one for each, as :func:`forel.train` with ``by`` trains them."""
+        if not isinstance(self.model, KeyedModels):
+            raise refuse("key", key, "none for one model")
+        if key not in self.model:
+            expected = f"one of the {len(self.model)} keys, such as {self.model.keys[0]!r}"
+            raise refuse(self.model.by, key, expected)
+        extra = {name: value for name, value in self.extra.items() if name in ("reading", "schema")}
+        return Stored(self.model[key], extra, self.names)
+
+    def _check_one(self, method: str) -> None:
+        if isinstance(self.model, KeyedModels):
+            raise refuse("model", f"models by {self.model.by}", f"that of one key: stored.of_key(...).{method}(...)")
 
     @cached_property
     def _lenient(self) -> ReadOptions:
@@ -178,7 +198,7 @@ class Stored:
 
     def _margins(self, source: Any) -> NDArray[Any]:
         blocks = read(source, options=self._lenient)
-        parts = [self.model.margins(CoalescedRows(*block.rows)) for block in blocks]
+        parts = [block_margins(self.model, block) for block in blocks]
         count = number_of_classes(self.model)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
         margins = margins if self._calibration is None else self._calibration.margins(margins)
@@ -200,6 +220,21 @@ class Stored:
     def _link(self) -> Callable[[Any], Any]:
         """The link of one margin; for the most common one, that of log-loss, without arrays."""
         return sigmoid_of_float if self._array_link == Probability() else self._array_link
+
+
+def block_margins(model: Any, block: Block) -> NDArray[Any]:
+    """Return the margins of the rows of a block, by the model, or by that of the key of each row."""
+    if not isinstance(model, KeyedModels):
+        margins: NDArray[Any] = model.margins(CoalescedRows(*block.rows))
+        return margins
+    assert block.slices is not None
+    unseen = np.flatnonzero(model.codes(block.slices[0]) == UNSEEN)
+    if unseen.size:
+        row = int(unseen[0])
+        line = block.line + row if block.lines is None else int(block.lines[row])
+        expected = f"one of the {len(model)} keys that there are models of; --fallback trains one of all rows"
+        raise Malformed(block.file, line, model.by, repr(key_text(block.slices[0][row])), expected)
+    return model.margins(block.slices[0], CoalescedRows(*block.rows))
 
 
 def save(
@@ -247,6 +282,8 @@ def _pack(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a model."""
     if isinstance(model, ServingModel):
         return pack_serving(model)
+    if isinstance(model, KeyedModels):
+        return pack_keyed(model)
     if getattr(model, "kind", None) in LEARNERS:
         return pack_learner(model)
     expected = "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.ServingModel"

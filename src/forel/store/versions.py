@@ -20,6 +20,7 @@ LEARNER_FIELDS = ("classes", "certified", "weight", "fine_units", "adaptive_rate
 FIELDS = {
     "trainer": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
+    "keyed": (*LEARNER_FIELDS, "share", "by", "keys", "learner", "parts", "fallback"),
     "serving": ("lanes", "link", "measured", "mixed"),
 }
 DEFAULTS: dict[str, Any] = {

@@ -20,7 +20,7 @@ from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse
 
-__all__ = ["end_pass", "learn_pass"]
+__all__ = ["end_pass", "learn_pass", "with_labels"]
 
 Learn = Callable[[CoalescedRows, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
 
@@ -43,7 +43,7 @@ def learn_pass(
         begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
         raise refuse("subsample", sampling.rate, "None but for labels of two classes")
-    encoded = (_sampled(_with_labels(block, labels), state, sampling) for block in begun)
+    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in begun)
     if merge is None:
         learn: Learn = model.progress if first else model.relearn
         for block in encoded:
@@ -56,7 +56,7 @@ def learn_pass(
         yield _learn_block(model, state, labels.negative, block, holdout, learn)
 
 
-def _with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
+def with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
     """Return a block with encoded labels, without rows of invalid ones."""
     labels, valid = encoder.encode(block)
     encoded = replace(block, labels=labels)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
+from forel.learner.keyed import KeyedModels
 from forel.learner.rows import CoalescedRows
 from forel.learner.uncertainty import Intervals, intervals
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
+from forel.store.saving import block_margins
 from forel.store.serving import ServingModel
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
@@ -58,12 +60,15 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     metrics = metrics_for(settings, stored.model, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
-    slices = [SliceMetrics(column, metrics) for column in reading.get("slices") or ()]
+    columns = tuple(reading.get("slices") or ())
+    slices = [SliceMetrics(column, metrics) for column in columns]
+    if isinstance(stored.model, KeyedModels):
+        options["slices"] = stored.model.by, *columns
     for block, margins in predict_blocks(stored, source, threads, problems, **options):
         encoded, valid = labels.encode(block)
         rows = slice(None) if valid is None else np.flatnonzero(valid)
         scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
-        for values, by_value in zip(() if block.slices is None else block.slices, slices, strict=False):
+        for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
             by_value.add(values[rows], scores)
     return Evaluation(metrics.report(), problems, slice_tables(slices))
 
@@ -158,7 +163,7 @@ def predict_blocks(
     """
     several, calibration = number_of_classes(stored.model) is not None, stored.calibration
     for block in _blocks(stored, source, threads, problems, reading):
-        margins = stored.model.margins(CoalescedRows(*block.rows))
+        margins = block_margins(stored.model, block)
         margins = margins if calibration is None else calibration.margins(margins)
         yield block, margins if several else margins[:, 0]
 
@@ -181,6 +186,8 @@ def interval_blocks(
     >>> ((found.low < found.prediction) & (found.prediction < found.high)).tolist()
     [True, True]
     """
+    if isinstance(stored.model, KeyedModels):
+        raise refuse("uncertainty", True, "False for models by key; stored.of_key(...) has those of one key")
     if isinstance(stored.model, ServingModel):
         raise refuse("uncertainty", True, "False for a serving model, which has no variances; use the whole model")
     link, calibration = prediction_link(stored), stored.calibration

@@ -6,6 +6,7 @@ from typing import Any
 
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
+from forel.learner.keyed import KeyedModels
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
@@ -51,6 +52,8 @@ def initial_settings(
     model: Any = start.model
     if isinstance(model, ServingModel):
         raise refuse("start", "a serving model", "a complete learner")
+    if isinstance(model, KeyedModels):
+        raise refuse("start", f"models by {model.by}", "a model of one key: stored.of_key(...)")
     stored: Settings = model.settings
     if settings is not None and settings != stored:
         name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))

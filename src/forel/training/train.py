@@ -29,6 +29,7 @@ from forel.store.atomic import Path
 from forel.store.calibration import calibration_of
 from forel.store.header import settings_to_json, user_defined_loss
 from forel.store.locks import exclusive_lock
+from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
@@ -69,6 +70,9 @@ def train(
     threads: int | None = None,
     cluster: Workers | None = None,
     merge: Merging | None = None,
+    by: str | None = None,
+    fallback: bool = False,
+    learners: KeyLearners | None = None,
     certified: bool = False,
     share: float | None = None,
     shuffle: int | None = None,
@@ -100,6 +104,11 @@ def train(
     cluster : reads and parses files elsewhere, such as :class:`forel.doors.cluster.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
     merge : learn in shards that are merged again and again, possibly on several machines; it implies ``certified``
+    by : train a model for each value of this column, in one pass, each as on its rows alone; ``Trained.keys`` has their
+        metrics. In VW text, the column is a namespace, or "tag"
+    fallback : with ``by``, also train a model on all rows, for keys that were not in the data
+    learners : with ``by``, learn the models elsewhere, such as :class:`forel.doors.cluster.RayKeys` on a Ray cluster,
+        which does not change the result
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
@@ -139,6 +148,22 @@ def train(
     options = options_for(source, start, reading)
     joint = settings is not None and settings.loss_function.joint
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
+    if by is not None:
+        one_model = {
+            "passes": None if passes == 1 else passes, "merge": merge, "shuffle": shuffle, "subsample": subsample,
+            "min_count": min_count, "include_probability": include_probability, "calibrate": calibrate or None,
+            "start": start, "cache": cache, "checkpoint": checkpoint,
+        }  # fmt: skip
+        for name, value in one_model.items():
+            if value is not None:
+                raise refuse(name, value, "none with by, which trains all models in one pass")
+        return train_by_key(
+            source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
+            certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
+            names=names_for(options, reading.get("names")), progress=progress,
+        )  # fmt: skip
+    if fallback or learners is not None:
+        raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by")
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)
         seed = None if shuffle is None else whole("shuffle", shuffle)

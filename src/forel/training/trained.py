@@ -19,6 +19,7 @@ from forel.store.named_weights import NamedWeight
 from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.inclusion import Inclusion
+from forel.training.key_summary import KeySummary
 from forel.training.metrics import Report
 from forel.training.slices import SliceTable
 
@@ -61,6 +62,8 @@ class Trained:
     calibrated : the calibration, and metrics of calibrated predictions; None without it. All other metrics, the
         guarantee and the certificate are about predictions before calibration
     inclusion : which features are learned from; None for all
+    keys : metrics of the model of each key, with the option ``by``; ``model`` then is a
+        :class:`forel.learner.keyed.KeyedModels`, which maps keys to models
     """
 
     model: Learner
@@ -81,6 +84,7 @@ class Trained:
     slices: tuple[SliceTable, ...] = field(default=(), repr=False)
     calibrated: Calibrated | None = field(default=None, repr=False)
     inclusion: Inclusion | None = field(default=None, repr=False)
+    keys: tuple[KeySummary, ...] = field(default=(), repr=False)
 
     @property
     def stored(self) -> Stored:
@@ -105,6 +109,7 @@ class Trained:
             **({} if self.inclusion is None else {"inclusion": self.inclusion.rule.to_json()}),
             **({} if self.calibrated is None else {"calibration": self.calibrated.extra}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
+            **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
         }
 
     @property

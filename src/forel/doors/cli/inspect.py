@@ -18,6 +18,9 @@ def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
     top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
     as_json: AsJson = False,
+    key: Annotated[
+        str | None, typer.Option(help="The key of one of the models that --by trained.", show_default=False)
+    ] = None,
 ) -> None:
     """Show the settings, experts, largest weights and certificate of a model.
 
@@ -32,9 +35,15 @@ def inspect(
 
         from forel.doors.cli.console import open_console
         from forel.doors.cli.show import expert_tables
+        from forel.learner.keyed import KeyedModels
         from forel.store import load
 
         stored = load(model)
+        if key is not None:
+            stored = stored.of_key(key)
+        elif isinstance(stored.model, KeyedModels):
+            _print_keys(stored, as_json)
+            return
         found = _describe(stored, top)
         if as_json:
             print(json.dumps(found))
@@ -66,6 +75,26 @@ def inspect(
             numbers = f"{weight['weight']:+.5g}", f"{weight['typical']:.3g}", f"{weight['contribution']:+.4f}"
             largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
         console.print(largest)
+
+
+def _print_keys(stored: Any, as_json: bool) -> None:
+    """Print the metrics of the model of each key."""
+    from forel.doors.cli.console import open_console
+    from forel.doors.cli.keys import key_table
+
+    models, keys = stored.model, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.model]
+    if as_json:
+        print(
+            json.dumps({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
+        )
+        return
+    console = open_console()
+    console.print(key_table(models.by, keys, stored.settings.title))
+    fallback = ", and one of all rows" if models.fallback is not None else ""
+    console.print(
+        f"{models.rounds:,} rows, {models.nonzeros:,} non-zero weights{fallback}. --key shows one model.",
+        markup=False, highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _describe(stored: Any, top: int) -> dict[str, Any]:

@@ -4,14 +4,16 @@ import json
 import os
 import time
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 
 from forel.data.sources.streams import expand_paths
 from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
 from forel.doors.cli.console import open_console
+from forel.doors.cli.keys import key_table
 from forel.doors.cli.outputs import Saved
 from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
 from forel.doors.cli.slices import period_table, slice_table
+from forel.learner.keyed import KeyedModels
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -131,6 +133,7 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
             **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
             **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
             **({} if trained.calibrated is None else calibrated_json(trained.calibrated)),
+            **({"keys": [one.to_json() for one in trained.keys]} if trained.keys else {}),
             "malformed": trained.problems.count,
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
@@ -151,6 +154,9 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         console.print(period_table(table, model.settings.title))
     for table in () if trained.calibrated is None else trained.calibrated.slices:
         console.print(slice_table(table, model.settings.title, "after calibration"))
+    if trained.keys:
+        by = cast(KeyedModels, trained.model).by
+        console.print(key_table(by, [one.to_json() for one in trained.keys], model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
         console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)

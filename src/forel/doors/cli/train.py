@@ -39,6 +39,7 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
       forel train iris.csv --label species --loss softmax --model m.forel
       zcat clicks.vw.gz | forel train - --format vw --certificate
       forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
+      forel train clicks.csv --label click --by country --model m.forel
       forel train 'logs/*.vw.gz' -f m.forel --ray local --workers 4
       forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --l1 1
 
@@ -132,6 +133,8 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     if options.calibrate and options.best and not options.serving and chosen.link_settings.lanes > 1:
         needed = "is fitted to the mixture, of which --best keeps one setting; choose one by --alpha"
         raise typer.BadParameter(needed, param_hint="--calibrate")
+    if options.by is not None:
+        _check_by(options)
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None
     if options.report is not None:
@@ -189,13 +192,23 @@ def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
             raise refuse("workers", options.workers, "none without --ray")
         yield {"merge": merging}
         return
-    from forel.doors.cluster import RayLearners, RayWorkers
+    from forel.doors.cluster import RayKeys, RayLearners, RayWorkers
 
     with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
+        if options.by is not None:
+            yield {"cluster": workers, "learners": RayKeys(workers.number)}
+            return
         if merging is not None:
             learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))
             merging = replace(merging, learners=learners)
         yield {"cluster": workers, "merge": merging}
+
+
+def _check_by(options: TrainOptions) -> None:
+    """Refuse options that are about one model."""
+    for name, given in (("--report", options.report), ("--serving", options.serving), ("--best", options.best)):
+        if given:
+            raise typer.BadParameter("is about one model, and --by trains several", param_hint=name)
 
 
 def _with_oaa(options: TrainOptions) -> ReadingFlags:
@@ -215,6 +228,8 @@ def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
         "threads": options.threads,
         "certified": options.certificate,
         "share": options.share,
+        "by": options.by,
+        "fallback": options.fallback,
         "cache": options.cache,
         "shuffle": options.seed if options.shuffle else None,
         "subsample": options.subsample,

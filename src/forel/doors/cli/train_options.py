@@ -98,6 +98,22 @@ class TrainOptions:
             rich_help_panel=MODEL,
         ),
     ] = False
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Train a model for each value of this column, in one pass; in VW text, of a namespace.",
+            rich_help_panel=MODEL,
+            show_default=False,
+        ),
+    ] = None
+    fallback: Annotated[
+        bool,
+        typer.Option(
+            "--fallback",
+            help="With --by, also train a model on all rows, for other values.",
+            rich_help_panel=MODEL,
+        ),
+    ] = False
     subsample: Annotated[
         float | None,
         typer.Option(

@@ -1,6 +1,7 @@
 """Training on a cluster, on Ray: ``pip install forel[ray]``."""
 
+from forel.doors.cluster.ray_keys import RayKeys
 from forel.doors.cluster.ray_learners import RayLearners
 from forel.doors.cluster.ray_workers import RayWorkers
 
-__all__ = ["RayLearners", "RayWorkers"]
+__all__ = ["RayKeys", "RayLearners", "RayWorkers"]

@@ -1,0 +1,201 @@
+"""One model for each key: the same bits as training on its rows alone, in memory, in files and in metrics."""
+
+import numpy as np
+import pytest
+
+import forel
+from forel.learner.keyed import KeyedModels
+from forel.learner.settings import Settings
+from forel.store.files import write_file
+from forel.store.keyed import pack_keyed
+from forel.training import by_key
+
+ONE = Settings(alpha=0.3, l1=0.1)
+COUNTRIES = ("NO", "IT", "São Tomé", "")
+
+
+def rows_of(count, words=7):
+    """Rows of four countries, of which one has a single row; the second country has more features than the others."""
+    made = []
+    for k in range(count):
+        country = COUNTRIES[(k * k % 5 + k // 30) % 3 if k != 5 else 3]
+        many = 400 if country == "IT" else words
+        made.append(
+            {"country": country, "x": k % 5 / 4, "word": f"w{k * k % many}", "z": 0.0, "w": 1 + k % 3,
+             "y": (k * k + k // 50) % 11 % 2}
+        )  # fmt: skip
+    return made
+
+
+ROWS = rows_of(210)
+READING = {"label": "y", "importance": "w", "bits": 12, "ignore": ["country"]}
+
+
+def file_bytes(tmp_path, model):
+    forel.save(tmp_path / "model", model)
+    return (tmp_path / "model").read_bytes()
+
+
+def alone(key, rows=ROWS, **options):
+    return forel.train([row for row in rows if row["country"] == key], **options)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("holdout", [{}, {"holdout": 4}, {"holdout_after": 40}], ids=str)
+@pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
+def test_models_have_the_bytes_of_training_on_the_rows_of_each_key_alone(tmp_path, monkeypatch, settings, holdout):
+    monkeypatch.setattr(by_key, "FEWEST", 37)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    options = {"settings": settings, "certified": True, **holdout, **READING}
+    together = forel.train(ROWS, by="country", **options)
+    forel.save(tmp_path / "all", together.model)
+    loaded = forel.load(tmp_path / "all").model
+    assert isinstance(loaded, KeyedModels)
+    assert [one.key for one in together.keys] == list(loaded) == ["NO", "IT", "", "São Tomé"]
+    for summary in together.keys:
+        own = alone(summary.key, **options)
+        expected = file_bytes(tmp_path, own.model)
+        assert file_bytes(tmp_path, together.model[summary.key]) == expected
+        assert file_bytes(tmp_path, loaded[summary.key]) == expected
+        assert (summary.rows, summary.loss, summary.weight) == (own.report.rows, own.report.loss, own.report.weight)
+        assert summary.certificate == own.certificate
+        if holdout:
+            assert (summary.holdout_rows, summary.holdout_loss or 0) == (
+                own.holdout.rows, pytest.approx(own.holdout.loss if own.holdout.rows else 0)
+            )  # fmt: skip
+    assert together.report.rows == sum(one.rows for one in together.keys)
+    total = sum(one.loss * one.weight for one in together.keys)
+    assert together.report.loss == pytest.approx(total / together.report.weight)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_groups_of_rows_do_not_change_the_file(tmp_path, monkeypatch):
+    def written(fewest, **options):
+        monkeypatch.setattr(by_key, "FEWEST", fewest)
+        forel.train(ROWS, by="country", names=True, fallback=True, **READING, **options).save(tmp_path / "m")
+        return (tmp_path / "m").read_bytes()
+
+    assert written(11, block_bytes=500) == written(1 << 14)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_predictions_use_the_model_of_the_key(tmp_path):
+    trained = forel.train(ROWS, ONE, by="country", **READING)
+    trained.save(tmp_path / "m.forel")
+    stored = forel.load(tmp_path / "m.forel")
+    found = forel.predict(stored, ROWS[:50])
+    for key in ("NO", "IT"):
+        chosen = [k for k, row in enumerate(ROWS[:50]) if row["country"] == key]
+        expected = forel.predict(alone(key, settings=ONE, **READING), [ROWS[k] for k in chosen])
+        assert found[chosen].tolist() == expected.tolist()
+    assert [stored.predict_one(row) for row in ROWS[:5]] == pytest.approx(found[:5])
+    assert trained.predict_many(ROWS[:5]) == pytest.approx(found[:5])
+    unseen_word = {**ROWS[0], "word": "never"}
+    assert forel.predict(stored, [unseen_word]) == forel.predict(stored.of_key("NO"), [unseen_word])
+    assert stored.of_key("NO").largest_weights()
+    evaluation = forel.evaluate(stored, ROWS, slices=["country"])
+    assert {one.value for one in evaluation.slices[0].slices} == {"NO", "IT", "São Tomé", "(missing)"}
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_key_without_a_model_is_an_error_with_its_line_or_uses_the_model_of_all_rows(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("country,x,word,z,w,y\nNO,1,w1,0,1,1\nFR,1,w1,0,1,1\n")
+    without = forel.train(ROWS, ONE, by="country", **READING)
+    with pytest.raises(ValueError, match=r"new.csv, line 3, column 'country': got 'FR', expected one of the 4 keys"):
+        forel.predict(without, str(path))
+    everything = forel.train(ROWS, ONE, **READING)
+    with_fallback = forel.train(ROWS, ONE, by="country", fallback=True, **READING)
+    with_fallback.save(tmp_path / "m.forel")
+    stored = forel.load(tmp_path / "m.forel")
+    assert file_bytes(tmp_path, stored.model.fallback) == file_bytes(tmp_path, everything.model)
+    assert with_fallback.report == without.report
+    found = forel.predict(stored, str(path))
+    assert found[0] == forel.predict(without, [{"country": "NO", "x": 1, "word": "w1", "z": 0}])[0]
+    assert found[1] == forel.predict(everything, str(path))[1]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_classes_and_vw_text(tmp_path):
+    settings = Settings("softmax", alpha=0.5)
+    text = tmp_path / "a.vw"
+    text.write_text(
+        "".join(f"{k * k % 3} |c {row['country'] or 'none'} |a {row['word']}\n" for k, row in enumerate(ROWS))
+    )
+    together = forel.train(str(text), settings, by="c", bits=10, classes=["0", "1", "2"])
+    lines = text.read_text().splitlines(keepends=True)
+    for key in together.model:
+        only = tmp_path / "only.vw"
+        only.write_text("".join(line for line in lines if f"|c {key} " in line))
+        own = forel.train(str(only), settings, bits=10, classes=["0", "1", "2"])
+        assert file_bytes(tmp_path, together.model[key]) == file_bytes(tmp_path, own.model)
+    assert set(forel.predict(together, str(text))) <= {"0", "1", "2"}
+
+
+def test_models_take_memory_for_their_features_only(interpreted):
+    rows = [{"key": k % 200, "word": f"w{k % 7}", "y": k % 2} for k in range(400)]
+    trained = forel.train(rows, ONE, label="y", ignore=["key"], bits=22, by="key")
+    assert len(trained.keys) == 200
+    assert trained.model.nbytes < 200 * 40 * 16
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"passes": 2}, "passes: got 2, expected none with by"),
+        ({"min_count": 2}, "min_count: got 2, expected none with by"),
+        ({"by": None, "fallback": True}, "fallback: got True, expected none without by"),
+        ({"slices": ["country"]}, "slices: got 'country', expected other columns"),
+        ({"by": "county"}, "by: got 'county', which no row has, expected a column"),
+    ],
+)
+def test_arguments_that_cannot_be_used(options, message):
+    with pytest.raises(ValueError, match=message):
+        forel.train(ROWS, ONE, **{"by": "country", **READING, **options})
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_files_of_models_that_are_cut_or_changed_are_rejected(tmp_path):
+    forel.train(ROWS[:40], ONE, by="country", **READING).save(tmp_path / "m.forel")
+    whole = (tmp_path / "m.forel").read_bytes()
+    rng = np.random.default_rng(1)
+    for place in rng.integers(0, len(whole), 40).tolist():
+        changed = bytearray(whole)
+        changed[place] ^= 1 << int(rng.integers(8))
+        for content in (whole[:place], bytes(changed)):
+            (tmp_path / "bad").write_bytes(content)
+            with pytest.raises(forel.store.ModelFileError):
+                forel.load(tmp_path / "bad")
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("change", ["order of slots", "sizes", "a key twice", "one more array"])
+def test_consistent_checksums_of_inconsistent_models_are_rejected(tmp_path, change):
+    header, arrays = pack_keyed(forel.train(ROWS[:40], ONE, by="country", **READING).model)
+    common = {"extra": {}, "estimator": None, "bits": None}
+    write_file(tmp_path / "m", header | common, arrays)
+    assert len(forel.load(tmp_path / "m").model) == 4
+    if change == "order of slots":
+        arrays["keyed.slots"][:2] = arrays["keyed.slots"][1::-1]
+    elif change == "sizes":
+        arrays["keyed.sizes"][0] += 1
+    elif change == "a key twice":
+        header["keys"][1] = header["keys"][0]
+    else:
+        arrays["other"] = np.zeros(3)
+    write_file(tmp_path / "m", header | common, arrays)
+    with pytest.raises(forel.store.ModelFileError):
+        forel.load(tmp_path / "m")
+
+
+def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interpreted):
+    trained = forel.train(ROWS[:40], ONE, by="country", **READING)
+    with pytest.raises(ValueError, match="start: got 'models by country', expected a model of one key"):
+        forel.train(ROWS, start=trained.stored)
+    with pytest.raises(ValueError, match="got 'models by country'"):
+        trained.explain_one(ROWS[0])
+    with pytest.raises(ValueError, match="model: got"):
+        forel.store.serving_model(trained.model)
+    assert forel.train(ROWS[:10], start=trained.stored.of_key("NO")).model.rounds > 10
+    with pytest.raises(ValueError, match="country: got 'FR', expected one of the"):
+        trained.stored.of_key("FR")

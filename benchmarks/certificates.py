@@ -58,8 +58,8 @@ class Batch:
         value = slope**2 / 2 if self.squared else np.logaddexp(0, m) - self.labels * m
         return float(value.mean()), self.rows.T @ slope / m.size
 
-    def penalised(self, weight):
-        """Loss and norm of the model that minimises the loss plus ``weight``/2 times the squared norm."""
+    def penalized(self, weight):
+        """Loss and norm of the model that minimizes the loss plus ``weight``/2 times the squared norm."""
 
         def objective(x):
             value, gradient = self.loss(x)
@@ -75,16 +75,16 @@ class Batch:
         Penalties go down by halves from a large one, and the last step is bisected in its logarithm.
         """
         weight, self.model = self.largest, np.zeros(self.rows.shape[1])
-        while not reached(*self.penalised(weight)):
+        while not reached(*self.penalized(weight)):
             weight /= 2
             if weight < self.largest * 2.0**-40:
                 return None
         low, high = math.log(weight), math.log(2 * weight)
         for _ in range(12):
             middle = (low + high) / 2
-            found = self.penalised(math.exp(middle))
+            found = self.penalized(math.exp(middle))
             low, high = (middle, high) if reached(*found) else (low, middle)
-        return self.penalised(math.exp(low))
+        return self.penalized(math.exp(low))
 
 
 def measure(name, folder):

@@ -53,7 +53,7 @@ def with_calendar(seed, rows=15_000, walk=0.02, jumps=0.0):
 
 
 def dense(seed, rows=10_000, features=20):
-    """Correlated features that are neither centred nor scaled."""
+    """Correlated features that are neither centered nor scaled."""
     rng = np.random.default_rng(seed)
     turn, units = rng.normal(size=(features, features)), 10 ** rng.uniform(-2, 2, size=features)
     middle, weights = 2 * rng.normal(size=features), rng.normal(size=features)

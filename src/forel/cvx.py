@@ -64,7 +64,7 @@ def solve(problem: Any, variable: Any) -> Vector:
 
 
 def minimize(n: int, expression: Any, constraints: Sequence[Any] | Any = ()) -> Vector:
-    """Minimise ``expression(x)`` over the x in R^n that satisfy ``constraints(x)``."""
+    """Minimize ``expression(x)`` over the x in R^n that satisfy ``constraints(x)``."""
     cp = cvxpy()
     x = cp.Variable(n)
     limits = list(constraints(x)) if callable(constraints) else list(constraints)

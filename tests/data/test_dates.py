@@ -111,7 +111,7 @@ def test_other_words_are_malformed_with_their_line():
         features([{"when": "soon", "y": 1}], date=["when"])
 
 
-def test_peek_recognises_dates():
+def test_peek_recognizes_dates():
     found = peek(io.BytesIO(b"day,cnt,who\n2011-01-01,985,a\n2011-01-02,801,b\n2011-01-03,120,a\n"))
     assert [column.kind for column in found.columns] == ["date", "number", "category"]
     arguments = found.arguments()

@@ -65,8 +65,8 @@ def test_what_examples_mean_does_not_depend_on_lenience():
 def test_none_leaves_an_option_unchanged():
     assert CHANGED.updated(dict.fromkeys(NAMES)) == CHANGED
     assert CHANGED.updated({"bits": 12}).bits == 12
-    with pytest.raises(TypeError, match="colour"):
-        ReadOptions().updated({"colour": 3})
+    with pytest.raises(TypeError, match="color"):
+        ReadOptions().updated({"color": 3})
 
 
 def test_commands_have_the_options_with_their_defaults():

@@ -53,7 +53,7 @@ def files(tmp_path, monkeypatch):
     found = {}
     for name, suffix, lines, head in (
         ("vw", "vw", VW, ""), ("svmlight", "svm", [f"{k % 2} {k % 9}:1.5 {k}:2" for k in range(10, 300)], ""),
-        ("csv", "csv", CSV, "y,age,colour,late\n"), ("jsonl", "jsonl", JSON, ""),
+        ("csv", "csv", CSV, "y,age,color,late\n"), ("jsonl", "jsonl", JSON, ""),
     ):  # fmt: skip
         half = len(lines) // 2
         for k, part in enumerate((lines[:half], lines[half:])):
@@ -145,7 +145,7 @@ def test_kinds_that_an_earlier_file_decides_late_send_a_piece_again(files):
     with open(first, "a") as file:
         file.write("\n" + "\n".join(f"1,2,red,{k}" for k in range(100)))
     with open(second, "w") as file:
-        file.write("y,age,colour,late\n1,2,red,word\n")
+        file.write("y,age,color,late\n1,2,red,word\n")
     alone, together = (read([first, second], **options_of("csv")) for _ in range(2))
     workers = Eager(2)
     expected, found = outcome(alone, alone), outcome(together, ordered_pieces(together, workers))

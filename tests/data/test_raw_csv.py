@@ -32,7 +32,7 @@ def test_any_separator_gives_the_same_rows(separator, given):
     same(examples(rows(text, **options)), examples(rows(PLAIN)))
 
 
-def test_a_semicolon_is_recognised_without_a_suffix():
+def test_a_semicolon_is_recognized_without_a_suffix():
     text = PLAIN.replace(b",", b";")
     same(examples(read(io.BytesIO(text), bits=BITS, label="y")), examples(rows(PLAIN)))
 
@@ -51,7 +51,7 @@ def test_a_semicolon_is_recognised_without_a_suffix():
         (b"", ".", ","),
     ],
 )
-def test_separator_recognised_in_the_first_lines(text, decimal, expected):
+def test_separator_recognized_in_the_first_lines(text, decimal, expected):
     assert separator_of("csv", ReadOptions(decimal=decimal), text) == expected
     assert separator_of("csv", ReadOptions(separator="~"), text) == "~"
     assert separator_of("tsv", ReadOptions(decimal=decimal), text) == "\t"

@@ -202,7 +202,7 @@ def test_standard_input():
     assert done.stdout.decode().strip() == "[1.0, -1.0] standard input"
 
 
-def test_formats_are_recognised_from_their_first_bytes():
+def test_formats_are_recognized_from_their_first_bytes():
     for text, labels in ((b"1 |a b", [1.0]), (b"-1 3:1 4:1e5 # x|y", [-1.0]), (b"# c\n2 qid:1 1:2\n", [2.0])):
         assert concatenate(read(io.BytesIO(text))).labels.tolist() == labels
     with pytest.raises(ValueError, match=r"format: got .*, expected one of vw, svmlight"):

@@ -9,11 +9,11 @@ from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Linear, Settings
 
 RNG = np.random.default_rng(0)
-CENTRES = {"b": [2.0, 0.0], "d": [-2.0, 0.0], "a": [0.0, 3.0], "c": [0.0, -3.0]}
+CENTERS = {"b": [2.0, 0.0], "d": [-2.0, 0.0], "a": [0.0, 3.0], "c": [0.0, -3.0]}
 
 
 def rows(labels):
-    return np.array([CENTRES[label] for label in labels]) + RNG.normal(size=(len(labels), 2)) / 3
+    return np.array([CENTERS[label] for label in labels]) + RNG.normal(size=(len(labels), 2)) / 3
 
 
 BATCHES = [list("bd" * 15), list("bda" * 10), list("bdac" * 10)]

@@ -68,7 +68,7 @@ def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
     assert json.loads(run(*words))["report"]["loss"] == pytest.approx(loss, abs=1e-5)
 
 
-def test_the_constant_is_penalised_and_kept_with_the_model(folder):
+def test_the_constant_is_penalized_and_kept_with_the_model(folder):
     flags = "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 -b 12 --names --quiet"
     run("train", folder / "zero.vw", "-f", folder / "m", *flags.split(), "--l1", 1)
     stored = forel.load(folder / "m")

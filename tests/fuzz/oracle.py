@@ -320,7 +320,7 @@ def mixture_violation(words, loss, mixed, experts, names, labels, importance):
 def class_losses(margins, labels, joint):
     """The loss of each row and expert, −log p of the right class, from margins by row, class and expert.
 
-    Margins are those of softmax, if ``joint``, or of each class against the rest, whose probabilities are normalised.
+    Margins are those of softmax, if ``joint``, or of each class against the rest, whose probabilities are normalized.
     """
     logs = margins if joint else -np.logaddexp(0, -margins)
     logs = logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)

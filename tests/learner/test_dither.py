@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from forel.jit.specialise import specialise
+from forel.jit.specialize import specialize
 from forel.learner.gradients import GradientLearner
 from forel.learner.kernels.intrinsics.exponents import binade
 from forel.learner.kernels.kernel import HERE
@@ -15,7 +15,7 @@ from forel.learner.linear import Linear, Settings
 pytestmark = pytest.mark.slow
 BEFORE = [[-0.05111771821975708, 0.2005106806755066], [0.21220248937606812, -0.974699079990387]]  # rounds 7 and 8
 
-rounding = specialise([f"{HERE}.stochastic_rounding"], f"{HERE}.reference", {"binade": binade, "inline_ir": njit})
+rounding = specialize([f"{HERE}.stochastic_rounding"], f"{HERE}.reference", {"binade": binade, "inline_ir": njit})
 add, noise = (getattr(rounding[f"{HERE}.stochastic_rounding"], name) for name in ("add", "noise_of"))
 
 
@@ -69,7 +69,7 @@ def test_seeds_give_other_noise_and_seed_zero_that_of_before():
 
 @pytest.mark.parametrize("step", [0.25, 0.1, 1e-3, 1e-5])
 def test_a_sum_grows_by_steps_far_below_its_last_place(step):
-    start, rounds = np.float32(3e7), 3_000_000  # neighbours of 3·10⁷ are 2 apart
+    start, rounds = np.float32(3e7), 3_000_000  # neighbors of 3·10⁷ are 2 apart
     assert grow(start, np.float32(step), 0, rounds, False) == start
     grown = float(grow(start, np.float32(step), 0, rounds, True)) - float(start)
     # Each round rounds up by 2 with probability step/2: a binomial, of which four deviations are allowed.
@@ -85,7 +85,7 @@ def test_adding_zero_changes_nothing_and_a_step_from_zero_is_exact():
     assert np.array_equal(model.state, before)
     assert grow(np.float32(0), np.float32(0.3), 5, 1, True) == np.float32(0.3)
     learner = GradientLearner(1, Settings())
-    learner.feed([0], [0.5])  # n becomes a power of two, whose neighbours are not equally far
+    learner.feed([0], [0.5])  # n becomes a power of two, whose neighbors are not equally far
     before = learner._lanes.state.copy()
     for _ in range(20):
         learner.feed([0], [0.0])

@@ -44,8 +44,8 @@ def spike(z0, n0, g0, shards, strength):
     n = n0 + sum(D) + np.maximum(total**2 - sum(one**2 for one in G), 0)
     moved = sum((g - g0) - (z - z0) for z, _, g in shards)
     gained = sum(strength(nk) - strength(n0) for _, nk, _ in shards)
-    centre = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
-    return z0 + total - (strength(n) - strength(n0)) * centre, n, g0 + total
+    center = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
+    return z0 + total - (strength(n) - strength(n0)) * center, n, g0 + total
 
 
 @pytest.mark.parametrize("shards", [2, 5])

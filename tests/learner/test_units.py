@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forel.jit.specialise import specialise
+from forel.jit.specialize import specialize
 from forel.learner.kernels.kernel import HERE
 from forel.learner.kernels.reference import bindings
 from forel.learner.kernels.spec import KernelSpec
@@ -51,7 +51,7 @@ def test_units_are_powers_of_two_that_keep_every_scale_in_the_middle_of_the_rang
 def test_kernels_have_the_same_units(kind):
     layout = Layout("proximal", "scale_free", "once", double=kind is np.float64)
     names = bindings(KernelSpec("logistic", layout, units=True))
-    kernels = specialise([f"{HERE}.units"], f"{HERE}.reference", names)[f"{HERE}.units"]
+    kernels = specialize([f"{HERE}.units"], f"{HERE}.reference", names)[f"{HERE}.units"]
     starts = units_and_thresholds(kind)[1]
     scales = np.array([0, *starts, *np.nextafter(starts, kind(0)), 1, np.finfo(kind).max], kind)
     for s, u in zip(scales, units_of(scales), strict=True):

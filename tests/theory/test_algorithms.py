@@ -100,7 +100,7 @@ def test_the_lemmas_are_equalities_with_their_remainder(name, adversary):
 
 @with_proof
 @every_adversary
-def test_every_point_minimises_its_objective(name, adversary):
+def test_every_point_minimizes_its_objective(name, adversary):
     """The oracle for wrong updates: h_{0:t}(x_{t+1}) ≤ h_{0:t}(x) in every round, at every feasible x."""
     trace = game(name, adversary, rounds=25)
     others = comparators(trace)
@@ -132,7 +132,7 @@ def test_mirror_descent_keeps_the_tangent_of_a_penalty_at_the_next_point(name, a
 @every_adversary
 def test_regret_is_below_the_bound_at_every_comparator(name, adversary):
     trace = game(name, adversary)
-    unpenalised = not trace.penalty_values.any()
+    unpenalized = not trace.penalty_values.any()
     for x in comparators(trace):
         for against in ("composite", "losses"):
             limit = bound(trace, x, against)
@@ -143,7 +143,7 @@ def test_regret_is_below_the_bound_at_every_comparator(name, adversary):
             assert surrogate_regret(trace, x, against) <= limit.total + slack, (against, x)
             if against == "losses":
                 assert trace.regret(x) <= trace.regret(x, linearized=True) + slack
-            if trace.algorithm.proximal and unpenalised:
+            if trace.algorithm.proximal and unpenalized:
                 assert theorem_2(trace, x).total <= theorem_14(trace, x).total
 
 

@@ -1,4 +1,4 @@
-"""Every argmin against a solver, and against neighbouring points."""
+"""Every argmin against a solver, and against neighboring points."""
 
 import math
 import pathlib
@@ -270,7 +270,7 @@ def test_argmin_of_a_running_sum_is_the_surveys_ftrl_proximal_update():
     assert np.allclose(x, [(1 - 0.5 + 0.2) / 2 * 0 + (1.0 - 0.5 - 0.2) / 2, (-2.0 + 2.0 + 0) / 4])
 
 
-def test_the_objective_is_minimised_and_infinite_outside_the_set():
+def test_the_objective_is_minimized_and_infinite_outside_the_set():
     play, z, strength = Argmin(Diagonal(), l1(0.5), Box(-1, 1)), np.array([2.0, -3.0]), np.array([1.0, 4.0])
     x = np.array([-1.0, 0.5])
     assert play.objective(x, z, strength, weight=3.0) == pytest.approx(-3.5 + 3 * 0.75 + 0.5 * (1 + 1))

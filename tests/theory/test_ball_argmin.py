@@ -27,7 +27,7 @@ CENTER = np.array([1.0, -2.0, 0.5])
 
 
 def nearest_minimizer(z, curvature, threshold, center, radius):
-    """The minimiser nearest 0, by the solver: a small ridge on coordinates that are flat selects it among ties."""
+    """The minimizer nearest 0, by the solver: a small ridge on coordinates that are flat selects it among ties."""
     cp = cvxpy()
     x = cp.Variable(len(z))
     ridge = np.where((curvature == 0) & (np.abs(z) <= threshold), 1e-4, 0.0)

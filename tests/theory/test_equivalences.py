@@ -127,7 +127,7 @@ EXACT = {
 
 @pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
 @pytest.mark.parametrize("name", EXACT)
-def test_exact_ftrl_minimises_its_objective_in_every_geometry(name, proximal):
+def test_exact_ftrl_minimizes_its_objective_in_every_geometry(name, proximal):
     """Quadratics join the strength or the solver's program, other losses the program; 0 is in none of the sets."""
     geometry, region, others = EXACT[name]
     rate = {"scalar": ScalarAdaGrad(0.2, 1.0), "diagonal": DiagonalAdaGrad(0.2, 1.0), "matrix": MatrixAdaGrad(0.2, 1.0)}

@@ -224,7 +224,7 @@ def test_the_terms_are_those_of_the_figure(geometry, feasible):
         state = after
 
 
-def test_the_entropy_s_unconstrained_point_is_not_normalised():
+def test_the_entropy_s_unconstrained_point_is_not_normalized():
     lazy = LAZY["projection"](Entropy(), 1.0, Simplex())
     far = lazy.update(lazy.init(2), Linear([-600.0, -600.0 + np.log(3)]))
     np.testing.assert_allclose(lazy.play(far), [0.75, 0.25], rtol=1e-12)

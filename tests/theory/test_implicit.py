@@ -55,7 +55,7 @@ MARGIN_LOSSES = [
 @pytest.mark.parametrize(("loss", "label"), MARGIN_LOSSES, ids=lambda p: str(p))
 @pytest.mark.parametrize("region", [Reals(), Box(-0.2, 0.2), l2_ball(0.3)], ids=str)
 @pytest.mark.parametrize("eta", [0.1, 100.0])
-def test_implicit_updates_minimise_the_loss_itself(loss, label, region, eta):
+def test_implicit_updates_minimize_the_loss_itself(loss, label, region, eta):
     """The one-dimensional solve against a program for the solver, at a kink or not, with and without a set."""
     implicit = Implicit(Constant(eta), Euclidean(), l1(0.05), feasible=region)
     state = implicit.init(3)

@@ -111,7 +111,7 @@ def test_scale_free_ftrl_is_invariant_to_units():
 
 @pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
 def test_strength_for_later_features_is_around_the_first_point(proximal):
-    """The point before and after ``observe`` minimises what the rounds and the features have added so far."""
+    """The point before and after ``observe`` minimizes what the rounds and the features have added so far."""
     region, penalty, rng = Box(0.5, 3.0), l1(0.1), np.random.default_rng(0)
     learner = FTRL(ScaleFree(0.5), Diagonal(), proximal, penalty=penalty, weights=EveryRound(), feasible=region)
     state, g, added = learner.init(2), np.zeros(2), Regularizer.zero(Diagonal(), 2)
@@ -147,7 +147,7 @@ def test_mirror_descent_steps_with_the_strength_of_the_features_to_come():
         assert plain.observe(state, features) is state
 
 
-def test_the_first_point_minimises_the_geometry_and_not_the_penalty():
+def test_the_first_point_minimizes_the_geometry_and_not_the_penalty():
     penalty = l1([0.0, 1.0, 2.0, 3.0])
     for make in (FTRL, MirrorDescent):
         algorithm = make(Constant(1.0), Entropy(), penalty=penalty, feasible=Simplex())

@@ -131,7 +131,7 @@ def test_lemmas_are_equalities_and_regret_is_below_every_bound(name, stream):
 
 @every_observer
 @every_stream
-def test_every_point_minimises_the_sum_of_rounds_and_observations(name, stream):
+def test_every_point_minimizes_the_sum_of_rounds_and_observations(name, stream):
     """h_{0:t}(x_{t+1}) ≤ h_{0:t}(x): strength for the features to come is in h_{0:t}, around x_1 for FTRL."""
     trace = game(OBSERVERS[name], stream)
     for stage, x in zip(trace.stages, trace.points[1:], strict=True):

@@ -23,7 +23,7 @@ from forel.theory.sets import Reals, l2_ball
 
 
 def test_online_to_batch_converges_at_the_rate_of_regret_over_rounds():
-    """Deterministic when every round's loss is F itself; the average is below the statement, at F's minimiser."""
+    """Deterministic when every round's loss is F itself; the average is below the statement, at F's minimizer."""
     losses = classification(3, 60, seed=1)
     whole = average_loss(losses)
     radius = 3.0

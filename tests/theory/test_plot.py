@@ -114,7 +114,7 @@ def test_labels_stand_beside_their_lines_when_there_is_room():
         assert text.get_position()[0] > 1
 
 
-def test_compare_draws_games_of_different_lengths_in_colours_and_dashes_of_their_own():
+def test_compare_draws_games_of_different_lengths_in_colors_and_dashes_of_their_own():
     games = {str(i): game(rounds=10 + i) for i in range(12)}
     figure = plot.compare(games, [0.0, 0.0])
     lines = figure.axes[0].lines[:12]

@@ -1,4 +1,4 @@
-"""Several classes: recognised or given, the same through every format, with metrics and names in the model."""
+"""Several classes: recognized or given, the same through every format, with metrics and names in the model."""
 
 import io
 import json

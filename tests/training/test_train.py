@@ -80,7 +80,7 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
         "--holdout", 10, "--certificate", "--names", "-p", written,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for said in ("log-loss", "normalised entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"):
+    for said in ("log-loss", "normalized entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"):
         assert said in done.stdout
     assert "average      since       rows" in done.stderr
     direct = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)

@@ -33,7 +33,7 @@ class Buffers:
         self._free: defaultdict[int, deque[NDArray[np.uint8]]] = defaultdict(deque)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an uninitialised array."""
+        """Return an uninitialized array."""
         kind, count = np.dtype(dtype), math.prod(shape) if isinstance(shape, tuple) else shape
         if not SMALL <= count * kind.itemsize <= LARGE:
             return np.empty(shape, kind)

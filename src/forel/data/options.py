@@ -68,7 +68,7 @@ class ReadOptions:
         which leave out up to ``skips`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
     date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them
-    separator : the byte between cells of CSV; None recognises a comma, tab, semicolon or pipe in the first lines
+    separator : the byte between cells of CSV; None recognizes a comma, tab, semicolon or pipe in the first lines
     header : whether the first row of delimited text has the names of columns; if not, they are c1, c2, ...
     missing : marks of missing values in all columns of delimited text, in addition to empty cells; numeric columns
         also have ``NA``, ``N/A``, ``NULL``, ``null``, ``None``, ``nan``, ``NaN`` and ``?``
@@ -77,7 +77,7 @@ class ReadOptions:
         features of namespaces that begin with a and with b, ``"city*device"`` for columns by name, or three of these
     zero_based : svmlight only: False subtracts 1 from every id; True and "auto" keep ids as written, because a stream
         does not show which convention it uses before its end
-    constant : whether each example gets the feature ``Constant``, which is penalised like others and not crossed
+    constant : whether each example gets the feature ``Constant``, which is penalized like others and not crossed
     kinds : kinds of columns, as ``Reader.kinds.known`` returns them after reading: "number", "category", or "either",
         which depends on the value. The first value of any other text column decides its kind
     unlabelled : whether the columns of label and importance may be missing from a table

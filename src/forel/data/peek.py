@@ -97,7 +97,7 @@ class Summary:
         arguments, options, given = [self.file], self.options, self.given
         if given.format != "auto":
             arguments += ["--format", given.format]
-        # New rows of two columns have one without the label, and then no separator to recognise.
+        # New rows of two columns have one without the label, and then no separator to recognize.
         separator = given.separator or (
             None if len(self.columns) > 2 or options.separator == "," else options.separator
         )

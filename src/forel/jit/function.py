@@ -99,7 +99,7 @@ def _folder_sources(package: str) -> str:
 
 
 def _type_key(argument: Any) -> Any:
-    """Return the properties that numba specialises for: the type and, for arrays, the memory layout."""
+    """Return the properties that numba specializes for: the type and, for arrays, the memory layout."""
     if type(argument) is np.ndarray:
         flags = argument.flags
         return argument.dtype.str, argument.ndim, flags.c_contiguous, flags.aligned, flags.writeable

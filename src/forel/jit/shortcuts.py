@@ -1,7 +1,7 @@
 """Shortcuts in numba's compiler, applied while forel compiles; they save a third of the time and change no result.
 
 - The signature of an operator is cached by argument types: numba tries dozens of overloads each time.
-- A function without a wrapper is called only by compiled code. It is optimised where it is linked, not before, and no
+- A function without a wrapper is called only by compiled code. It is optimized where it is linked, not before, and no
   machine code is generated for it alone.
 - Garbage collection is disabled: it would traverse all objects of the compiler again and again.
 

@@ -57,7 +57,7 @@ def certificate(
         gradients=gradients,
         strength=strength,
         linear=linear,
-        # The stability terms telescope: their sum is Σ g·x minus the last objective at its minimiser.
+        # The stability terms telescope: their sum is Σ g·x minus the last objective at its minimizer.
         constant=float(totals[2 if primal else 1]) + added,
         l1=l1,
         l2=l2,

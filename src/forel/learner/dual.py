@@ -26,7 +26,7 @@ EDGES: Vector = (np.arange(BINS + 1) / BINS) ** 4
 MAX_THETA = 1 - 1e-6  # up to which rounded slopes times θ are in the domain of the conjugate
 
 THETAS: Vector = np.concatenate([np.logspace(-8, 0, 96, endpoint=False), [1.0]])
-REFINED = 33  # number of θ between the neighbours of the best one
+REFINED = 33  # number of θ between the neighbors of the best one
 REFINEMENTS = 2
 
 
@@ -170,6 +170,6 @@ class DualPoint:
         for _ in range(REFINEMENTS + 1):
             values = value(thetas)
             best = int(np.argmax(values))
-            neighbours = thetas[max(best - 1, 0)], thetas[min(best + 1, thetas.size - 1)]
-            thetas = np.append(np.linspace(*neighbours, REFINED), thetas[best])
+            neighbors = thetas[max(best - 1, 0)], thetas[min(best + 1, thetas.size - 1)]
+            thetas = np.append(np.linspace(*neighbors, REFINED), thetas[best])
         return float(values[best])

@@ -217,8 +217,8 @@ class _Coordinates:
         result[0] = result[gradient] = g0 + total
         if self.lanes.settings.rule == "proximal":
             gain = np.sqrt(result[1]) - np.sqrt(n0)
-            centre = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
-            result[0] = z0 + total - gain * centre
+            center = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
+            result[0] = z0 + total - gain * center
         largest = float(np.finfo(self.lanes.dtype).max)
         records: NDArray[Any] = np.clip(result, -largest, largest).transpose(1, 0, 2).astype(self.lanes.dtype)
         return records

@@ -1,4 +1,4 @@
-"""Margin losses whose minimiser is the median, or another quantile, of the labels."""
+"""Margin losses whose minimizer is the median, or another quantile, of the labels."""
 
 import math
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Absolute", "Quantile"]
 
 @dataclass(frozen=True)
 class Absolute:
-    r"""The absolute loss, $|m - y|$; its minimiser is the median.
+    r"""The absolute loss, $|m - y|$; its minimizer is the median.
 
     >>> Absolute().slope([0.0, 1.0, 3.0], 1.0)
     array([-1.,  0.,  1.])
@@ -62,7 +62,7 @@ class Absolute:
 
 @dataclass(frozen=True)
 class Quantile:
-    r"""The pinball loss, $\max(q(y - m), (1 - q)(m - y))$; its minimiser is the q-quantile.
+    r"""The pinball loss, $\max(q(y - m), (1 - q)(m - y))$; its minimizer is the q-quantile.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def atomic_writer(path: Path) -> Iterator[Callable[[str], object]]:
 
 
 def temporary_path(path: Path) -> str:
-    """Return a new name in the folder of a file, which :func:`remove_leftovers` recognises."""
+    """Return a new name in the folder of a file, which :func:`remove_leftovers` recognizes."""
     target = pathlib.Path(path)
     return str(target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.forel"))
 

@@ -38,7 +38,7 @@ class ServingModel:
     slots, weights : features with a nonzero weight, in order, and their weights, a column for each lane
     bias : weight of the constant feature in each lane
     link : function from margins to predictions: "identity", "probability", "exponential", "sign", and for classes
-        "softmax", "rest" (one against the rest, normalised to sum to 1) or "largest" (the class of the largest margin)
+        "softmax", "rest" (one against the rest, normalized to sum to 1) or "largest" (the class of the largest margin)
     settings : settings of the learner, as JSON
     rounds : number of rows that the learner has learned from
     measured : mean loss of the learner and of this model on the rows given to :func:`serving_model`

@@ -72,7 +72,7 @@ def _scaled(norm: Norm, strength: float) -> Norm:
 
 
 def safe_divide(numerator: Vector, strength: float | Vector) -> Vector:
-    """Return numerator / strength in place, with 0/0 = 0, the minimiser nearest the origin."""
+    """Return numerator / strength in place, with 0/0 = 0, the minimizer nearest the origin."""
     if np.min(strength) > 0:
         numerator /= strength
         return numerator
@@ -260,7 +260,7 @@ class Entropy:
         return result
 
     def conjugate_gradient(self, strength: float, g: Vector) -> Vector:
-        """Return exp(g/σ) normalised to a total of 1."""
+        """Return exp(g/σ) normalized to a total of 1."""
         weights: Vector = softmax(g / strength)
         return weights
 

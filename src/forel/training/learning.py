@@ -105,7 +105,7 @@ def _learn_block(
 
 
 def end_pass(model: Learner, state: TrainingState, more: bool) -> None:
-    """Raise if there were no rows; summarise the certificate of the rows of the first pass."""
+    """Raise if there were no rows; summarize the certificate of the rows of the first pass."""
     if state.pass_number == 1 and not state.rows:
         problems = state.problems
         hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""

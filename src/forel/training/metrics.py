@@ -1,4 +1,4 @@
-r"""Streaming metrics of predictions: loss, normalised entropy, AUC and calibration, in constant memory.
+r"""Streaming metrics of predictions: loss, normalized entropy, AUC and calibration, in constant memory.
 
 Sums are accumulated row by row, so that they do not depend on how rows are divided into blocks. Margins are counted in
 a histogram of 65,536 equal bins over [−16, 16]; the outermost bins also hold all margins beyond. The histogram yields
@@ -87,7 +87,7 @@ class Report:
         loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
         lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss[0], f"{loss[1]:.6f}")]
         if self.entropy is not None:
-            lines.append(("entropy", "normalised entropy", f"{self.entropy:.4f}"))
+            lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
             lines.append(("auc", "AUC", self._format_auc()))
         if self.auc_se is not None:
@@ -190,9 +190,10 @@ class Metrics:
         """Add the errors of predictions, row by row."""
         if not self._sums[0] and labels.size:
             self._errors[4] = labels[0]
-        errors, centred = predictions - labels, labels.astype(np.float64) - self._errors[4]
+        errors, centered = predictions - labels, labels.astype(np.float64) - self._errors[4]
         saturated = getattr(self.loss, "saturated", np.zeros_like)(labels)
-        for k, parts in zip((0, 1, 2, 3, 5), (errors**2, np.abs(errors), centred, centred**2, saturated), strict=True):
+        terms = errors**2, np.abs(errors), centered, centered**2, saturated
+        for k, parts in zip((0, 1, 2, 3, 5), terms, strict=True):
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._errors[k] = np.cumsum(np.append(self._errors[k], weights * parts))[-1]
 

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class Summary(Protocol):
-    """Metrics that summarise sums of rows: :class:`forel.training.metrics.Metrics` or that of several classes."""
+    """Metrics that summarize sums of rows: :class:`forel.training.metrics.Metrics` or that of several classes."""
 
     def summary(self, sums: Floats, bins: Floats) -> Report:
         """Return the report of sums over rows, and of a histogram of margins."""
@@ -82,7 +82,7 @@ class SliceMetrics:
     Parameters
     ----------
     column : its name
-    metrics : summarises the rows of each value
+    metrics : summarizes the rows of each value
 
     >>> from forel.losses import Logistic
     >>> from forel.training.metrics import Metrics

@@ -1,4 +1,4 @@
-"""The feature ``Constant``: named, hashed and penalised like any other."""
+"""The feature ``Constant``: named, hashed and penalized like any other."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def record_constant(names: Names) -> None:
 def add_constant(block: Block, bits: int) -> Block:
     """Return a block with the feature ``Constant`` of value 1 at the end of each row.
 
-    A learner's bias is not penalised; this feature is, like the constant of Vowpal Wabbit.
+    A learner's bias is not penalized; this feature is, like the constant of Vowpal Wabbit.
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> add_constant(block, 3).values

@@ -35,10 +35,10 @@ class Names:
     bits : there are 2**bits slots; memory is four bytes for each, and the bytes of each first name
 
     >>> from forel.data import read, slot
-    >>> reader = read([{"colour": "red", "size": 2.0}], names=True)
+    >>> reader = read([{"color": "red", "size": 2.0}], names=True)
     >>> blocks = list(reader)
-    >>> reader.names[slot("red", "colour")], len(reader.names), reader.names.collisions
-    ('colour^red', 2, 0)
+    >>> reader.names[slot("red", "color")], len(reader.names), reader.names.collisions
+    ('color^red', 2, 0)
     """
 
     def __init__(self, bits: int) -> None:
@@ -145,9 +145,9 @@ class Names:
         """Return the names that :meth:`pack` was called on.
 
         >>> names = Names(4)
-        >>> names.add(np.array([3]), np.array([1], np.uint64), lambda k: b"colour")
+        >>> names.add(np.array([3]), np.array([1], np.uint64), lambda k: b"color")
         >>> Names.unpack(4, *names.pack())[3]
-        'colour'
+        'color'
         """
         names = cls(bits)
         names.fingerprints[slots] = fingerprints

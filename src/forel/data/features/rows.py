@@ -25,7 +25,7 @@ class Cells:
 
     @classmethod
     def empty(cls, rows: int, features: int, buffers: Buffers) -> "Cells":
-        """Return an uninitialised table, except that values are 1."""
+        """Return an uninitialized table, except that values are 1."""
         slots, values, present = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
         values.fill(1)
         return cls(slots, values, present, buffers)

@@ -53,7 +53,7 @@ class CsvFormat:
         words = [mark.strip().encode() for mark in self.columns.options.missing]
         return (np.frombuffer(b"".join(words), np.uint8), np.cumsum([len(w) for w in words])) if words else None
 
-    def normalise(self, rows: "CsvRows") -> None:
+    def normalize(self, rows: "CsvRows") -> None:
         """Make missing cells empty, and use the decimal point."""
         if self.marks is not None:
             scanner("csv_rows", "clear_marks")(rows.text, rows.starts, rows.stops, *self.marks)
@@ -219,7 +219,7 @@ def split_rows(chunk: Chunk, table: CsvTable) -> CsvRows:
     rows = CsvRows(text, starts[:n], stops[:n], lines[:n], malformed[:bad])
     if escaped:
         scanner("csv_rows", "unescape")(text, rows.starts, rows.stops)
-    table.form.normalise(rows)
+    table.form.normalize(rows)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The separator of delimited text, given or recognised in the first lines."""
+"""The separator of delimited text, given or recognized in the first lines."""
 
 import re
 

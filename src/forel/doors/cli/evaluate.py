@@ -20,7 +20,7 @@ def evaluate(
 ) -> None:
     """Measure a model on files: loss, AUC, calibration, confusion.
 
-    Further measures are the normalised entropy and, with several classes, the
+    Further measures are the normalized entropy and, with several classes, the
     accuracy.
 
     Example: forel evaluate test.vw --model m.forel

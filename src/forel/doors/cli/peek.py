@@ -22,7 +22,7 @@ def peek(
     """Show the columns of a file, and the command to train on it.
 
     Format, separator, header, kinds of columns, missing values and the label
-    are recognised from the first rows; options override this.
+    are recognized from the first rows; options override this.
 
     Example: forel peek bank.csv
     """

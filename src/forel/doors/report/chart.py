@@ -1,4 +1,4 @@
-"""A chart as SVG: axes, lines and dots; the style sheet of the page has the colours."""
+"""A chart as SVG: axes, lines and dots; the style sheet of the page has the colors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

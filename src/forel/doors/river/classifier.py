@@ -48,7 +48,7 @@ class LinearClassifier(base.MiniBatchClassifier):
     loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    bias : whether to add a constant feature, which is not penalised
+    bias : whether to add a constant feature, which is not penalized
     bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
         :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory

@@ -53,7 +53,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label (0 or 1) that returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    fit_intercept : whether to add a constant feature, which is not penalised
+    fit_intercept : whether to add a constant feature, which is not penalized
     passes : number of passes of ``fit``; ``partial_fit`` makes one, in the order of the rows
     shuffle : whether ``fit`` shuffles the rows before each pass, for rows that are sorted
     random_state : seed of the order of rows; the same rows give the same model unless it is None
@@ -213,7 +213,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each class, finite for margins of any size."""
         margins = shared.margins(self, X).astype(np.float64)
-        # Probabilities of one-against-rest models are normalised; those of two classes sum to 1.
+        # Probabilities of one-against-rest models are normalized; those of two classes sum to 1.
         by_class = np.hstack([-margins, margins]) if margins.shape[1] == 1 else margins
         joint = self._model.softmax_margins
         logs: NDArray[np.float64] = log_softmax(by_class if joint else log_expit(by_class), axis=1)

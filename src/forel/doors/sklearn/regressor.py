@@ -32,7 +32,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         label that returns value and slope
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
-    fit_intercept : whether to add a constant feature, which is not penalised
+    fit_intercept : whether to add a constant feature, which is not penalized
     passes : number of passes of ``fit``; ``partial_fit`` makes one, in the order of the rows
     shuffle : whether ``fit`` shuffles the rows before each pass, for rows that are sorted
     random_state : seed of the order of rows; the same rows give the same model unless it is None

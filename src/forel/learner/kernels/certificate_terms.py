@@ -62,7 +62,7 @@ def add_to_histogram(w, label, importance):
     row, totals = w.row, w.totals
     if importance > 0 and (PER_CLASS or JOINT or label * (REAL_ONE - label) == 0):
         inverse = REAL_ONE / importance
-        # Reuses entries of the row that are no longer needed, and has no branches, so that it vectorises. Two square
+        # Reuses entries of the row that are no longer needed, and has no branches, so that it vectorizes. Two square
         # roots take less time than a logarithm and give narrow bins at small slopes.
         for k in range(LANES):
             size = abs(row[ROW_SLOPE + k]) * inverse

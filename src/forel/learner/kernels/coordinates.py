@@ -19,7 +19,7 @@ from forel.learner.kernels.reference import (
 
 @inline
 def row_lanes(parameters):
-    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorised."""
+    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorized."""
     if LANES >= 8:
         return parameters.shape[0] // 5
     return LANES
@@ -38,9 +38,9 @@ def lane(parameters, k):
 
 
 @inline
-def penalised_lane(p, penalised):
-    """Return the parameters of a lane with penalties multiplied by ``penalised``: 0 for the bias, 1 for features."""
-    return Lane(p.inverse_alpha, p.beta, penalised * p.l1, penalised * p.l2, p.radius)
+def penalized_lane(p, penalized):
+    """Return the parameters of a lane with penalties multiplied by ``penalized``: 0 for the bias, 1 for features."""
+    return Lane(p.inverse_alpha, p.beta, penalized * p.l1, penalized * p.l2, p.radius)
 
 
 @inline

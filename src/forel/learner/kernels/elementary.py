@@ -1,6 +1,6 @@
 r"""Polynomial approximations of the exponential and the logarithm that losses need.
 
-Loops with calls to the mathematical library are not vectorised; loops with these are. The polynomials are Chebyshev
+Loops with calls to the mathematical library are not vectorized; loops with these are. The polynomials are Chebyshev
 approximations with an error of at most two units in the last place.
 """
 

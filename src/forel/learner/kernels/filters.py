@@ -27,10 +27,10 @@ def precision(n, scale, p):
 
 
 @inline_ir
-def shrink(mean, precision, penalised, p):
-    """Return the weight for a mean; the weight of the bias, which is not penalised, is the mean itself."""
+def shrink(mean, precision, penalized, p):
+    """Return the weight for a mean; the weight of the bias, which is not penalized, is the mean itself."""
     ratio = min(max(mean * mean * precision, TINY), RATIO_LIMIT)  # μ²/V
-    shrinkage = penalised * p.beta
+    shrinkage = penalized * p.beta
     return mean * (max(ratio - shrinkage, REAL_ZERO) / (ratio + shrinkage))
 
 

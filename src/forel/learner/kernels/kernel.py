@@ -14,7 +14,7 @@ from typing import Any
 from forel.jit import CachedFunction, compiled_function, disabled, sources, uncompiled
 from forel.jit.folder import folder
 from forel.jit.function import LOCK
-from forel.jit.specialise import specialise
+from forel.jit.specialize import specialize
 from forel.learner.kernels.reference import bindings, constants
 from forel.learner.kernels.spec import FASTMATH, KernelSpec
 
@@ -137,13 +137,13 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
     reference, lanes = f"{HERE}.reference", "single_lane" if spec.layout.single else "many_lanes"
     concavity = curvature = None
     if isinstance(loss, str) and not spec.joint:
-        found = specialise([f"{HERE}.losses", f"{HERE}.concavity"], reference, names, name=name)
+        found = specialize([f"{HERE}.losses", f"{HERE}.concavity"], reference, names, name=name)
         concavity = getattr(found[f"{HERE}.concavity"], loss, None)
         curvature = getattr(found[f"{HERE}.losses"], f"{loss}_curvature", None)
         loss = getattr(found[f"{HERE}.losses"], loss)
     modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]
     names = {**names, "loss": loss, "concavity": concavity, "curvature": curvature}
-    copies = specialise(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
+    copies = specialize(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
     blocks: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
     return _module({**blocks, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})
 

@@ -273,7 +273,7 @@ def weights(coordinates, state, scales, last_round, drift_marks, t, key, paramet
             done = start
             break
         for i in range(size):
-            # The bias is the last coordinate of every row, and is not penalised there.
+            # The bias is the last coordinate of every row, and is not penalized there.
             place = size if BIAS > ZERO and np.uint64(part[i]) == bias else i
             for k in range(LANES):
                 out[(start + np.int64(i)) * LANES + k] = weight_at(w, np.uint64(part[i]), place, k)

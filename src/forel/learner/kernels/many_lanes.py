@@ -2,7 +2,7 @@
 
 Scratch has the weight X and ROOT = √n for each coordinate of the row and each lane, and for implicit updates the
 strength AFTER a step. Lanes from FIRST_FILTER on are Gaussian filters, which have the variance in place of √n. Where
-both kinds of lanes are used, both updates are computed for all lanes and one is selected, so that the loop vectorises.
+both kinds of lanes are used, both updates are computed for all lanes and one is selected, so that the loop vectorizes.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
     lane,
-    penalised_lane,
+    penalized_lane,
     prefetch_distance,
     prefetch_record,
     row_lanes,
@@ -77,7 +77,7 @@ def scratch_offset(i, k):
 
 @inline_ir
 def lane_count(parameters):
-    """Return LANES; as a variable where loops must not be unrolled before they are vectorised."""
+    """Return LANES; as a variable where loops must not be unrolled before they are vectorized."""
     if UNROLLED:
         return LANES
     return parameters.shape[0] // 5
@@ -96,15 +96,15 @@ def scale_and_units(before, v):
 
 @inline
 def coordinate(w, indices, values, lo, hi, i, k):
-    """Return value, penalised flag, scale and n of the i-th coordinate in lane k, in its unit, the unit and 1/unit."""
+    """Return value, penalized flag, scale and n of the i-th coordinate in lane k, in its unit, the unit and 1/unit."""
     inside = i < hi - lo
     q = np.uint64(indices[lo + i]) if inside else bias_coordinate(w.state)
-    v, penalised = (values[lo + i], REAL_ONE) if inside else (REAL_ONE, REAL_ZERO)
+    v, penalized = (values[lo + i], REAL_ONE) if inside else (REAL_ONE, REAL_ZERO)
     s, u, inverse, n = REAL_ZERO, REAL_ONE, REAL_ONE, w.state[q * WIDTH + np.uint64(LANES + k)]
     if SCALE_FREE:
         s, u, inverse, change = scale_and_units(w.scales[q], v)
         v, n = v * inverse, n * change * change
-    return v, penalised, s, n, u, inverse
+    return v, penalized, s, n, u, inverse
 
 
 @inline
@@ -117,13 +117,13 @@ def weight_at(w, q, i, k):
 
 
 @inline_ir
-def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
+def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalized):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
     at, place, old_scale = q * WIDTH, i * SCRATCH_STRIDE, s
     if DECAYS and SCALE_FREE:
         old_scale = w.scales[q] * inverse  # the scale of the rounds that were skipped
     for k in range(lane_count(w.parameters)):
-        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
+        p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
         z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
         if UNITS:
             n *= change * change
@@ -142,7 +142,7 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalised):
             mean, inverse_variance = w.state[at + np.uint64(k)], precision(n, s, p)
             if UNITS:
                 mean = clip_to_range(mean * u)
-            filtered, variance = shrink(mean, inverse_variance, penalised, p), REAL_ONE / inverse_variance
+            filtered, variance = shrink(mean, inverse_variance, penalized, p), REAL_ONE / inverse_variance
             w.row[ROW_VARIANCE + k] += variance * v * v
             x, root_n = (filtered, variance) if k >= FIRST_FILTER else (x, root_n)
         if DRIFTS:
@@ -162,10 +162,10 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
     """
     bias_index, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
     for j in range(lo, hi + bias):
-        q, v, penalised = bias_index, REAL_ONE, REAL_ZERO
+        q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
             prefetch_record(w, indices, j + ahead)
-            q, v, penalised = np.uint64(indices[j]), values[j], REAL_ONE
+            q, v, penalized = np.uint64(indices[j]), values[j], REAL_ONE
         s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
             before = w.scales[q]
@@ -173,16 +173,16 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
                 fits &= not needs_other_unit(before, v)
             s, u, inverse, change = scale_and_units(before, v)
             v *= inverse
-        read_coordinate(w, t, q, j - lo, s, u, inverse, change, v, penalty, penalised)
+        read_coordinate(w, t, q, j - lo, s, u, inverse, change, v, penalty, penalized)
     return fits
 
 
 @inline_ir
-def step_lanes(w, t, q, i, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n):
+def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
     at, place, row, state = q * WIDTH, i * SCRATCH_STRIDE, w.row, w.state
     for k in range(lane_count(w.parameters)):
-        p = in_units(penalised_lane(lane(w.parameters, k), penalised), u, inverse)
+        p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
         step_slope, slope = row[ROW_STEP + k], row[ROW_SLOPE + k]
         current_strength, next_strength = row[ROW_STRENGTH + k], row[ROW_NEXT_STRENGTH + k]
         x, root_n = w.scratch[place + X + np.uint64(k)], w.scratch[place + ROOT + np.uint64(k)]
@@ -248,9 +248,9 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     if FILTERS > 0:
         damp_slopes(w)
     for j in range(lo, hi + bias):
-        q, v, penalised = bias_index, REAL_ONE, REAL_ZERO
+        q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
-            q, v, penalised = np.uint64(indices[j]), values[j], REAL_ONE
+            q, v, penalized = np.uint64(indices[j]), values[j], REAL_ONE
         s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
             before = w.scales[q]
@@ -258,7 +258,7 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
             s, u, inverse, change = scale_and_units(before, v)
             v *= inverse
         largest = max(largest, abs(v))
-        step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalised, penalty, noise_z, noise_n)
+        step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalized, penalty, noise_z, noise_n)
     if CERTIFIED:
         for k in range(LANES):
             w.row[ROW_CLIPPED + k] += REAL_ONE if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else REAL_ZERO

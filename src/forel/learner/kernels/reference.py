@@ -2,7 +2,7 @@
 
 The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``,
 ``row_losses``, ``loops``, ``one_row``) import everything that depends on the settings from here. Imported as they are,
-they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialise`` executes the same source with
+they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes the same source with
 the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's decorators; numba removes
 branches on constants before it infers types.
 """

@@ -97,7 +97,7 @@ def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalt
     for k in range(LANES):
         p = lane(w.parameters, k)
         for i in range(hi - lo + BIAS):
-            v, penalised, s, n, _, _ = coordinate(w, indices, values, lo, hi, i, k)
+            v, penalized, s, n, _, _ = coordinate(w, indices, values, lo, hi, i, k)
             g = row[ROW_SLOPE + k] * v
             n = min(accumulate(n, g * g, row[ROW_NEXT_STRENGTH + k], REAL_ZERO), MAX)
             scratch[scratch_offset(i, k) + AFTER] = strength(root(n), s, row[ROW_NEXT_STRENGTH + k], p)
@@ -112,8 +112,8 @@ def implicit_slopes(w, indices, values, lo, hi, label, importance, shape, penalt
                 s = secant if min(inner, outer) < secant < max(inner, outer) else s
             m = REAL_ZERO
             for i in range(hi - lo + BIAS):
-                v, penalised, _, _, u, inverse = coordinate(w, indices, values, lo, hi, i, k)
-                c, alpha, scaled = scratch_offset(i, k), penalty * penalised, in_units(p, u, inverse)
+                v, penalized, _, _, u, inverse = coordinate(w, indices, values, lo, hi, i, k)
+                c, alpha, scaled = scratch_offset(i, k), penalty * penalized, in_units(p, u, inverse)
                 x, after = scratch[c + X], scratch[c + AFTER]
                 m += v * argmin(REAL(s) * v - after * x, after, alpha * scaled.l1, alpha * scaled.l2, scaled.radius)
             _, slope = value_and_slope(m, target(label, k), shape)

@@ -11,7 +11,7 @@ import numpy as np
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
     lane,
-    penalised_lane,
+    penalized_lane,
     prefetch_distance,
     prefetch_record,
 )
@@ -78,15 +78,15 @@ def scratch_offset(i, k):
 
 @inline
 def coordinate(w, indices, values, lo, hi, i, k):
-    """Return value, penalised flag, scale and n of the i-th coordinate, in its unit, that unit and its inverse."""
-    c, penalised = scratch_offset(i, k), REAL(1 if i < hi - lo else 0)
+    """Return value, penalized flag, scale and n of the i-th coordinate, in its unit, that unit and its inverse."""
+    c, penalized = scratch_offset(i, k), REAL(1 if i < hi - lo else 0)
     s, u, inverse = REAL(0), REAL_ONE, REAL_ONE
     if SCALE_FREE:
         s = w.scratch[c + SCALE]
     if UNITS:
         u, inverse = unit(s)
         s *= inverse
-    return w.scratch[c + VALUE], penalised, s, w.scratch[c + N], u, inverse
+    return w.scratch[c + VALUE], penalized, s, w.scratch[c + N], u, inverse
 
 
 @inline
@@ -99,10 +99,10 @@ def weight_at(w, q, i, k):
 
 
 @inline
-def catch_up(w, t, q, c, penalised):
+def catch_up(w, t, q, c, penalized):
     """Apply the penalties of rounds without coordinate q."""
     scratch = w.scratch
-    z, p = scratch[c + Z], penalised_lane(lane(w.parameters, 0), penalised)
+    z, p = scratch[c + Z], penalized_lane(lane(w.parameters, 0), penalized)
     if DECAYS:
         s = z - z
         if SCALE_FREE:
@@ -154,7 +154,7 @@ def compute_weights(scratch, base, count, features, lane, current_strength, pena
     """Compute the weights of coordinates of a block."""
     for i in range(count):
         c = base + i
-        s, p = REAL(0), penalised_lane(lane, REAL_ONE if i < features else REAL_ZERO)
+        s, p = REAL(0), penalized_lane(lane, REAL_ONE if i < features else REAL_ZERO)
         if SCALE_FREE:
             before = scratch[c + SCALE]
             s = scratch[c + SCALE] = max(before, abs(scratch[c + VALUE]))
@@ -229,8 +229,8 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
             load_values(scratch, base + full + VALUE, values, j, remainder, bias_value)
         if CATCHES_UP:
             for i in range(block_count):
-                q, penalised = (np.uint64(indices[lo + b + i]), REAL_ONE) if i < features else (bias_index, REAL_ZERO)
-                catch_up(w, t, q, base + i, penalised)
+                q, penalized = (np.uint64(indices[lo + b + i]), REAL_ONE) if i < features else (bias_index, REAL_ZERO)
+                catch_up(w, t, q, base + i, penalized)
         if STOPS_AT_OTHER_UNITS:
             fits &= units_are_1(scratch, base, round_up_to_eight(block_count))
         compute_weights(scratch, base, round_up_to_eight(block_count), features, p, current_strength, penalty)
@@ -242,7 +242,7 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 def step_block(w, base, count, features, penalty, noise_z, noise_n):
     """Take the steps of coordinates of a block, along the slopes of the row times their values.
 
-    Coordinates after the first ``features``, which are the bias and padding, are not penalised.
+    Coordinates after the first ``features``, which are the bias and padding, are not penalized.
     """
     scratch, row, p_lane = w.scratch, w.row, lane(w.parameters, 0)
     step_slope, slope = row[ROW_STEP], row[ROW_SLOPE]
@@ -250,7 +250,7 @@ def step_block(w, base, count, features, penalty, noise_z, noise_n):
     for i in range(count):
         c = base + i
         v, s = scratch[c + VALUE], REAL(0)
-        p = penalised_lane(p_lane, REAL_ONE if i < features else REAL_ZERO)
+        p = penalized_lane(p_lane, REAL_ONE if i < features else REAL_ZERO)
         if SCALE_FREE:
             s = scratch[c + SCALE]
         if UNITS:

@@ -21,7 +21,7 @@ class KernelSpec:
     loss : name of a function in :mod:`forel.learner.kernels.losses`, or a user-defined function of margin and label
         that returns value and slope
     layout : layout of the state
-    bias : whether rows have a constant feature, which is not penalised
+    bias : whether rows have a constant feature, which is not penalized
     labels : "shared" by all lanes; or one lane per class against the rest, coded 0 and 1 ("classes") or ±1 ("signs")
     settings : number of lanes of one class, one for each setting; the lanes of a class are adjacent
     joint : whether all classes share one loss, that of softmax

@@ -19,7 +19,7 @@ from forel.learner.kernels.stochastic_rounding import add
 def argmin(z, strength, l1, l2, radius):
     """Return argmin z·x + l1|x| + (strength + l2)/2 x² over [−radius, radius]; 0 for 0/0.
 
-    Without branches or library calls, so that it vectorises.
+    Without branches or library calls, so that it vectorizes.
     """
     shrunk = min(max(z, -l1), l1) - z
     return min(max(shrunk / max(strength + l2, TINY), -radius), radius)

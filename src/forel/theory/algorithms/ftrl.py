@@ -89,7 +89,7 @@ class FTRL:
         object.__setattr__(self, "argmin", Argmin(self.geometry, self.penalty, self.feasible))
 
     def init(self, n: int) -> FTRLState:
-        """Return the state before round 1, whose point x_1 minimises the geometry over X."""
+        """Return the state before round 1, whose point x_1 minimizes the geometry over X."""
         n = whole("n", n, low=1)
         first = self.argmin(np.zeros(n), 1.0, weight=0.0)
         rate = self.rate.init(n)

@@ -76,7 +76,7 @@ class Implicit:
         return self.mirror.observe(state, features)
 
     def update(self, state: MirrorState, loss: Loss) -> MirrorState:
-        """Minimise the loss itself near x_t."""
+        """Minimize the loss itself near x_t."""
         t = state.t + 1
         rate = self.rate.update(state.rate, loss.subgradient(state.x))  # the curvature of f_t is used in this step only
         strength, weight = self.rate.strength(rate), self.weights(t)

@@ -10,7 +10,7 @@ __all__ = ["Exact", "Linearized", "QuadraticBound", "Surrogate"]
 
 
 class Surrogate(Protocol):
-    """A lower bound that replaces f_t in the sum that FTRL minimises."""
+    """A lower bound that replaces f_t in the sum that FTRL minimizes."""
 
     @property
     def keeps_curvature(self) -> bool:

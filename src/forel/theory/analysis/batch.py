@@ -1,4 +1,4 @@
-r"""Online to batch: minimise $F(x) = \frac1N\sum_k f_k(x)$ by playing against its terms."""
+r"""Online to batch: minimize $F(x) = \frac1N\sum_k f_k(x)$ by playing against its terms."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ def online_to_batch(trace: Trace, x: Vector) -> Batch:
     Parameters
     ----------
     trace : a game against losses from ``sampled``, ``passes`` or ``[average_loss(losses)] * T``
-    x : the comparator, such as the minimiser of F
+    x : the comparator, such as the minimizer of F
 
     >>> from forel.theory.algorithms import gradient_descent
     >>> from forel.theory.analysis import play

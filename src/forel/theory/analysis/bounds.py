@@ -85,7 +85,7 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
 
     Minus its smallest value c at $x_1, \dots, x_{T+1}$ and x, Ψ is non-negative wherever the proofs need it. Against
     the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
-    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimises Ψ.
+    $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimizes Ψ.
     """
     penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
     at_x, played = penalty(x), trace.penalty_values

@@ -27,7 +27,7 @@ ROUNDING, SOLVED = 1e-12, 1e-8
 
 
 class _Objective(NamedTuple):
-    """Losses, α·Ψ and r, to be minimised over X; penalties kept as tangents are part of the losses."""
+    """Losses, α·Ψ and r, to be minimized over X; penalties kept as tangents are part of the losses."""
 
     losses: Total
     weight: float

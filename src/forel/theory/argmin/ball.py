@@ -16,7 +16,7 @@ def ball(problem: Problem) -> Solve | None:
     r"""Plan $x(\mu) = -S_{\alpha\lambda_1}(z - \mu c)/(\sigma + \alpha\lambda_2 + \mu)$ with $\|x(\mu) - c\|_2 = R$.
 
     S is soft-thresholding and μ the multiplier. With one strength for all coordinates and a ball around 0 that is a
-    threshold and a scaling; otherwise the root of one decreasing function. Where the objective is flat, the minimiser
+    threshold and a scaling; otherwise the root of one decreasing function. Where the objective is flat, the minimizer
     nearest 0 is taken.
 
     Survey: section 2.4

@@ -39,7 +39,7 @@ EVERYWHERE = Reals()
 
 
 class Minimizer(NamedTuple):
-    """A minimiser x and its mirror image ∇φ_1(x), which keeps coordinates that underflow in x; None if not needed."""
+    """A minimizer x and its mirror image ∇φ_1(x), which keeps coordinates that underflow in x; None if not needed."""
 
     x: Vector
     image: Vector | None = None
@@ -89,12 +89,12 @@ class Argmin:
         return Argmin, (self.geometry, self.penalty, self.feasible)
 
     def __call__(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
-        """Return the minimiser."""
+        """Return the minimizer."""
         z = vector("z", z, self.dimension)
         return self.solve(z, self.geometry.check(strength, z.size), non_negative("weight", weight))
 
     def solve(self, z: Vector, strength: Strength, weight: float = 1.0) -> Vector:
-        """Return the minimiser for arguments that are known to be valid: what algorithms call every round."""
+        """Return the minimizer for arguments that are known to be valid: what algorithms call every round."""
         x = self._solve(z, strength, weight)
         if not all_finite(x):
             index = int(np.argmin(np.isfinite(x)))
@@ -105,7 +105,7 @@ class Argmin:
         return x
 
     def solve_with_image(self, z: Vector, strength: Strength, weight: float = 1.0) -> Minimizer:
-        """Return the minimiser, and its mirror image where coordinates may underflow."""
+        """Return the minimizer, and its mirror image where coordinates may underflow."""
         return Minimizer(self.solve(z, strength, weight), self._image and self._image(z, strength, weight))
 
     def objective(self, x: Vector, z: Vector, strength: Strength, weight: float = 1.0) -> float:

@@ -72,5 +72,5 @@ def _dual_exponent_image(problem: Problem) -> Solve:
     return lambda z, strength, weight: shrink(z, weight * l1) / strength
 
 
-# The mirror image ∇φ_1(x) of the minimiser, for the closed forms of this file by their names in CLOSED_FORMS.
+# The mirror image ∇φ_1(x) of the minimizer, for the closed forms of this file by their names in CLOSED_FORMS.
 IMAGES = {"softmax": _softmax_image, "dual exponent": _dual_exponent_image}

@@ -11,7 +11,7 @@ from forel.theory.penalties import GroupL2, Penalty, split_penalty
 from forel.theory.sets import FeasibleSet, intersect
 from forel.validation import Unsupported, Vector
 
-# (z, strength, weight) -> the minimiser of z·x + weight·Ψ(x) + φ_strength(x) over X
+# (z, strength, weight) -> the minimizer of z·x + weight·Ψ(x) + φ_strength(x) over X
 Solve = Callable[[Vector, Any, float], Vector]
 
 

@@ -1,8 +1,8 @@
 """Plots of games: regret and its bound, paths, the survey's figure 4. Needs the extra ``plot``.
 
 Every function draws on the given axes, or on a new figure, and returns the figure, ready to :func:`save`.
-No global state changes, and no window opens. Colours of text and background are those of matplotlib's current style, so
-that a dark style gives a dark figure; line colours are safe for colour-blind readers.
+No global state changes, and no window opens. Colors of text and background are those of matplotlib's current style, so
+that a dark style gives a dark figure; line colors are safe for color-blind readers.
 """
 
 from forel.theory.plot.figure_4 import figure_4

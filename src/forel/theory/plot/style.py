@@ -1,4 +1,4 @@
-"""The common style of all plots: colours, axes, labels at line ends, and saving to files."""
+"""The common style of all plots: colors, axes, labels at line ends, and saving to files."""
 
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 REMEDY = "install the extra: pip install 'forel[plot]'"
-# Okabe and Ito's colours, without black and yellow, each of which vanishes on some background.
+# Okabe and Ito's colors, without black and yellow, each of which vanishes on some background.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 GREY = "#888888"  # grey that shows on white and on black
 STYLE: dict[str, Any] = {
@@ -69,7 +69,7 @@ def save(figure: "Figure", path: str | Path) -> Path:
     return target
 
 
-# Colours of a dark page: what dark_background does, less black.
+# Colors of a dark page: what dark_background does, less black.
 DARK: dict[str, Any] = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "#1e2129")
 
 

@@ -62,7 +62,7 @@ ERRATA = (
         "section 4.1, remark after Lemma 5",
         "with h_{1:T}(x_{T+1}) − h_{1:T}(x*) the lemma is an equality",
         "h_{0:T}(x_{T+1}) − h_{0:T}(x*)",
-        "x_{T+1} minimises h_{0:T}, so only that difference is non-positive; without r_0 the two sides differ by "
+        "x_{T+1} minimizes h_{0:T}, so only that difference is non-positive; without r_0 the two sides differ by "
         "r_0(x_{T+1}) − r_0(x*)",
         "forel.theory.analysis.decomposition.strong_ftrl_lemma",
     ),
@@ -116,7 +116,7 @@ ERRATA = (
         "section 6.3, proof of Theorem 12",
         "the stability terms subtract r_t(x_t), sums start at h_1, and the last bounds Ψ̄_{1:t}(x*)",
         "r^B_t(x_t), which is 0; h_0; and Ψ̄_{1:T}(x*)",
-        "the algorithm analysed is FTRL-Proximal with the regularizers r^B_t, after T rounds",
+        "the algorithm analyzed is FTRL-Proximal with the regularizers r^B_t, after T rounds",
         "forel.theory.algorithms.mirror_descent.MirrorDescent",
     ),
     Erratum(

@@ -37,7 +37,7 @@ def unconstrained(theta: Vector, r: Regularizer) -> Minimizer:
     """
     if not isinstance(r.geometry, Entropy):
         return Minimizer(r.conjugate_gradient(theta))
-    # The conjugate of the geometry is that on the simplex, where the point is already normalised.
+    # The conjugate of the geometry is that on the simplex, where the point is already normalized.
     logarithms: Vector = (theta + r.linear) / r.strength - 1
     with np.errstate(over="ignore"):
         return Minimizer(np.exp(logarithms), 1 + logarithms)

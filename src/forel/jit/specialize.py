@@ -1,4 +1,4 @@
-"""Copies of modules with other constants, from which numba compiles specialised kernels.
+"""Copies of modules with other constants, from which numba compiles specialized kernels.
 
 A kernel is written as ordinary Python modules that import everything that depends on settings from one *reference*
 module. A copy executes the same source with other values for these names. Modules of one copy import each other.
@@ -15,10 +15,10 @@ from typing import Any
 
 from forel.jit.sharing import share
 
-__all__ = ["specialise"]
+__all__ = ["specialize"]
 
 
-def specialise(
+def specialize(
     modules: Sequence[str],
     reference: str,
     bindings: Mapping[str, Any],
@@ -35,7 +35,7 @@ def specialise(
     aliases : modules to import from in place of others
     name : prefix under which the copies are registered in ``sys.modules``, as numba's cache requires; None for none
 
-    >>> copy = specialise(["forel.jit.eviction"], "contextlib", {"suppress": None})["forel.jit.eviction"]
+    >>> copy = specialize(["forel.jit.eviction"], "contextlib", {"suppress": None})["forel.jit.eviction"]
     >>> copy.suppress is None, copy.TEMPORARY
     (True, '.tmp')
     """

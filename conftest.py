@@ -1,6 +1,7 @@
 """Settings for all tests: one hypothesis profile, the same examples in every run, and little garbage collection."""
 
 import gc
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +10,8 @@ settings.register_profile(
     "forel", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("forel")
+
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # tests use no network
 
 # Compiling makes many objects that live on. With the usual thresholds the collector walks through thousands of tests
 # and all imported libraries again and again, which takes a fifth of the time of compiling a kernel.

@@ -28,6 +28,9 @@ FIRST = (
     "forel.doors.river.classifier.LinearClassifier",
     "forel.doors.river.regressor.LinearRegressor",
     "forel.doors.onnx.export.to_onnx",
+    "forel.doors.mlflow.models.save_model",
+    "forel.doors.mlflow.models.log_model",
+    "forel.doors.mlflow.models.load_model",
 )
 
 # Compiled code has no types or examples; the command line has --help.

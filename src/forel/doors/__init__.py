@@ -1,13 +1,13 @@
-"""Interfaces: command line, scikit-learn, river, Ray clusters, ONNX, and training report. Each loads on first use."""
+"""Interfaces: command line, scikit-learn, river, Ray, MLflow, ONNX, and training report. Each loads on first use."""
 
 import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forel.doors import cli, cluster, onnx, report, river, sklearn
+    from forel.doors import cli, cluster, mlflow, onnx, report, river, sklearn
 
-__all__ = ["cli", "cluster", "onnx", "report", "river", "sklearn"]
+__all__ = ["cli", "cluster", "mlflow", "onnx", "report", "river", "sklearn"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -62,6 +62,9 @@ class Stored:
     estimator: dict[str, Any] | None = field(default=None, repr=False)
     arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
+    def __stored__(self) -> "Stored":
+        return self
+
     @property
     def settings(self) -> Settings:
         """The settings that the model was trained with."""
@@ -250,7 +253,7 @@ def save(
     ----------
     path : the file
     model : a :class:`forel.learner.linear.Linear` or :class:`forel.learner.mixture.Mixture`, a fitted estimator, a
-        river model, or the result of :func:`forel.store.serving_model`
+        river model, or the result of :func:`forel.train`, :func:`load` or :func:`forel.store.serving_model`
     extra : JSON content to save with the model
     names : names of features by slot, as a reader records them; a serving model keeps those of its weights
     arrays : additional arrays of float64
@@ -274,7 +277,8 @@ def save(
             }
             kept = stored.model.slots if isinstance(stored.model, ServingModel) else None
             name_arrays = {} if names is None else _pack_names(names, kept)
-            extra_arrays = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in (arrays or {}).items()}
+            others = {**stored.arrays, **(arrays or {})}
+            extra_arrays = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in others.items()}
             write_file(path, header, {**parts, **name_arrays, **extra_arrays})
 
 

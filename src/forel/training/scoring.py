@@ -216,7 +216,4 @@ def stored_model(model: Any) -> Stored:
     """Return a model with its stored content, from a path, a result of training, or a bare learner."""
     if isinstance(model, str | os.PathLike):
         return load(model)
-    if hasattr(model, "__stored__"):  # estimators and river models
-        return cast(Stored, model.__stored__())
-    stored = model if isinstance(model, Stored) else getattr(model, "stored", None)
-    return stored if isinstance(stored, Stored) else Stored(model)
+    return cast(Stored, model.__stored__()) if hasattr(model, "__stored__") else Stored(model)

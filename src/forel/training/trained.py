@@ -91,6 +91,9 @@ class Trained:
         """The model as :func:`forel.load` would return it."""
         return Stored(self.model, self.extra, self.names, arrays=self.arrays)
 
+    def __stored__(self) -> Stored:
+        return self.stored
+
     @property
     def label_words(self) -> LabelWords | None:
         """The words of the labels, of which one is positive; None if labels are numbers."""

@@ -27,11 +27,11 @@ def rows(number: int) -> list[dict[str, object]]:
 
 def main() -> None:
     """Train, save a serving file, and print microseconds per row."""
-    held = rows(ROWS)
-    trained = forel.train(held, label="y", bits=18)
+    examples = rows(ROWS)
+    trained = forel.train(examples, label="y", bits=18)
     path = pathlib.Path(tempfile.mkdtemp()) / "serving.forel"
     forel.save(path, serving_model(trained.model), trained.extra)
-    stored, requests = forel.load(path), [{k: v for k, v in row.items() if k != "y"} for row in held]
+    stored, requests = forel.load(path), [{k: v for k, v in row.items() if k != "y"} for row in examples]
     for row in requests:
         stored.predict_one(row)
     best = float("inf")

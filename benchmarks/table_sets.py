@@ -15,7 +15,7 @@ CHOSEN = (
 
 
 def of_arrays(load, positive):
-    """Rows of a data set of scikit-learn in random order; ``positive`` tells which labels are 1."""
+    """Rows of a data set of scikit-learn in random order; ``positive`` is true for labels that become 1."""
     X, y = load(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     yield from map(line, (dict(enumerate(row)) for row in X[order].tolist()), positive(y[order]))

@@ -59,7 +59,7 @@ def compare(measured: Mapping[str, Learned]) -> Claim:
 
 
 def draw(measured: Mapping[str, Learned]) -> Any:
-    """Draw the settings' losses over their rates, and the mixture's beside."""
+    """Draw the losses of settings over their rates, and the loss of the mixture as a line."""
 
     def plot(axes: Any, found: Learned) -> None:
         alphas, penalties = np.array(found.settings.alpha), np.array(found.settings.l1)

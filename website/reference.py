@@ -46,14 +46,14 @@ def modules() -> Iterator[str]:
 
 
 def front() -> str:
-    """Markdown page of the names used most: signature, first line, public methods, and a link to all about each."""
+    """Markdown page of the names used most: signature, first line, public methods, and a link to details."""
     lines = ["# The API in use", ""]
     for path in FIRST:
         module, _, name = path.rpartition(".")
         thing = getattr(importlib.import_module(module), name)
         public = f"forel.{name}" if name in forel.__all__ else path
         first = (inspect.getdoc(thing) or "").splitlines()[0]
-        lines += [f"## `{public}`", "", f"{first} [All about it]({module}.md).", ""]
+        lines += [f"## `{public}`", "", f"{first} [Details]({module}.md).", ""]
         lines += ["```python", _signature(name, thing), "```", ""]
         methods = [f"| `{method}` | {text} |" for method, text in _methods(thing)]
         lines += ["| method or attribute | |", "|---|---|", *methods, ""] if methods else []

@@ -1,4 +1,4 @@
-"""HTML for notebooks: a small table, and a curve beside it."""
+"""HTML for notebooks: a small table with a plot next to it."""
 
 import math
 from collections.abc import Sequence

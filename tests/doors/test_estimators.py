@@ -153,7 +153,7 @@ def test_classes_may_have_any_names_and_hinges_get_their_signs():
     assert not hasattr(model, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba") as raised:
         model.predict_proba(X)
-    assert "loss='hinge' gives no probabilities" in str(raised.value.__cause__)
+    assert "loss='hinge' has no probabilities" in str(raised.value.__cause__)
     assert hasattr(FTRLClassifier(), "predict_log_proba")
 
 

@@ -166,7 +166,7 @@ def test_a_late_class_has_no_bound_where_time_counts(interpreted):
     model = LinearClassifier(alpha=0.1, rate="root", certified=True)
     for y in "aabbc":
         model.learn_one({"x": 1.0}, y)
-    assert "came after 4 rows" in model.certificate("c").void
+    assert "first occurred after 4 rows" in model.certificate("c").void
     assert not model.certificate("a").void
 
 
@@ -268,7 +268,7 @@ def test_invalid_arguments_raise(act, message):
 
 
 def test_hinges_have_no_probabilities():
-    with pytest.raises(NotImplementedError, match="loss='hinge' gives no probabilities"):
+    with pytest.raises(NotImplementedError, match="loss='hinge' has no probabilities"):
         LinearClassifier(loss="hinge").predict_proba_one({"a": 1})
 
 

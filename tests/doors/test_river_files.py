@@ -183,11 +183,11 @@ def test_frames_with_text_are_read_as_dicts_are(interpreted):
     [
         (
             lambda: forel.train(CLICKS, forel.Settings(alpha=(0.1, 1.0)), label="click", bits=6).stored,
-            "expected one setting, or the mixture that is the default",
+            "expected one setting, or the default mixture",
         ),
         (
             lambda: forel.store.Stored(forel.Mixture(4, forel.Settings(alpha=(0.1, 1.0)), share=0.01)),
-            "expected one linear model, or a mixture without share; of others, save only",
+            "expected one linear model, or a mixture without share; save one of others by only",
         ),
         (
             lambda: forel.store.Stored(forel.Linear(4, forel.Settings())),

@@ -45,20 +45,20 @@ class LinearClassifier(base.MiniBatchClassifier):
         or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
     rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
         "root" (α/√(t + 1))
-    loss : "logistic", "hinge" or "squared_hinge"; only the first gives probabilities
+    loss : "logistic", "hinge" or "squared_hinge"; only the first has probabilities
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : weights stay in [−radius, radius]; None for no bound
     bias : whether to add a constant feature, which is not penalized
     bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
         :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
-    certified : whether to keep what :meth:`certificate` needs
-    seed : of the noise with which float32 sums are rounded
-    memory : of algorithm="filter", below 1 for streams that drift
+    certified : whether to keep the sums that :meth:`certificate` needs
+    seed : seed of the noise with which float32 sums are rounded
+    memory : for algorithm="filter", below 1 for streams that drift
 
-    Two classes share one model, of the second against the first; True is always the second. With a third, each class
-    has a model against the rest, which starts with the first row of the class; the first two keep what they learned.
-    A mixture of two classes has filters and mixers among its experts, which it drops with the third class.
+    Two classes share one model, of the second against the first; True is always the second. From the third class on,
+    each class has a model against the rest, which starts with the first row of the class; the first two continue from
+    the model that they shared. The experts of two classes include filters and mixers, which the third class drops.
 
     >>> model = LinearClassifier()
     >>> for _ in range(20):
@@ -213,33 +213,33 @@ class LinearClassifier(base.MiniBatchClassifier):
     def certificate(self, label: Any = None) -> Certificate:
         """Return the certificate of the model, or of one class; coordinates are those of ``weights``, then the bias."""
         with self._learner.guard.reading():
-            classes, begun = self.classes, self._learner.class_starts
+            classes, starts = self.classes, self._learner.class_starts
             if len(classes) <= 2:
                 return self._learner.certificate()
             if label not in classes:
                 raise refuse("label", label, f"one of the classes {classes}, each of which has a model")
             lane = classes.index(label)
             proof = self._learner.certificate(lane)
-        late, weight = begun[lane]
+        late, weight = starts[lane]
         proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
         settings = self._learner.lanes.settings
         if late and (settings.penalty_weight == "every" or settings.rate == "root"):
-            void = f"the class {label!r} came after {late} rows, which its penalty or rate counted"
+            void = f"the class {label!r} first occurred after {late} rows, which its penalty or rate counts"
             return replace(proof, void=proof.void or void)
         return proof
 
     def _needs_probabilities(self) -> None:
         if not self._learner.lanes.settings.loss_function.link.probabilities:
-            raise NotImplementedError(f"loss={self.loss!r} gives no probabilities; use loss='logistic'")
+            raise NotImplementedError(f"loss={self.loss!r} has no probabilities; use loss='logistic'")
 
     def _shares(self, found: NDArray[Any], known: int) -> NDArray[np.float64]:
         """Return the probabilities of the known classes from margins, with a column for each class."""
         if known < 2:
             return np.ones((len(found), known))
-        held = found[:, : known if known > 2 else 1].astype(np.float64)
-        if known > 2 and self._learner.model.experts is not None:  # logarithms of probabilities
-            return np.exp(held)
-        each = np.hstack([-held, held]) if known == 2 else held
+        margins = found[:, : known if known > 2 else 1].astype(np.float64)
+        if known > 2 and self._learner.model.experts is not None:  # log-probabilities
+            return np.exp(margins)
+        each = np.hstack([-margins, margins]) if known == 2 else margins
         shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
         return shares
 
@@ -256,7 +256,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
         known = len(codes)
         two = known + len(new) <= 2
-        # Hashes and comparisons of classes may run users' code, so they come before any change.
+        # Hashes and comparisons of classes may run user code, so they come before any change.
         low = -1.0 if two and signs else 0.0
         labels = [*codes, *new]
         after = dict(zip(labels, (low, 1.0) if two else map(float, range(len(labels))), strict=False))

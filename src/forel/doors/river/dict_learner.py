@@ -2,7 +2,7 @@
 
 A row is validated, written to reusable buffers and passed to the compiled function that
 :class:`forel.learner.linear.Linear` uses, so that the same rows give the same bits. Compiled code reads rows of plain
-names and numbers, and no other code runs meanwhile. Python reads all other rows before it accesses the model, because
+names and numbers, without running user code. All other rows are read in Python before the model is accessed, because
 their conversions, hashes and comparisons may run any code, even code that learns.
 """
 
@@ -54,11 +54,11 @@ class DictLearner:
     ----------
     settings, certified : as in :class:`forel.learner.linear.Linear`; several settings are mixed
     dtype : "float32" or "float64"
-    bits : None for a slot for each name, or the number of bits of a hash that choose a slot
+    bits : None for a slot for each name, or the number of bits of a hash that select a slot
 
     The ``model`` has lanes in parts of equal width, so that any number of classes uses the same kernels. ``codes`` maps
-    classes to the kernel's labels, ``class_starts`` are the rounds and the weight before each class first occurred. All
-    three are replaced when names or classes are added.
+    classes to the kernel's labels, and ``class_starts`` are the rounds and the weight before each class first occurred.
+    All three are replaced, not changed, when names or classes are added.
 
     >>> learner = DictLearner(Settings(alpha=1.0), "float64", None, False)
     >>> learner.learn({"a": 1.0, "b": 2}, label=1.0, weight=1.0)
@@ -81,19 +81,19 @@ class DictLearner:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Set up what is not part of a copy or a file."""
+        """Initialize what is not part of a copy or a file."""
         self.guard = Guard()
         self._idle: list[RowBuffers] = []  # buffers that no prediction is using
-        self._learning: RowBuffers | None = None  # those of the one call that learns
+        self._learning: RowBuffers | None = None  # buffers of the call that learns
         # A module, because tools that measure a model's memory would descend into functions of numba.
         self._reader = compiled_reader(self.hashing is not None)
-        # What compiled code looks names up in; None if it cannot read rows.
+        # The dict in which compiled code finds names; None if it cannot read rows.
         self._table: dict[Any, int] | None = None
         if self._reader and self.hashing is not None:
             self._table = self.hashing.codes
             self._address, self._limit = id(self._table) if self._table else 0, (1 << self.hashing.bits) - 1
         elif self._reader and all(map(self._reader.plain, self.names)):
-            # The same dict as names, until a name comes that is not plain.
+            # The same dict as names, until the first name that is not plain.
             self._table, self._address, self._limit = self.names, id(self.names), -1
 
     def __getstate__(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class DictLearner:
                     lanes = buffers.lanes
                     if len(self.names) >= lanes.features:
                         self.make_room()
-                        buffers = self._learning = buffers.on(self.model)
+                        buffers = self._learning = buffers.for_model(self.model)
                         lanes = buffers.lanes
                     if buffers.others:
                         buffers.learn(label, weight)
@@ -155,7 +155,7 @@ class DictLearner:
                     if buffers.mixed is not None:
                         buffers.mixed.learn(label, weight)
                     return None
-                if len(row) > buffers.room:
+                if len(row) > buffers.capacity:
                     more, self._learning = True, None
             finally:
                 guard.version = version + 2
@@ -173,8 +173,8 @@ class DictLearner:
         return (found, codes) if found is not None else self._margins_of_any(row)
 
     def _predicted(self, row: dict[Any, Any]) -> Any:
-        """Return the margins of a row that compiled code can read, None for others; the state may be changing."""
-        table = self._table  # a reference, because its address is read from
+        """Return the margins of a row that compiled code can read, else None; the state may change concurrently."""
+        table = self._table  # keeps the dict alive while compiled code reads it
         if table is None:
             return None
         buffers = self._buffers(len(row))
@@ -183,15 +183,15 @@ class DictLearner:
         if not self._reader.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, limit):
             return None
         found = buffers.kernel.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
-        if buffers.model is self.model:  # buffers of an earlier state would keep its memory
+        if buffers.model is self.model:  # buffers of an earlier state would keep its memory alive
             self._idle.append(buffers)
         return found
 
     def _buffers(self, count: int) -> RowBuffers:
-        """Return buffers for a row of ``count`` entries that no other call uses."""
+        """Return buffers for a row of ``count`` entries, which no other call uses."""
         try:
             buffers = self._idle.pop()
-            if buffers.model is self.model and buffers.room >= count:
+            if buffers.model is self.model and buffers.capacity >= count:
                 return buffers
         except IndexError:  # all are in use
             pass
@@ -200,10 +200,10 @@ class DictLearner:
     def learn_any(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
         """Learn from any row; a value that is not a finite number is an error, and then nothing changes.
 
-        ``target`` returns the present codes, and a label or a function that adds a new class and returns its label.
+        ``target`` returns the current codes, and a label or a function that adds a new class and returns its label.
         """
         names, values = read_row(x, self.hashing, self.lanes.dtype)
-        while True:  # again if another thread added a class meanwhile
+        while True:  # repeated if another thread has added a class
             codes, label = target()
             with self.guard.changing():
                 if codes is not self.codes:
@@ -236,7 +236,7 @@ class DictLearner:
         return self.guard.read(answer)
 
     def find_slots(self, names: Any, most: int) -> Any:
-        """Return the slot of each name, 0 for unknown names and for slots that are not below ``most``."""
+        """Return the slot of each name; 0 for unknown names and for slots of ``most`` or more."""
         if self.hashing is not None:
             return names
         table = self.names
@@ -304,8 +304,8 @@ class DictLearner:
                 return {}
             if self.hashing is None:
                 return dict(zip(self.names, part.weights(1, len(self.names))[:, lane].tolist(), strict=True))
-            held = part.weights(0, part.features)[:, lane]
-            return {int(slot): float(held[slot]) for slot in np.flatnonzero(held)}
+            weights = part.weights(0, part.features)[:, lane]
+            return {int(slot): float(weights[slot]) for slot in np.flatnonzero(weights)}
 
     def bias(self, label: int = 0) -> float:
         """Return the weight of the constant feature; 0 without one."""
@@ -336,12 +336,12 @@ class DictLearner:
         return replace(proof, **arrays)
 
     def _place(self, label: int) -> tuple[Lanes, int]:
-        """Return the part that has a class, with room for all names, and the index of the class in it."""
+        """Return the part that holds a class, resized for all names, and the index of the class in it."""
         self.make_room()
         part, place = divmod(label, self.model.width)
         return self.parts[part], place
 
     def _best_lane(self, place: int) -> int:
-        """Return the lane of a class of a part, that of the best setting of a mixture."""
+        """Return the lane of a class in a part; for a mixture, that of its best setting."""
         experts = self.model.experts
         return place if experts is None else place * self.model.settings + experts.best

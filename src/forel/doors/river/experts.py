@@ -1,4 +1,4 @@
-"""Several settings mixed into one prediction: the losses of the experts, and the rule that weights them by these."""
+"""The experts of a river model: their losses, and the rule that mixes their margins into one prediction."""
 
 from dataclasses import replace
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ __all__ = ["Experts", "MixedRow"]
 
 
 class MixedRow(Protocol):
-    """The margins of one row, mixed in place; one call at a time uses it."""
+    """The margins of one row, mixed in place; not safe for concurrent use."""
 
     def learn(self, label: float, weight: float) -> None:
         """Add the losses of the row to the ledger."""
@@ -34,9 +34,9 @@ class Experts:
 
     Parameters
     ----------
-    settings : settings that are mixed
-    classes : number of classes; None for one margin
-    ledger : losses so far; None for none
+    settings : the settings that are mixed
+    classes : the number of classes; None for one margin
+    ledger : the losses so far; None for a new mixture
 
     >>> experts = Experts(Settings(alpha=(0.1, 1.0)))
     >>> experts.learn(np.array([[0.0, 2.0]]), np.array([1.0]), np.array([1.0]))
@@ -55,12 +55,12 @@ class Experts:
 
     @property
     def best(self) -> int:
-        """The setting of least loss."""
+        """The setting with the smallest loss."""
         return int(np.argmin(self.ledger.losses[: self.settings.lanes]))
 
     @property
     def columns(self) -> int:
-        """The number of margins of a row, of which there are more where lanes have no class yet."""
+        """The number of margins of a row, without those of lanes that have no class yet."""
         return self.settings.lanes * (self.pooling.classes or 1)
 
     def copied(self) -> "Experts":
@@ -76,16 +76,16 @@ class Experts:
             ledger.weight += each
 
     def predict(self, margins: NDArray[Any]) -> NDArray[Any]:
-        """Return the mixture's margins of rows; for several classes logarithms of probabilities if there are any."""
+        """Return the mixture's margins of rows; for several classes, log-probabilities where the loss has any."""
         return self.pooling.predict(margins[:, : self.columns], self.ledger)
 
     def row(self, out: NDArray[Any]) -> MixedRow:
-        """Return the mixing of one row, whose margins the kernel writes to ``out``."""
+        """Return the mixer of one row, whose margins the kernel writes to ``out``."""
         bayes = self.pooling.mixing is Mixing.BAYES and self.pooling.classes is None
         return BayesRow(self, out) if bayes else AnyRow(self, out)
 
     def with_classes(self, classes: int) -> "Experts":
-        """Return the experts of one more class; those of three classes are the settings without filters and mixers."""
+        """Return the experts for one more class; a third class drops filters and mixers."""
         if self.pooling.classes is not None:
             return Experts(self.settings, classes, self.ledger)
         ledger = ledger_of_classes(self.ledger, self.settings)
@@ -97,7 +97,7 @@ class Experts:
 
 
 class AnyRow:
-    """The mixing of one row by any rule."""
+    """Mixes one row by any rule."""
 
     __slots__ = ("experts", "out")
 
@@ -115,7 +115,7 @@ class AnyRow:
 
 
 class BayesRow:
-    """The mixing of one row of two classes by exponential weights, in one compiled call."""
+    """Mixes one row of two classes by exponential weights, in one compiled call."""
 
     __slots__ = ("answer", "given", "ledger", "margins", "mix", "out", "scratch")
 

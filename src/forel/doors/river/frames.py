@@ -24,7 +24,7 @@ class Columns(NamedTuple):
     names: list[Any] | None
 
     def at(self, slots: Any) -> Rows:
-        """Return the rows with the slots of the names for indices."""
+        """Return the rows with slots of names as indices."""
         if self.names is None:
             return self.rows
         return self.rows._replace(indices=np.array(slots, np.int64)[self.rows.indices])
@@ -44,7 +44,7 @@ def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
         indptr, columns, cells = matrix.indptr.astype(np.int64), matrix.indices, matrix.data.astype(np.float64)
     else:
         cells = np.asarray(frame.to_numpy())
-        # A common dtype of numbers needs no look at each column, which would take longer than learning.
+        # Columns of one numeric dtype are not inspected one by one, which would take longer than learning.
         kinds = () if cells.dtype.kind in "fiub" else frame.schema.items()
         texts = any(kind == nw.String for _, kind in kinds)
         if hashing is not None and (texts or "category" in hashing.kinds.values()):
@@ -66,11 +66,11 @@ def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
     if hashing is None:
         return Columns(Rows(indptr, columns, values), names)
     slots = np.array([slot(str(name), bits=hashing.bits) for name in names], np.int64)
-    return _merged(indptr, slots[columns], values)
+    return _coalesced(indptr, slots[columns], values)
 
 
-def _merged(indptr: NDArray[np.int64], slots: NDArray[np.int64], values: NDArray[Any]) -> Columns:
-    """Return rows in which values that share a slot are added, as in rows that come one at a time."""
+def _coalesced(indptr: NDArray[np.int64], slots: NDArray[np.int64], values: NDArray[Any]) -> Columns:
+    """Return rows in which values that share a slot are added up, as in rows that are read one at a time."""
     scanner("merge", "merge_rows")(indptr, slots, values)
     end = int(indptr[-1])
     finite("X", values[:end])
@@ -98,7 +98,7 @@ def importances(w: Any, count: int, dtype: Any) -> NDArray[Any]:
     """Return the importance of each row, from one number or a series."""
     if np.ndim(w) == 0:
         return np.full(count, importance(w), dtype)
-    held = [importance(each) for each in dataframe.into_series(w).to_list()]
-    if len(held) != count:
-        raise refuse("w", f"{len(held)} numbers", f"one for each of {count} rows")
-    return np.array(held, dtype)
+    weights = [importance(each) for each in dataframe.into_series(w).to_list()]
+    if len(weights) != count:
+        raise refuse("w", f"{len(weights)} numbers", f"one for each of {count} rows")
+    return np.array(weights, dtype)

@@ -1,4 +1,4 @@
-"""The state behind a river model: lanes in parts of equal width, one for each class and setting, and their mixture."""
+"""The state of a river model: lanes in parts of equal width, one for each class and setting, and their mixture."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ from forel.learner.resizing import add_part, clear_lanes, join_parts, resize, sp
 
 __all__ = ["WIDTHS", "Model", "model_from"]
 
-# Numbers of classes for which there are lanes if there are more than two, so that few kernels are compiled. Parts have
-# at most the last number of lanes, and more of them are added.
+# For more than two classes, lanes are allocated for one of these numbers of classes, so that few kernels are compiled.
+# A model of more classes has several parts, each with at most the last number of lanes.
 WIDTHS = (4, 16, 64)
 
 
 class Model(NamedTuple):
-    """Lanes in parts, and the experts that they are; None for one setting. Its fields are replaced together."""
+    """Lanes in parts, and the experts that mix them; None for one setting. Both are replaced together."""
 
     parts: tuple[Lanes, ...]
     experts: Experts | None
@@ -57,7 +57,7 @@ class Model(NamedTuple):
             return Model((wide,), experts)
         if known == self.width * len(self.parts):
             return Model((*self.parts, add_part(first)), experts)
-        # Lanes without a class have learned that every row is of the rest.
+        # Lanes without a class have learned from every row as one of the rest.
         part, place = divmod(known, self.width)
         clear_lanes(self.parts[part], slice(place * count, (place + 1) * count))
         return Model(self.parts, experts)

@@ -1,4 +1,4 @@
-"""What a file keeps of a river model: its state as a linear model, its names, classes and options."""
+"""The content of a river model's file: its state as a linear model, its names, classes and parameters."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -18,7 +18,7 @@ PLAIN = (str, bool, int, float, type(None))
 
 
 def pack(model: Any) -> Stored:
-    """Return what :func:`forel.save` writes of a river model; the caller keeps changes out meanwhile."""
+    """Return what :func:`forel.save` writes of a river model; the caller excludes changes."""
     learner: DictLearner = model._learner
     learner.make_room()
     lanes, experts = learner.model.joined(len(learner.codes)), learner.model.experts
@@ -69,7 +69,7 @@ def unpack_names(stored: Stored) -> dict[Hashable, int]:
 
 
 def pack_value(what: str, value: Any) -> Any:
-    """Return a class or a name as JSON, or refuse what would come back as something else.
+    """Return a class or a name as JSON; raise for values that JSON would not restore.
 
     >>> unpack_value(pack_value("names", ("a", 1)))
     ('a', 1)
@@ -83,5 +83,5 @@ def pack_value(what: str, value: Any) -> Any:
 
 
 def unpack_value(packed: Any) -> Any:
-    """Return what :func:`pack_value` was called with."""
+    """Return the value that :func:`pack_value` packed."""
     return tuple(map(unpack_value, packed["tuple"])) if isinstance(packed, dict) else packed

@@ -51,9 +51,9 @@ class LinearRegressor(base.MiniBatchRegressor):
     bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
         :func:`forel.read` does, and keeps no names; strings are then categories
     dtype : "float64", or "float32" for half the memory
-    certified : whether to keep what :meth:`certificate` needs
-    seed : of the noise with which float32 sums are rounded
-    memory : of algorithm="filter", below 1 for streams that drift
+    certified : whether to keep the sums that :meth:`certificate` needs
+    seed : seed of the noise with which float32 sums are rounded
+    memory : for algorithm="filter", below 1 for streams that drift
 
     >>> model = LinearRegressor(alpha=1.0)
     >>> for k in range(400):

@@ -1,4 +1,4 @@
-"""Rows read in Python: dicts of any names and numbers; conversions, hashes and comparisons may run users' code."""
+"""Rows read in Python: dicts of any names and numbers, whose methods may run user code."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ __all__ = ["Hashing", "read_row"]
 
 
 class Hashing(NamedTuple):
-    """How names are hashed: to 2**bits slots, with the ``kinds`` of columns that are known to be one.
+    """How names are hashed: to 2**bits slots, with the known ``kinds`` of columns.
 
     >>> Hashing(10, {"zip": "category"}).codes
     {'zip': 1}
@@ -25,7 +25,7 @@ class Hashing(NamedTuple):
 
     @property
     def codes(self) -> dict[str, int]:
-        """The kinds as compiled code takes them."""
+        """The kinds as the codes of compiled code."""
         from forel.learner.kernels.hashed_dicts import CATEGORY, NUMBER
 
         codes = {"number": NUMBER, "category": CATEGORY}
@@ -33,7 +33,7 @@ class Hashing(NamedTuple):
 
 
 def read_row(x: Mapping[Hashable, Any], hashing: Hashing | None, dtype: Any) -> tuple[list[Any], NDArray[Any]]:
-    """Return the names, or slots, and the values of a dict as it is now, or refuse a value by its name."""
+    """Return the names, or slots, and the values of a dict; errors name the value."""
     items = list((x if type(x) is dict else dict(x)).items())
     if hashing is None:
         return [name for name, _ in items], _narrow(x, [number_of(name, value, dtype) for name, value in items], dtype)

@@ -1,4 +1,4 @@
-"""The slot of each name: one of its own in a state that grows, or one of a fixed number, chosen by a hash."""
+"""Slots of names: one for each name in a state that grows, or a fixed number, selected by a hash."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -35,8 +35,8 @@ def hashed_features(
 ) -> Iterator[tuple[Hashable, int, Any]]:
     """Yield the name, the slot and the value of each feature of a dict, as :func:`forel.read` reads it.
 
-    A string is a category, the feature of that name in the namespace of its key, and an empty one is absent. A column
-    whose ``kinds`` is "category" or "number" is read as that.
+    A string is a category: the feature of that name in the namespace of its key; an empty string is a missing value.
+    ``kinds`` overrides this for columns that are a "category" or a "number".
 
     >>> list(hashed_features({"age": 7, "city": "Rome", "street": ""}.items(), 10, {}))
     [('age', 600, 7), ('city', 12, 1.0)]

@@ -21,11 +21,17 @@ from forel.validation import refuse
 __all__ = ["model_of"]
 
 CLASSES: dict[str, Any] = {"LinearClassifier": LinearClassifier, "LinearRegressor": LinearRegressor}
-HASHING = ("bits", "kinds", "label", "importance", "names")  # options of reading that dicts are read by, or do not need
+HASHING = (
+    "bits",
+    "kinds",
+    "label",
+    "importance",
+    "names",
+)  # read options that dicts follow, or that do not matter for them
 
 
 def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
-    """Return the river model that was saved, or one around a model trained from files; both continue learning.
+    """Return the river model that was saved, or a river model of one trained from files; both can continue learning.
 
     A model trained from files reads dicts as it reads files: names are hashed to the same slots, and strings are
     categories. Its classes are False and True.
@@ -43,7 +49,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     learner, known = stored.model, stored.estimator or {}
     one = isinstance(learner, Linear) and learner.settings.lanes == 1
     if not one and not (isinstance(learner, Mixture) and learner.share is None):
-        raise refuse("stored", learner, "one linear model, or a mixture without share; of others, save only() one")
+        raise refuse("stored", learner, "one linear model, or a mixture without share; save one of others by only()")
     learner = learner.without_full_filters() if isinstance(learner, Mixture) else learner
     linear, reading = learner.linear, stored.extra.get("reading", {})
     if "class" not in known:
@@ -59,7 +65,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
         **parameters, bits=bits, dtype=linear.dtype.name, certified=linear.certified
     )
     if linear.settings not in (made := model._learner.lanes.settings, replace(made, filters=())):
-        raise refuse("stored", linear.settings.names, "one setting, or the mixture that is the default")
+        raise refuse("stored", linear.settings.names, "one setting, or the default mixture")
     experts = Experts(linear.settings, linear.classes, learner.ledger.copy()) if isinstance(learner, Mixture) else None
     model._y_name = known.get("y_name")
     model._learner.__setstate__(
@@ -75,7 +81,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
 
 
 def _from_files(linear: Linear, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a river model around a model trained from files."""
+    """Return the attributes of a river model for a model trained from files."""
     settings, loss = linear.settings, linear.settings.loss_function.name
     if linear.classes is not None or loss not in (*CLASSIFICATION, *REGRESSION):
         raise refuse("stored", settings.loss, "one model of two classes or of numbers")

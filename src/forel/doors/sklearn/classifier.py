@@ -27,7 +27,7 @@ def _has_probabilities(estimator: Any) -> bool:
     loss = built_in(estimator.loss)
     if loss is None or not loss.link.probabilities:
         known = " or ".join(repr(name) for name in PROBABILITIES)
-        raise AttributeError(f"loss={estimator.loss!r} gives no probabilities; use loss={known}")
+        raise AttributeError(f"loss={estimator.loss!r} has no probabilities; use loss={known}")
     return True
 
 

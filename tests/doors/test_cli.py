@@ -128,7 +128,7 @@ def test_inspect_shows_what_each_expert_and_kind_contributes(tmp_path, interpret
     assert done.exit_code == 0, done.output
     found = json.loads(run("inspect", model, "--json").stdout)["mixture"]
     explained = load(model).explain_mixture()
-    assert [one["kind"] for one in found["kinds"]] == ["setting", "filter", "full filter", "mixer"]
+    assert [one["kind"] for one in found["kinds"]] == ["setting", "filter", "full filter", "mixer", "fixed share"]
     assert [one["without"] for one in found["kinds"]] == [one.without for one in explained.kinds]
     assert found["exact"]
     assert found["settings"][0]["behind"] == 0

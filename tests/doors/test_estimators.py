@@ -227,13 +227,13 @@ def test_rows_of_the_right_type_reach_the_learner_without_a_copy(monkeypatch):
     assert np.shares_memory(seen[0].indices, X.indices)
 
 
-def test_without_a_rate_experts_of_four_kinds_are_mixed():
+def test_without_a_rate_experts_of_five_kinds_are_mixed():
     X, y = clicks()
     model = FTRLClassifier().fit(X, y)
-    assert model.guarantee_.bound == pytest.approx(np.log(12))
-    assert "best of 12 experts" in str(model.guarantee_)
+    assert model.guarantee_.bound == pytest.approx(np.log(13))
+    assert "best of 13 experts" in str(model.guarantee_)
     kinds = {one.kind for one in model.explain_mixture().experts}
-    assert kinds == {"setting", "filter", "full filter", "mixer"}
+    assert kinds == {"setting", "filter", "full filter", "mixer", "fixed share"}
     best = model._model.only(model._model.best)
     assert np.allclose(model.coef_[0], best.weights[:, 0], rtol=1e-5, atol=1e-7)
 

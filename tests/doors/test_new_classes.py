@@ -47,7 +47,7 @@ def test_the_default_mixture_continues_with_its_settings(interpreted, tmp_path):
     assert model.score(*DATA[-1]) > 0.9
     assert model.predict_proba(DATA[-1][0]).sum(axis=1) == pytest.approx(1.0)
     assert model.guarantee_.measured <= model.guarantee_.bound
-    assert model.guarantee_.bound == pytest.approx(np.log(12), rel=1e-5)  # of twelve experts four continue
+    assert model.guarantee_.bound == pytest.approx(np.log(13), rel=1e-5)  # of thirteen experts four continue
     forel.save(tmp_path / "m.forel", model)
     loaded = estimator_of(forel.load(tmp_path / "m.forel"))
     assert loaded.add_classes

@@ -36,10 +36,16 @@ def full_margins(settings, loss, X, labels, importance):
     return found
 
 
+def expert_margins(model, loss, settings, full, labels, importance):
+    """The margins of all experts of a mixture, from those of its settings and full-covariance filters."""
+    tracker = model.settings.tracker and model.share is None
+    return oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers, tracker)
+
+
 def guarantee_violations(words, model, loss, mixed, settings, full, labels, importance):
     """The reasons why a mixture's sentence is false; one column of ``settings`` per setting."""
     names, bayes = list(model.names), loss == "logistic" and model.share is None
-    experts = oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers)
+    experts = expert_margins(model, loss, settings, full, labels, importance)
     found = [
         oracle.mixture_violation(words, loss, mixed, experts, names, labels, importance),
         oracle.bayes_violation(words, len(model.settings.expert_kinds), importance) if bayes else None,
@@ -50,7 +56,7 @@ def guarantee_violations(words, model, loss, mixed, settings, full, labels, impo
 def mixture_violations(model, loss, mixed, settings, full, labels, importance):
     """The reasons why the sentence and the table of a mixture are false; one column of ``settings`` per setting."""
     found = guarantee_violations(str(model.guarantee()), model, loss, mixed, settings, full, labels, importance)
-    experts = oracle.expert_margins(loss, settings, full, labels, importance, model.settings.mixers)
+    experts = expert_margins(model, loss, settings, full, labels, importance)
     explanation = model.explain()
     table = [(one.name, one.loss, one.weight) for one in explanation.experts]
     names, weighs = list(model.names), model.share is None

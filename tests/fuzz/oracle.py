@@ -295,13 +295,39 @@ def full_filter_margins(loss, features, labels, importance, variance, memory):
     return found
 
 
-def expert_margins(loss, margins, full, labels, importance, mixers):
-    """The margins of all experts: those given, a column for each setting, of full filters, and of the mixers.
+def fixed_share_margins(margins, full, mixers, labels, importance):
+    """The margins of Bayes' rule over sequences of experts that switch before row t with probability 1/t.
+
+    Experts are lanes, full-covariance filters in the first rows, and mixers, a column each.
+    """
+    count, dropped = margins.shape[1], full.shape[1]
+    logs, learned, found = np.zeros(count + dropped + mixers.shape[1]), 0, np.empty(len(margins))
+    for t, (label, weight) in enumerate(zip(labels, importance, strict=True)):
+        if t == len(full):
+            logs = np.delete(logs, np.arange(count, count + dropped))
+        each = np.concatenate((margins[t], full[t] if t < len(full) else [], mixers[t]))
+        logs = logs - np.logaddexp.reduce(logs)
+        right, wrong = -np.logaddexp(0, -each), -np.logaddexp(0, each)
+        found[t] = np.logaddexp.reduce(logs + right) - np.logaddexp.reduce(logs + wrong)
+        if weight > 0:
+            learned += 1
+            logs = logs + min(weight, 1.0) * (label * right + (1 - label) * wrong)
+            logs = logs - np.logaddexp.reduce(logs)
+            switch = 1 / (learned + 1)
+            stay = np.log1p(-switch * logs.size / (logs.size - 1)) if learned > 1 or logs.size > 2 else -np.inf
+            logs = np.logaddexp(stay + logs, np.log(switch / (logs.size - 1)))
+    return found
+
+
+def expert_margins(loss, margins, full, labels, importance, mixers, tracker=False):
+    """The margins of all experts: those given, a column for each setting, of full filters, of mixers and fixed share.
 
     ``full`` has a column for each full-covariance filter, of the rows before they are dropped, or of all rows.
     """
     of_mixer = geometric_margins if loss == "logistic" else ridge_margins
     added = [of_mixer(margins, full, labels, importance, mixer.variance, mixer.memory) for mixer in mixers]
+    if tracker:
+        added.append(fixed_share_margins(margins, full, np.column_stack(added), labels, importance))
     return np.column_stack([margins, *([full] if len(full) == len(margins) else []), *added])
 
 
@@ -419,7 +445,8 @@ def kinds_violation(table, exact, loss, own, experts, kinds, labels, importance)
             return f"{kind}: the best of the others has {lost[~of_kind].min():.9g}"
         if without is None:
             continue
-        known = bayes_loss(experts[:, ~of_kind], labels, importance) / total - own
+        rest = ~of_kind & np.array([one != "fixed share" for one in kinds])
+        known = bayes_loss(experts[:, rest], labels, importance) / total - own
         if without < known - 1e-6 * (1 + abs(own)) or (exact and without > known + 1e-6 * (1 + abs(own))):
             return f"{kind}: without it the loss would be {known:.9g} more, not {without:.9g}"
     return None

@@ -11,10 +11,10 @@ from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from tests.fuzz import oracle
-from tests.fuzz.checks import full_margins
+from tests.fuzz.checks import expert_margins, full_margins
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-KINDS = ["setting", "filter", "full filter", "mixer"]
+KINDS = ["setting", "filter", "full filter", "mixer", "fixed share"]
 
 
 def stream(rows=80, seed=0):
@@ -29,7 +29,7 @@ def played(X, y, importance):
     mixed = model.progress(X, y, importance)[:, 0]
     lanes = Linear(X.shape[1], model.settings, dtype=np.float64).progress(X, y, importance)
     full = full_margins(model.settings, "logistic", X, y, importance)
-    return model, oracle.expert_margins("logistic", lanes, full, y, importance, model.settings.mixers), mixed
+    return model, expert_margins(model, "logistic", lanes, full, y, importance), mixed
 
 
 def violation(found, model, experts, mixed, y, importance):
@@ -72,11 +72,11 @@ def test_kinds_that_were_dropped_are_not_listed():
     model = Mixture(MOST + 10, default_grid())
     model.learn(X, y)
     found = model.explain()
-    assert [one.kind for one in found.kinds] == ["setting", "filter", "mixer"]
-    kept = np.array([one.kind != "mixer" for one in found.experts])
+    assert [one.kind for one in found.kinds] == ["setting", "filter", "mixer", "fixed share"]
+    kept = np.array([one.kind in ("setting", "filter") for one in found.experts])
     expected = np.log(kept.sum()) - np.logaddexp.reduce(-model.losses[kept]) - model.loss
     assert found.exact
-    assert found.kinds[-1].without == pytest.approx(expected / rows)
+    assert found.kinds[-2].without == pytest.approx(expected / rows)
 
 
 def test_a_single_kind_and_other_rules_have_no_loss_without_it():
@@ -99,9 +99,9 @@ def test_text_and_html_have_a_row_for_each_expert_and_kind():
     model, _, _ = played(X, y, np.ones(len(y)))
     found = model.explain()
     lines, page = str(found).splitlines(), model._repr_html_()
-    assert len(lines) == 1 + (1 + 12) + (1 + 4) + 2
+    assert len(lines) == 1 + (1 + 13) + (1 + 5) + 2
     assert lines[2].split()[-2] == "+0.000000"  # the best is first
-    assert page.count("<tr>") == 2 + 12 + 4
+    assert page.count("<tr>") == 2 + 13 + 5
     assert str(model.guarantee()) in lines[-1] in page
     assert all(one.name in page for one in found.experts)
     assert "over 0 rows" in str(Mixture(3, default_grid()).explain())

@@ -15,6 +15,7 @@ from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store import load, save
+from tests.fuzz.oracle import fixed_share_margins
 
 N, ROUNDS = 6, 200
 SETTINGS = Settings(alpha=(0.1, 10.0), rate="scale_free", filters=((1.0, 1.0), (0.1, 0.0)))
@@ -54,9 +55,15 @@ def test_margins_are_those_of_the_reference_and_every_expert_counts():
     found = model.progress(X, y, importance)[:, 0]
     margins = Linear(N, SETTINGS, dtype=np.float64).progress(X, y, importance)
     references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.BAYES]]
-    losses, suffered = np.zeros(6), 0.0
-    for m, label, c, got in zip(margins, y, importance, found, strict=True):
-        every = np.append(m, [one.step(m, label, c) for one in references])
+    experts = np.array(
+        [
+            np.append(m, [one.step(m, *row) for one in references])
+            for m, *row in zip(margins, y, importance, strict=True)
+        ]
+    )
+    shared = fixed_share_margins(experts, np.empty((ROUNDS, 0)), np.empty((ROUNDS, 0)), y, importance)
+    losses, suffered = np.zeros(7), 0.0
+    for every, label, c, got in zip(np.column_stack([experts, shared]), y, importance, found, strict=True):
         w = np.exp(losses.min() - losses)
         p = w @ expit(every) / w.sum()
         assert got == pytest.approx(np.log(p / (1 - p)), rel=1e-7, abs=1e-9)
@@ -64,12 +71,12 @@ def test_margins_are_those_of_the_reference_and_every_expert_counts():
         suffered -= c * np.log(p if label else 1 - p)
     assert model.losses == pytest.approx(losses, rel=1e-8)
     assert model.loss == pytest.approx(suffered, rel=1e-8)
-    assert model.loss <= np.log(6) - np.logaddexp.reduce(-losses) + 1e-9
-    assert model.guarantee().measured <= model.guarantee().bound == pytest.approx(np.log(6), rel=1e-6)
-    assert "the best of 6 experts" in str(model.guarantee())
+    assert model.loss <= np.log(7) - np.logaddexp.reduce(-losses) + 1e-9
+    assert model.guarantee().measured <= model.guarantee().bound == pytest.approx(np.log(7), rel=1e-6)
+    assert "the best of 7 experts" in str(model.guarantee())
     summaries = model.explain().experts
-    assert [one.kind for one in summaries] == ["setting"] * 2 + ["filter"] * 2 + ["mixer"] * 2
-    assert [one.name for one in summaries][-2:] == ["mixer", "mixer, memory=0.9997"]
+    assert [one.kind for one in summaries] == ["setting"] * 2 + ["filter"] * 2 + ["mixer"] * 2 + ["fixed share"]
+    assert [one.name for one in summaries][-3:] == ["mixer", "mixer, memory=0.9997", "fixed share"]
     assert sum(one.weight for one in summaries) == pytest.approx(1)
 
 

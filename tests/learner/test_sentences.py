@@ -10,7 +10,7 @@ from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.dual import DualPoint
 from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
-from forel.learner.kernels import mixing
+from forel.learner.kernels import bayes, mixing
 from forel.learner.linear import Linear, Settings
 from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
@@ -18,7 +18,7 @@ from forel.losses import Choice
 from forel.training.metrics import Metrics
 from forel.training.scoring import evaluate
 from tests.fuzz import oracle, sentences
-from tests.fuzz.checks import full_margins
+from tests.fuzz.checks import expert_margins, full_margins
 
 
 def test_random_and_adversarial_streams_refute_no_sentence():
@@ -76,7 +76,7 @@ def test_the_oracle_refutes_false_statements_about_the_default_experts(loss, int
     mixed, names = model.progress(X, y, weight)[:, 0], list(model.names)
     settings = Linear(3, model.settings, dtype=np.float64).progress(X, y, weight)
     full = full_margins(model.settings, loss, X, y, weight)
-    experts = oracle.expert_margins(loss, settings, full, y, weight, model.settings.mixers)
+    experts = expert_margins(model, loss, settings, full, y, weight)
     words, given = str(model.guarantee()), (names, y, weight)
     table = [(one.name, one.loss, one.weight) for one in model.explain().experts]
     assert oracle.mixture_violation(words, loss, mixed, experts, *given) is None
@@ -125,7 +125,7 @@ def test_weights_beyond_the_range_of_a_double_are_weighed_as_logarithms():
     ledger = np.zeros(mixing.HEAD + 2)
     ledger[mixing.HEAD] = 2000.0  # the first expert is 2,000 nats behind, and then right by 3,000
     out = np.empty(2)
-    mixing.bayes(margins, np.array([1.0, 1.0]), np.ones(2), ledger, out)
+    bayes.bayes(margins, np.array([1.0, 1.0]), np.ones(2), ledger, out)
     lost = ledger[mixing.HEAD :]
     assert ledger[0] <= min(lost[0], lost[1] + 2000) - 0 + np.log(2)
     assert ledger[0] == pytest.approx(2000 + np.log(2), rel=1e-12)

@@ -96,6 +96,8 @@ def test_a_mixture_has_the_variance_of_an_expert_drawn_by_weight(loss):
         margins, unit = np.clip(margins, ledger.lowest, ledger.highest), ledger.highest - ledger.lowest
     best = variances[:, 2 + np.argmin(model.losses[2:4])]
     moments, weights = [(margins[:, k], best if k < 2 else variances[:, k]) for k in range(4)], model.posterior
+    if loss == "logistic":  # the last expert draws one of the others by the weights of fixed share
+        weights = weights[:-1] + weights[-1] * ledger.weights
     for state in ledger.mixer_states:
         x = np.column_stack([np.clip(margins, -4, 4) if loss == "logistic" else margins / unit, np.full(9, 0.3)])
         own = np.array([row @ state[1:] @ row for row in x]) * unit**2

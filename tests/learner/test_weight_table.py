@@ -74,7 +74,7 @@ def test_mixers_predict_from_all_settings():
     settings = Settings(alpha=(0.1, 1.0), rate="scale_free", filters=((1.0,), (10.0, 0.5)))
     model, X = Mixture(N, settings, dtype=np.float64), rows(1)
     model.learn(rows(), np.arange(60) % 2)
-    model.ledger.losses[:] = 10, 500, 500, 0, 500, 500
+    model.ledger.losses[:] = 10, 500, 500, 0, 500, 500, 500
     X.data *= np.repeat([1.0, 1e2, 1e3], 20)[np.repeat(np.arange(60), np.diff(X.indptr))]
     assert model._pool.pooling.relevant(model.ledger) is None
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12, atol=1e-12)

@@ -29,7 +29,7 @@ class ExpertContribution:
     Parameters
     ----------
     name : the parameters in which it differs from others
-    kind : "setting", "filter", "full filter" or "mixer"
+    kind : "setting", "filter", "full filter", "mixer" or "fixed share"
     loss : its average loss
     behind : its average loss less that of the best expert
     weight : in the next prediction
@@ -55,7 +55,7 @@ class KindContribution:
     others : the average loss of the best expert of another kind; None if there is none
     without : the average loss of a mixture of the experts of other kinds, less that of the mixture; negative if the
         kind cost more than it contributed. None where it cannot be computed. Mixers are not learned anew: they keep
-        their inputs
+        their inputs. Fixed share, which weighs all other experts, is left out with each kind
     """
 
     kind: str
@@ -85,14 +85,15 @@ class MixtureExplanation:
     >>> model = Mixture(1, Settings(alpha=(0.1, 1.0), rate="scale_free", filters=[(0.3, 0.0)]))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
     >>> print(model.explain())
-    5 experts over 50 rows, average log-loss 0.08...
-    expert                             kind     average loss  behind the best  weight
-    mixer                              mixer        0.06...        +0.000000  0.5...
-    alpha=1                            setting      0.07...
-    kind     experts  weight  its best  best of the others  without it
-    setting        2  0.2...
-    filter         1  0.00...
-    mixer          2  0.7...            0.07...   +0.01...
+    6 experts over 50 rows, average log-loss 0.08...
+    expert                             kind         average loss  behind the best  weight
+    mixer                              mixer            0.06...        +0.000000  0.5...
+    alpha=1                            setting          0.07...
+    kind         experts  weight  its best  best of the others  without it
+    setting            2  0.2...
+    filter             1  0.00...
+    mixer              2  0.6...            0.07...   +0.01...
+    fixed share        1  0.08...
     Without it: what the average loss would be without experts of the kind, less that of the mixture. ...
     """
 
@@ -171,7 +172,8 @@ def explain(pooling: Pooling, ledger: Ledger, names: Sequence[str], kinds: Seque
     rate, found = pooling.rate(ledger), []
     for kind, mask in of_kind.items():
         own, other = losses[mask], losses[~mask]
-        without = (bayes_loss(other, rate) - ledger.loss) / total if bayes and other.size else None
+        rest = losses[~mask & ~of_kind.get("fixed share", np.zeros_like(mask))]
+        without = (bayes_loss(rest, rate) - ledger.loss) / total if bayes and rest.size else None
         least = float(other.min() / total) if other.size else None
         weight = float(weights[mask].sum())
         found.append(KindContribution(kind, own.size, weight, float(own.min() / total), least, without))

@@ -41,7 +41,7 @@ class ExpertPool:
         """Return to the state before the first row."""
         settings, share = self.pooling.settings, self.pooling.share
         filters, logistic = settings.full_filters, self.pooling.mixing is Mixing.BAYES
-        self.ledger = Ledger(settings.lanes + len(filters), share is not None, settings.mixers)
+        self.ledger = Ledger(settings.lanes + len(filters), share is not None, settings.mixers, self.pooling.tracks)
         self.full = FullFilters(filters, logistic, settings.bias) if filters else None
 
     def copy(self) -> "ExpertPool":
@@ -52,16 +52,17 @@ class ExpertPool:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the experts: settings by the parameters in which they differ, full filters, and mixers."""
+        """The names of the experts: settings by the parameters in which they differ, then the others."""
         settings = self.pooling.settings
         full = () if self.full is None else tuple(one.name for one in self.full.filters)
-        return settings.names + full + tuple(mixer.name for mixer in settings.mixers)
+        added = (*(mixer.name for mixer in settings.mixers), *(["fixed share"] if self.ledger.tracker else []))
+        return settings.names + full + added
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the experts, as in :attr:`Settings.expert_kinds`."""
-        kinds = self.pooling.settings.expert_kinds
-        return kinds if self.full is not None else tuple(kind for kind in kinds if kind != "full filter")
+        absent = {"full filter": self.full is None, "fixed share": not self.ledger.tracker}
+        return tuple(kind for kind in self.pooling.settings.expert_kinds if not absent.get(kind))
 
     def mix(self, rows: Rows, margins: NDArray[Any], labels: Array, importance: Array) -> NDArray[Any]:
         """Return the mixture's margins, and let mixers and full-covariance filters learn; add losses to the ledger.
@@ -131,8 +132,8 @@ class ExpertPool:
     @staticmethod
     def stored_arrays(settings: Settings, share: float | None) -> dict[str, tuple[int, ...] | None]:
         """Return the names and shapes of the arrays in a model file; None for a shape that depends on the state."""
-        if settings.full_filters:
-            return {"ledger": None, "full_filters": None}
+        if settings.filters:
+            return {"ledger": None, **({"full_filters": None} if settings.full_filters else {})}
         return {"ledger": (Ledger.size(settings.lanes, share is not None, settings.mixers),)}
 
     def pack(self) -> dict[str, Array]:
@@ -149,6 +150,11 @@ class ExpertPool:
             self.full.unpack(arrays["full_filters"])
         else:
             self.drop_full_filters()
-        if arrays["ledger"].size != self.ledger.array.size:
-            raise refuse("ledger", arrays["ledger"].size, f"{self.ledger.array.size} numbers")
-        self.ledger.array[:] = arrays["ledger"]
+        own, array = self.ledger, arrays["ledger"]
+        former = Ledger(own.settings, own.shares, own.mixers)  # of files written before there was fixed share
+        stored = former if own.tracker and array.size == former.array.size else own
+        if array.size != stored.array.size:
+            raise refuse("ledger", array.size, f"{own.array.size} numbers")
+        stored.array[:] = array
+        if stored is former:
+            self.ledger = former.with_tracker(self.pooling.weights(former))

@@ -22,47 +22,48 @@ class Ledger:
     settings : the number of settings that are mixed
     shares : whether the weights of experts are kept as well, as fixed share needs them
     mixers : further experts, which are functions of the settings' margins
+    tracker : whether fixed share over all other experts is one more expert, the last
 
     >>> ledger = Ledger(2, shares=True)
     >>> ledger.array.size, ledger.weights
     (11, array([0.5, 0.5]))
     """
 
-    __slots__ = ("array", "mixers", "settings", "shares")
+    __slots__ = ("array", "mixers", "settings", "shares", "tracker")
 
-    def __init__(self, settings: int, shares: bool, mixers: tuple[Mixer, ...] = ()) -> None:
-        self.settings, self.shares, self.mixers = settings, shares, mixers
-        self.array: Array = np.zeros(self.size(settings, shares, mixers))
+    def __init__(self, settings: int, shares: bool, mixers: tuple[Mixer, ...] = (), tracker: bool = False) -> None:
+        self.settings, self.shares, self.mixers, self.tracker = settings, shares, mixers, tracker
+        self.array: Array = np.zeros(self.size(settings, shares, mixers, tracker))
         self.reset()
 
     @staticmethod
-    def size(settings: int, shares: bool, mixers: tuple[Mixer, ...] = ()) -> int:
+    def size(settings: int, shares: bool, mixers: tuple[Mixer, ...] = (), tracker: bool = False) -> int:
         """Return the length of the array."""
-        sums = HEAD + (2 if shares else 1) * (settings + len(mixers))
+        sums = HEAD + (2 if shares or tracker else 1) * (settings + len(mixers) + tracker)
         return sums + sum(mixer.numbers(settings) for mixer in mixers)
 
     def reset(self) -> None:
         """Set all sums to zero, all weights equal, and mixers to their priors."""
         self.array[:] = 0
-        self.weights[:] = 1 / self.experts
+        self.weights[:] = 1 / (self.experts - self.tracker)
         for state, mixer in zip(self.mixer_states, self.mixers, strict=True):
             state[0, :-1], state[1:] = 1 / self.settings, mixer.variance * np.eye(self.settings + 1)
 
     def copy(self) -> "Ledger":
         """Return a copy, on which rows can be predicted without changing this ledger."""
-        new = Ledger(self.settings, self.shares, self.mixers)
+        new = Ledger(self.settings, self.shares, self.mixers, self.tracker)
         new.array[:] = self.array
         return new
 
     @property
     def experts(self) -> int:
-        """The number of settings and mixers."""
-        return self.settings + len(self.mixers)
+        """The number of settings, mixers, and fixed share."""
+        return self.settings + len(self.mixers) + self.tracker
 
     @property
     def sums(self) -> Array:
         """The numbers without the states of mixers: a view."""
-        return self.array[: HEAD + (2 if self.shares else 1) * self.experts]
+        return self.array[: HEAD + (2 if self.shares or self.tracker else 1) * self.experts]
 
     @property
     def mixer_states(self) -> Array:
@@ -81,16 +82,34 @@ class Ledger:
 
         The weights that mixers gave to them are divided equally.
         """
-        new, kept = Ledger(self.settings - count, self.shares, self.mixers), np.arange(self.settings - count)
+        new = Ledger(self.settings - count, self.shares, self.mixers, self.tracker)
+        kept = np.arange(self.settings - count)
         kept_experts = np.append(kept, np.arange(self.settings, self.experts))
         kept_inputs = np.append(kept, self.settings)  # the constant
         new.array[:HEAD], new.losses[:] = self.array[:HEAD], self.losses[kept_experts]
-        if self.shares:
-            new.weights[:] = self.weights[kept_experts] / self.weights[kept_experts].sum()
+        if self.weights.size:
+            shared = self.weights[kept_experts[: new.weights.size]]
+            new.weights[:] = shared / shared.sum()
+        if self.tracker:
+            new.tracked_rows = self.tracked_rows
         rows = np.append(0, 1 + kept_inputs)
         new.mixer_states[:], new.residuals[:] = self.mixer_states[:, rows[:, None], kept_inputs], self.residuals
         dropped = self.mixer_states[:, 0, kept.size : self.settings].sum(axis=1, keepdims=True)
         new.mixer_states[:, 0, :-1] += dropped / kept.size
+        return new
+
+    def with_tracker(self, weights: Array) -> "Ledger":
+        """Return the ledger with fixed share as one more expert, which predicted as the mixture did until now.
+
+        The mixture of all has the same loss as before, so that the bound with one more expert holds over all rows.
+
+        Parameters
+        ----------
+        weights : of the experts, which fixed share starts from
+        """
+        new, sums = Ledger(self.settings, self.shares, self.mixers, tracker=True), HEAD + self.experts
+        new.array[:sums], new.losses[-1], new.weights[:] = self.array[:sums], self.loss, weights
+        new.mixer_states[:], new.tracked_rows = self.mixer_states, self.rows
         return new
 
     def only(self, settings: NDArray[np.intp]) -> "Ledger":
@@ -170,5 +189,14 @@ class Ledger:
 
     @property
     def weights(self) -> Array:
-        """The weights of experts under fixed share: a view, empty without fixed share."""
-        return self.sums[HEAD + self.experts :]
+        """The weights of experts under fixed share, itself not among them: a view, empty without fixed share."""
+        return self.sums[HEAD + self.experts : None if self.shares else -1]
+
+    @property
+    def tracked_rows(self) -> float:
+        """The number of rows that the tracker learned from."""
+        return float(self.sums[-1])
+
+    @tracked_rows.setter
+    def tracked_rows(self, value: float) -> None:
+        self.sums[-1] = value

@@ -163,7 +163,7 @@ class Mixture:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the experts: settings by the parameters in which they differ, full filters, and mixers."""
+        """The names of the experts: settings by the parameters in which they differ, then the others."""
         return self._pool.names
 
     @reads

@@ -59,6 +59,11 @@ class Pooling:
         return self.settings.loss_function.mixing
 
     @property
+    def tracks(self) -> bool:
+        """Whether fixed share is one of the experts, and not the rule."""
+        return self.settings.tracker and self.share is None
+
+    @property
     def clips(self) -> bool:
         """Whether predictions are clipped to the range of earlier labels, which does not increase the loss of those."""
         return any(self.settings.loss_function.link.clipping)
@@ -84,7 +89,7 @@ class Pooling:
             routine("mixing", "fixed_share")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and self.classes is None:
-            routine("mixing", "bayes")(margins, labels, importance, sums, out[:, 0])
+            routine("bayes", "bayes")(margins, labels, importance, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and margins.shape[1] == self.classes and not (importance >= 0).any():
             return self._log_probabilities(margins)[:, :, 0]  # one setting: nothing to mix
@@ -135,6 +140,11 @@ class Pooling:
         normalized: Array = weights / weights.sum()
         return normalized
 
+    def flat_weights(self, ledger: Ledger) -> Array:
+        """Return the weights of experts without fixed share, whose weight they have in proportion to those it uses."""
+        weights = self.weights(ledger)
+        return weights[:-1] + weights[-1] * ledger.weights if ledger.tracker else weights
+
     def relevant(self, ledger: Ledger) -> NDArray[np.intp] | None:
         """Return the settings whose weights are not negligible; None if all are relevant or none may be ignored."""
         if self.mixing is not Mixing.BAYES or self.share is not None or ledger.mixers:
@@ -155,10 +165,9 @@ class Pooling:
 
         count = ledger.experts
         if self.share is not None:
-            rule, count = (
-                FixedShare(share=self.share),
-                max(count, len(self.settings.expert_kinds)),
-            )  # dropped too
+            settings = self.settings
+            rule = FixedShare(share=self.share)
+            count = max(count, len(settings.expert_kinds) - settings.tracker)  # with those that were dropped
             void = "a row's importance was above 1, for which there is no bound with a share"
             return rule.result, rule.cost(count, ledger.rows, 0), void if ledger.largest_importance > 1 else ""
         if self.mixing is Mixing.CONVEX:

@@ -192,10 +192,15 @@ class Settings:
         return MIXERS[self.loss_function.mixing] if self.filters else ()
 
     @property
+    def tracker(self) -> bool:
+        """Whether fixed share over all other experts is one more expert of a mixture."""
+        return bool(self.filters) and self.loss_function.mixing is Mixing.BAYES
+
+    @property
     def expert_kinds(self) -> tuple[str, ...]:
-        """The kinds of the experts of a mixture: "setting", "filter", "full filter" or "mixer"."""
+        """The kinds of the experts of a mixture: "setting", "filter", "full filter", "mixer" or "fixed share"."""
         counts = {"setting": self.first_filter, "filter": len(self.filters)}
-        counts |= {"full filter": len(self.full_filters), "mixer": len(self.mixers)}
+        counts |= {"full filter": len(self.full_filters), "mixer": len(self.mixers), "fixed share": self.tracker}
         return tuple(kind for kind, count in counts.items() for _ in range(count))
 
     @property

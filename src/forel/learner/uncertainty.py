@@ -135,7 +135,7 @@ def _mixed(model: Mixture, rows: Rows) -> Array:
         own = np.einsum("ri,ij,rj->r", inputs, state[1:], inputs) * unit * unit
         margins = np.column_stack([margins, inputs @ state[0] * unit])
         spreads = np.column_stack([spreads, best + np.maximum(own, 0.0)])
-    weights = model._pool.pooling.weights(ledger)
+    weights = model._pool.pooling.flat_weights(ledger)
     apart = (margins - (margins @ weights)[:, None]) ** 2
     return np.asarray(np.sqrt((spreads + apart) @ weights))
 

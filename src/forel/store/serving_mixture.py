@@ -64,7 +64,7 @@ def serving_mixture(model: Mixture) -> tuple[NDArray[np.intp], ServingMixture]:
     """
     from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
 
-    weights, count = model.posterior, model.ledger.settings
+    weights, count = model._pool.pooling.flat_weights(model.ledger), model.ledger.settings
     order = np.argsort(weights, kind="stable")
     kept = np.ones(weights.size, bool)
     kept[order[np.cumsum(weights[order]) <= NEGLIGIBLE]] = False

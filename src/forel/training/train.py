@@ -138,7 +138,7 @@ def train(
     >>> train(clicks, loss="squared", label="click", bits=10).report.loss < 0.05
     True
     >>> print(train(clicks, label="click", bits=10).model.guarantee())
-    within 0.02... per example of the best of 12 experts over 100 rows, which is ... (0.0...)
+    within 0.02... per example of the best of 13 experts over 100 rows, which is ... (0.0...)
     """
     held_out = _holdout(holdout, holdout_after)
     settings = settings_with_loss(settings, loss, start)

@@ -24,9 +24,9 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
 
     Each row is predicted before the model learns from it.
 
-    Nothing needs tuning: by default, up to twelve experts (learning rates,
+    Nothing needs tuning: by default, up to thirteen experts (learning rates,
     Gaussian filters, mixers of them) are trained at once and mixed. The total
-    log-loss of the mixture is at most log 12 = 2.5 larger than that of the best.
+    log-loss of the mixture is at most log 13 = 2.6 larger than that of the best.
     With --alpha, one model is trained.
 
     The tutorial is docs/start/practitioner.md.

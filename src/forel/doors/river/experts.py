@@ -46,7 +46,7 @@ class Experts:
 
     def __init__(self, settings: Settings, classes: int | None = None, ledger: Ledger | None = None) -> None:
         self.pooling = Pooling(settings, classes, False, None)
-        self.ledger = Ledger(settings.lanes, False, settings.mixers) if ledger is None else ledger
+        self.ledger = Ledger(settings.lanes, False, settings.mixers, settings.tracker) if ledger is None else ledger
 
     @property
     def settings(self) -> Settings:
@@ -126,7 +126,7 @@ class BayesRow:
         self.margins, self.given, self.answer = np.zeros((1, out.size)), np.zeros(2), np.zeros(1)
         mixers = self.ledger.mixers
         parameters = np.array([(mixer.variance, mixer.memory) for mixer in mixers]).reshape(len(mixers), 2)
-        self.scratch = parameters, self.ledger.array, np.zeros((1, len(mixers))), np.zeros((1, self.ledger.experts))
+        self.scratch = parameters, self.ledger.array, np.zeros((1, len(mixers))), np.zeros((1, out.size + len(mixers)))
         self.mix = routine("expert_row", "mix_row")
 
     def learn(self, label: float, weight: float) -> None:

@@ -1,18 +1,19 @@
 """Mixing one row: geometric mixers and exponential weights in one call, which takes less time than two."""
 
 from forel.jit.compiling import cached_njit
+from forel.learner.kernels import bayes as bayes_rule
 from forel.learner.kernels import elementary, geometric, mixing
+from forel.learner.kernels.bayes import bayes
 from forel.learner.kernels.geometric import mix
-from forel.learner.kernels.mixing import HEAD, bayes
 
 __all__ = ["mix_row"]
 
-compiled = cached_njit(__file__, elementary.__file__, geometric.__file__, mixing.__file__)
+compiled = cached_njit(__file__, bayes_rule.__file__, elementary.__file__, geometric.__file__, mixing.__file__)
 
 
 @compiled
 def mix_row(margins, given, parameters, ledger, mixed, every, out):
-    """Write the mixture's margin of a row, as ``geometric.mix`` and then ``mixing.bayes`` do.
+    """Write the mixture's margin of a row, as ``geometric.mix`` and then ``bayes`` do.
 
     Parameters
     ----------
@@ -20,10 +21,10 @@ def mix_row(margins, given, parameters, ledger, mixed, every, out):
     given : label and importance; a row of negative importance is predicted only
     parameters : prior variance and memory of each mixer
     ledger : the array of :class:`forel.learner.ledger.Ledger`
-    mixed, every : scratch, a row for the margins of mixers and one for those of all experts
+    mixed, every : scratch, a row for the margins of mixers and one for those of settings and mixers
     """
     settings, mixers = margins.shape[1], parameters.shape[0]
-    sums = HEAD + settings + mixers
+    sums = ledger.size - mixers * (settings + 2) * (settings + 1)
     label, importance = given[:1], given[1:]
     mix(margins, label, importance, parameters, ledger[sums:].reshape(mixers, settings + 2, settings + 1), mixed)
     for k in range(settings):

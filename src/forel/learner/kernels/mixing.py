@@ -11,15 +11,23 @@ relies on its weight however small it is.
 import numpy as np
 
 from forel.jit.compiling import cached_njit, inner_njit
-from forel.learner.kernels import elementary
-from forel.learner.kernels.elementary import exp_minus, log1p
 
-__all__ = ["HEAD", "LOSS_LIMIT", "adahedge", "bayes", "bayes_classes", "fixed_share", "squared"]
+__all__ = [
+    "HEAD",
+    "LOSS_LIMIT",
+    "MIN_LOG_WEIGHT",
+    "MIN_SUM",
+    "adahedge",
+    "bayes_classes",
+    "fixed_share",
+    "log_loss",
+    "rate",
+    "squared",
+]
 
 HEAD = 7  # numbers of the ledger before the losses of the experts
-compiled = cached_njit(__file__, elementary.__file__)
+compiled = cached_njit(__file__)
 inlined = inner_njit(forceinline=True)
-ZERO, CHUNK = np.uint64(0), np.uint64(64)  # rows whose numbers fit into the first-level cache
 MIN_LOG_WEIGHT = -690.0  # the exponential of it is still a normal double
 MIN_SUM = 1e-280  # of weights; below it, weights that underflowed could matter
 LOSS_LIMIT = 1e290  # losses above it could overflow their sum; reaching it voids the bound
@@ -87,69 +95,6 @@ def mixed_log_probabilities(margins, logs, weights, total, softplus):
 def log_loss(y, log_p, log_q):
     """Return −y log p − (1 − y) log(1 − p); a logarithm whose factor is 0 may be infinite."""
     return -(y * log_p + (1 - y) * log_q if 0 < y < 1 else (log_p if y == 1 else log_q))
-
-
-@inlined
-def exponentials(logs, size, weights):
-    """Write weights of given logarithms; those below the range of normal doubles are 0."""
-    for j in range(size):
-        weights[j] = exp_minus(-logs[j]) if logs[j] > MIN_LOG_WEIGHT else 0.0
-
-
-@inlined
-def probabilities(margins, start, size, softplus, p, q):
-    """Write log(1 + e^m), p and q = 1 − p of the margins from ``start`` on."""
-    for j in range(size):
-        m = np.float64(margins[start + j])
-        e = exp_minus(abs(m))
-        near = 1.0 / (1.0 + e)
-        far = e * near
-        softplus[j] = max(m, 0.0) + log1p(e)
-        p[j], q[j] = near if m > 0 else far, far if m > 0 else near
-
-
-@compiled
-def bayes(margins, labels, importance, ledger, out):
-    """Mix probabilities by exponential weights, from margins with one column per expert; ``out`` gets log p/(1 − p).
-
-    Weights depend on losses and not on predictions, so that exponentials of many rows are computed at once.
-    """
-    rows, count, flat = np.uint64(margins.shape[0]), np.uint64(margins.shape[1]), margins.ravel()
-    size, cumulative = min(rows, CHUNK) * count, ledger[HEAD:]
-    softplus, p, q, logs, weights = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    for start in range(ZERO, rows, CHUNK):
-        stop = min(start + CHUNK, rows)
-        before, size = start * count, (stop - start) * count
-        probabilities(flat, before, size, softplus, p, q)
-        for r in range(start, stop):
-            c, y, first = np.float64(importance[r]), np.float64(labels[r]), (r - start) * count
-            eta, least = rate(ledger, c), cumulative[ZERO]
-            for k in range(count):
-                least = min(least, cumulative[k])
-            for k in range(count):
-                logs[first + k] = -eta * (cumulative[k] - least)
-            if c >= 0:
-                ledger[1] = max(ledger[1], c)
-                for k in range(count):
-                    cumulative[k] += c * (softplus[first + k] - y * np.float64(flat[before + first + k]))
-        exponentials(logs, size, weights)
-        for r in range(start, stop):
-            c, first = np.float64(importance[r]), (r - start) * count
-            last = first + count
-            total, mixed_p, mixed_q = 0.0, 0.0, 0.0
-            for j in range(first, last):
-                total += weights[j]
-                mixed_p += weights[j] * p[j]
-                mixed_q += weights[j] * q[j]
-            log_p, log_q = np.log(mixed_p / total), np.log(mixed_q / total)
-            if min(mixed_p, mixed_q) <= MIN_SUM:
-                for j in range(first, last):
-                    p[j], q[j] = np.float64(flat[before + j]) - softplus[j], -softplus[j]  # logarithms
-                log_p = log_sum(logs[first:last], p[first:last]) - np.log(total)
-                log_q = log_sum(logs[first:last], q[first:last]) - np.log(total)
-            out[r] = log_p - log_q
-            if c >= 0:
-                ledger[0] += c * log_loss(np.float64(labels[r]), log_p, log_q)
 
 
 @compiled

@@ -1,0 +1,125 @@
+"""Fixed share as one of the experts of a mixture: its reference, files without it, serving models, and drift."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from forel.experts import FixedShare, LogOdds, mix
+from forel.learner.grid import default_grid
+from forel.learner.kernels import bayes
+from forel.learner.ledger import Ledger
+from forel.learner.mixers import MIXERS
+from forel.learner.mixture import Mixture
+from forel.learner.settings import Settings
+from forel.losses.margin import Mixing
+from forel.store import serving_model
+from tests.fuzz.oracle import fixed_share_margins
+
+SETTINGS = Settings(alpha=(0.1, 10.0), rate="scale_free", filters=((1.0, 1.0), (0.1, 0.0)))
+
+
+def switching(rows=400, seed=0):
+    """Margins of three experts, of which another one is the best after half of the rows, and labels."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(rows) < 0.5).astype(float)
+    signs = np.where((np.arange(rows) < rows // 2)[:, None], [1.0, -1.0, 0.1], [-1.0, 1.0, 0.1])
+    return 1.5 * signs * (2 * y - 1)[:, None] + rng.normal(size=(rows, 3)), y
+
+
+def played(margins, labels, importance, size=None):
+    ledger, out = Ledger(margins.shape[1], False, tracker=True), np.empty(len(margins))
+    for start in range(0, len(margins), size or len(margins)):
+        part = slice(start, start + (size or len(margins)))
+        bayes.bayes(margins[part], labels[part], importance[part], ledger.sums, out[part])
+    return ledger, out
+
+
+def test_the_expert_is_fixed_share_with_shares_of_1_over_t():
+    margins, y = switching()
+    ledger, _ = played(margins, y, np.ones(len(y)))
+    expected = mix(margins, y, pool=LogOdds(), rule=FixedShare())
+    assert ledger.losses[-1] == pytest.approx(expected.loss, rel=1e-12)
+    assert ledger.weights == pytest.approx(np.exp(expected.state.log_weights), rel=1e-9)
+    assert ledger.tracked_rows == len(y)
+    assert ledger.loss <= ledger.losses.min() + np.log(4) + 1e-9
+    assert ledger.loss < ledger.losses[:-1].min() - 20  # no other expert is good in both halves
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_importances_and_soft_labels_are_as_in_the_reference_for_any_block_size(scale):
+    margins, y = switching(rows=150)
+    rng = np.random.default_rng(1)
+    y, importance = np.where(rng.random(150) < 0.3, 0.4, y), rng.choice([0.0, 0.5, 1.0, 3.0, -1.0], 150)
+    margins = margins * np.where(rng.random(150) < 0.2, scale, 1.0)[:, None]
+    ledger, out = played(margins, y, importance)
+    for size in (1, 7, 64):
+        other, parts = played(margins, y, importance, size)
+        assert np.array_equal(other.array, ledger.array)
+        assert np.array_equal(parts, out)
+    learned, none = importance >= 0, np.empty((150, 0))
+    shared = fixed_share_margins(margins, none, none, y, np.maximum(importance, 0.0))
+    lost = np.logaddexp(0, shared) - y * shared
+    assert ledger.losses[-1] == pytest.approx((importance * lost)[learned].sum(), rel=1e-9)
+    total = np.log(4) * 3 - 3 * np.logaddexp.reduce(-ledger.losses / 3)  # the rate is divided by the largest importance
+    assert ledger.loss <= total * (1 + 1e-12)
+
+
+def test_a_ledger_without_fixed_share_continues_with_it_at_the_same_loss():
+    margins, y = switching()
+    former = Ledger(3, False)
+    out, again = np.empty(100), np.empty(100)
+    bayes.bayes(margins[:100], y[:100], np.ones(100), former.sums, out)
+    former.rows = 100
+    behind = former.losses - former.losses.min()
+    weights = np.exp(-behind) / np.exp(-behind).sum()
+    ledger = former.with_tracker(weights)
+    assert ledger.loss == pytest.approx(np.log(4) - np.logaddexp.reduce(-ledger.losses), rel=1e-12)
+    predicted = -np.ones(100)
+    bayes.bayes(margins[100:200], y[100:200], predicted, former.copy().sums, out)
+    bayes.bayes(margins[100:200], y[100:200], predicted, ledger.copy().sums, again)
+    assert again == pytest.approx(out, rel=1e-9)
+    bayes.bayes(margins[100:], y[100:], np.ones(300), ledger.sums, np.empty(300))
+    assert ledger.loss <= ledger.losses.min() + np.log(4) + 1e-9
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_files_written_before_there_was_fixed_share_are_converted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 4))
+    y = (rng.random(90) < expit(X[:, 0])).astype(float)
+    model, copy = Mixture(4, SETTINGS), Mixture(4, SETTINGS)
+    former = Ledger(4, False, MIXERS[Mixing.BAYES])
+    former.losses[:], former.rows, former.weight = 40 + rng.random(6), 60, 60
+    former.loss = np.log(6) - np.logaddexp.reduce(-former.losses)
+    model.learn(X, y)
+    copy.unpack({"ledger": former.array})
+    assert copy.explain().experts[-1].kind == "fixed share"
+    assert copy.ledger.losses[:-1] == pytest.approx(former.losses)
+    assert np.array_equal(copy.ledger.mixer_states, former.mixer_states)
+    assert copy.loss == pytest.approx(np.log(7) - np.logaddexp.reduce(-copy.losses), rel=1e-12)
+    with pytest.raises(ValueError, match="ledger: got 5, expected"):
+        copy.unpack({"ledger": np.zeros(5)})
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_predictions_of_a_serving_model_include_what_fixed_share_weighs():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 4))
+    signs = np.where(np.arange(200) < 100, 3.0, -3.0)
+    y = (rng.random(200) < expit(signs * X[:, 0])).astype(float)
+    model = Mixture(4, SETTINGS, dtype=np.float64)
+    model.learn(X, y)
+    model.ledger.losses[-1] = model.ledger.losses.min() - 1.0  # fixed share has most of the weight
+    assert model.posterior[-1] > 0.3
+    found = serving_model(model, mixed=True).margins(X[:20])[:, 0]
+    assert found == pytest.approx(model.margins(X[:20])[:, 0], rel=1e-3, abs=2e-3)
+
+
+def test_it_helps_where_the_best_expert_changes(interpreted):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(900, 5))
+    w = np.where((np.arange(900) // 150 % 2)[:, None], 2.0, -2.0) * np.ones(5)
+    y = (rng.random(900) < expit((X * w).sum(axis=1))).astype(float)
+    model = Mixture(5, default_grid())
+    model.learn(X, y)
+    assert model.explain().kinds[-1].without > 0.01

@@ -197,9 +197,8 @@ class KeyedModels:
     def guarantee(self) -> None:
         """Return None: each model has its own guarantee."""
 
-    def setting_summaries(self) -> tuple[()]:
-        """Return an empty tuple: each model has its own weights of settings."""
-        return ()
+    def explain(self) -> None:
+        """Return None: each model has its own experts."""
 
     def codes(self, values: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the codes of keys: that of all rows for keys without a model, or :data:`UNSEEN` without that."""

@@ -50,7 +50,7 @@ def dicts(rng, count, names=40, longest=9):
 def classifier(rng, rows, classes=2, **options):
     from forel.doors.river import LinearClassifier
 
-    model = LinearClassifier(alpha=1.0, **options)
+    model = LinearClassifier(**{"alpha": 1.0, **options})
     for k, x in enumerate(rows):
         model.learn_one(x, f"class {k if k < classes else rng.randrange(classes)}")
     return model

@@ -35,6 +35,23 @@ def test_rows_of_the_right_type_are_not_copied():
     assert np.shares_memory(rows_of(matrix, 5, np.float32).values, matrix.data)
 
 
+def test_rows_have_one_type_whatever_they_are_given_as():
+    """numba compiles kernels again for other integers, and for arrays that are read-only."""
+    dense = np.arange(1.0, 13).reshape(4, 3)
+    wide, fixed = sparse.csr_array(dense), sparse.csr_array(dense.astype(np.float32))
+    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
+    for array in (fixed.data, fixed.indices, fixed.indptr):
+        array.flags.writeable = False
+    strided = Rows(np.arange(9)[::2], np.tile(np.uint32([0, 1]), 4), np.ones((8, 2))[:, 0])
+    for X in (dense, wide, fixed, strided, rows_of(fixed, 3, np.float32)):
+        rows = rows_of(X, 3, np.float32)
+        assert [array.dtype for array in rows] == [np.int64, np.int32, np.float32]
+        assert all(array.flags.writeable and array.flags.c_contiguous for array in rows)
+    assert np.shares_memory(rows_of(fixed, 3, np.float32).values, fixed.data)
+    assert not fixed.data.flags.writeable
+    assert rows_of(sparse.csr_array((1, 1 << 33)), 1 << 33, np.float32).indices.dtype == np.int64
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_importance_multiplies_the_loss_and_differs_from_repeating_a_row():
     row, label = [[1.0, 2.0]], [1]

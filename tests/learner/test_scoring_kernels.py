@@ -37,8 +37,7 @@ def test_code_of_predictions_does_not_depend_on_losses_and_labels(layout):
         ]
     for spec in specs:
         own, shared = compiled_kernel(spec), compiled_kernel(scoring_spec(spec))
-        assert identity(own.predict) == identity(shared.predict)
-        assert identity(own.weights) == identity(shared.weights)
+        assert identity(own.score) == identity(shared.score)
         assert identity(own.learn) != identity(shared.learn) or scoring_spec(spec) == spec
 
 
@@ -47,8 +46,7 @@ def test_models_of_all_losses_predict_with_one_function():
     first, second, own = (
         kernel(KernelSpec(loss, layout)) for loss in ("hinge", "squared", lambda margin, label: (0, 0))
     )
-    assert first.predict is second.predict is own.predict
-    assert first.weights is second.weights is own.weights
+    assert first.score is second.score is own.score
     assert first.learn is not second.learn
 
 

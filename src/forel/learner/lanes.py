@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
-from forel.learner.rows import Rows
+from forel.learner.rows import Rows, index_dtype
 from forel.learner.settings import Settings
 from forel.learner.units import units_of
 from forel.losses.margin import DualShape
@@ -20,6 +20,7 @@ __all__ = ["Labels", "Lanes", "summed"]
 
 LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates processed at a time
+CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache
 SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
 FEWER = "use fewer bits, or fewer lanes"
 
@@ -157,7 +158,7 @@ class Lanes:
 
         def process(kernel: Any, start: int) -> int:
             inputs = rows.indptr[start:], rows.indices, rows.values
-            return int(kernel.predict(*inputs, *self.arrays, self.totals, out[start:].ravel()))
+            return int(kernel.score(*inputs, *self.arrays, self.totals, False, out[start:].ravel()))
 
         self._with_kernels(rows.number, process)
 
@@ -285,9 +286,13 @@ class Lanes:
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of coordinates, a column for each lane."""
         out = np.empty((coordinates.size, self.lanes), self.dtype)
+        indices = coordinates.astype(index_dtype(self.features))
 
         def process(kernel: Any, start: int) -> int:
-            return int(kernel.weights(coordinates[start:], *self.arrays, self.totals, out[start:].ravel()))
+            part, zeros = indices[start:], np.zeros(coordinates.size - start, self.dtype)
+            ends = np.append(np.arange(0, part.size, CHUNK), part.size)
+            rows = int(kernel.score(ends, part, zeros, *self.arrays, self.totals, True, out[start:].ravel()))
+            return int(ends[rows])
 
         self._with_kernels(coordinates.size, process)
         return out

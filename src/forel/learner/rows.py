@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from forel.validation import all_finite, real
 
-__all__ = ["CoalescedRows", "Rows", "rows_of", "training_rows"]
+__all__ = ["CoalescedRows", "Rows", "index_dtype", "rows_of", "training_rows"]
 
 
 class Rows(NamedTuple):
@@ -86,7 +86,7 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         if X.indptr[-1] > min(X.indices.size, X.values.size):
             raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
         _check_range(X.indices, features)
-        return X if isinstance(X, CoalescedRows) else _validated(X, dtype)
+        return _for_kernels(X if isinstance(X, CoalescedRows) else _validated(X, dtype), features)
     from scipy import sparse  # slow to import
 
     given = real("X", X)
@@ -107,7 +107,34 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
         raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as when the model was created")
     used = int(matrix.indptr[-1])
     values = _finite(matrix.data[:used], matrix.indptr, matrix.indices, dtype)
-    return CoalescedRows(matrix.indptr.astype(np.int64, copy=False), matrix.indices[:used], values)
+    return _for_kernels(CoalescedRows(matrix.indptr, matrix.indices[:used], values), features)
+
+
+def index_dtype(features: int) -> np.dtype[Any]:
+    """Return the dtype of indices in kernels: int32 where the bias, the last coordinate, fits into it."""
+    return np.dtype(np.int32 if features <= np.iinfo(np.int32).max else np.int64)
+
+
+def _for_kernels(rows: Rows, features: int) -> Rows:
+    """Return rows in the one form for which kernels are compiled: numba compiles again for every other type."""
+    indptr, indices = rows.indptr.astype(np.int64, copy=False), rows.indices.astype(index_dtype(features), copy=False)
+    return type(rows)(*(_as_writeable(np.ascontiguousarray(array)) for array in (indptr, indices, rows.values)))
+
+
+class _Alias:
+    """The memory of an array as if it could be written to, in numpy's array interface."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array  # keeps the memory alive
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def _as_writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array, or a writeable view of one that is read-only, which numba takes for a type of its own.
+
+    Kernels only read rows.
+    """
+    return array if array.flags.writeable else np.asarray(_Alias(array))
 
 
 def _validated(rows: Rows, dtype: DTypeLike) -> Rows:

@@ -34,9 +34,9 @@ MODULES = (
     "certificate_terms",
     "loops",
 )
-BLOCKS = ("learn", "feed", "predict", "weights")  # functions of many rows
+BLOCKS = ("learn", "feed", "score")  # functions of many rows
 ROWS = ("learn_one", "predict_one")  # functions of one row
-SCORING = ("predict", "weights", "predict_one")  # functions that do not depend on the loss
+SCORING = ("score", "predict_one")  # functions that do not depend on the loss
 
 
 class Kernel:

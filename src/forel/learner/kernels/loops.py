@@ -240,43 +240,31 @@ def feed(
 
 
 @entry
-def predict(indptr, indices, values, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the margins of every row and lane; return the number of rows before the first that needs another unit."""
+def score(indptr, indices, values, state, scales, last_round, drift_marks, t, key, parameters, totals, of_weights, out):
+    """Write the margins of every row and lane, or the weights of every index; return the number of rows.
+
+    It stops at a row that needs a unit other than 1.
+    """
     longest, done = 0, indptr.shape[0] - 1
     for r in range(indptr.shape[0] - 1):
         longest = max(longest, indptr[r + 1] - indptr[r])
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest + 1)
-    penalty_sum = REAL(penalty_total(t))
+    bias, penalty_sum = bias_coordinate(state), REAL(penalty_total(t))
     for r in range(indptr.shape[0] - 1):
+        lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         begin_row(w, t)
-        if not gather_row(w, t, indices, values, np.uint64(indptr[r]), np.uint64(indptr[r + 1]), BIAS, penalty_sum):
+        if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
             done = r
             break
-        clip_margins(w)
-        for k in range(LANES):
-            out[r * LANES + k] = w.row[k]
-    release_work(w)
-    return done
-
-
-@entry
-def weights(coordinates, state, scales, last_round, drift_marks, t, key, parameters, totals, out):
-    """Write the weights of coordinates in every lane; return their number before a block that needs another unit."""
-    zeros = allocate(parameters, np.uint64(64))
-    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 65)
-    bias, penalty_sum, done = bias_coordinate(state), REAL(penalty_total(t)), coordinates.shape[0]
-    begin_row(w, t)
-    for start in range(0, coordinates.shape[0], 64):
-        part = coordinates[start : start + 64]
-        size = np.uint64(part.shape[0])
-        if not gather_row(w, t, part, zeros, ZERO, size, BIAS, penalty_sum):
-            done = start
-            break
-        for i in range(size):
-            # The bias is the last coordinate of every row, and is not penalized there.
-            place = size if BIAS > ZERO and np.uint64(part[i]) == bias else i
+        if of_weights:
+            for i in range(hi - lo):
+                # The bias is the last coordinate of every row, and is not penalized there.
+                place = hi - lo if BIAS > ZERO and np.uint64(indices[lo + i]) == bias else i
+                for k in range(LANES):
+                    out[(lo + i) * np.uint64(LANES) + np.uint64(k)] = weight_at(w, np.uint64(indices[lo + i]), place, k)
+        else:
+            clip_margins(w)
             for k in range(LANES):
-                out[(start + np.int64(i)) * LANES + k] = weight_at(w, np.uint64(part[i]), place, k)
-    release(zeros)
+                out[r * LANES + k] = w.row[k]
     release_work(w)
     return done

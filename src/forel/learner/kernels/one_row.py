@@ -8,7 +8,7 @@ shape parameter of the loss, and values.
 
 import numpy as np
 
-from forel.learner.kernels.loops import learn, predict
+from forel.learner.kernels.loops import learn, score
 from forel.learner.kernels.reference import REAL, carray, entry_with_gil, inline_ir, pointer
 
 
@@ -35,9 +35,9 @@ def predict_one(arrays, t):
     """Write the margins of a row after t rounds and return the first of them."""
     places, values, out = integers(arrays, 0), reals(arrays, 1)[3:], reals(arrays, 8)
     state, scales, last_round, drift_marks = reals(arrays, 2), reals(arrays, 3), integers(arrays, 4), doubles(arrays, 5)
-    predict(
+    score(
         places[:2], places[2:], values, state, scales, last_round, drift_marks, t, arrays[18], reals(arrays, 6),
-        doubles(arrays, 7), out,
+        doubles(arrays, 7), False, out,
     )  # fmt: skip
     return float(out[0])
 

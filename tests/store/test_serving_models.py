@@ -10,7 +10,7 @@ from scipy import sparse
 import forel
 from forel.data import slot
 from forel.learner.linear import Linear, Settings
-from forel.losses import Quantile
+from forel.losses import Poisson, Quantile
 from forel.store import ServingModel, load, save, serving_model
 from tests.store.cases import learned, reader_of, stream, user_loss
 
@@ -66,6 +66,18 @@ def test_the_link_maps_margins_to_predictions(loss, classes, link):
         assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
     elif classes is None and not callable(loss):
         assert np.allclose(found, forel.losses.by_name(loss).link(margins), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("cap", "dtype", "largest"), [(60.0, "float32", 60.0), (80.0, "float32", 80.0),
+                                                       (500.0, "float64", 88.0)])  # fmt: skip
+def test_means_of_counts_have_the_cap_of_the_loss(tmp_path, cap, dtype, largest):
+    model = Linear(1, Settings(Poisson(cap), alpha=0.1, bias=False), dtype=dtype)
+    model.learn([[1.0]] * 30, [9.0] * 30)
+    far = np.array([[1e9]])
+    assert model.settings.link(model.margins(far)) == np.exp(cap)
+    save(tmp_path / "s", serving_model(model))
+    for small in (serving_model(model), load(tmp_path / "s").model):
+        assert small.predict(far) == np.exp(np.float32(largest))  # in float32, which has no larger powers of e
 
 
 def test_one_lane_can_be_selected(tmp_path):

@@ -3,6 +3,7 @@
 Links compute in float64, or in another dtype, such as that of a model.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -20,12 +21,10 @@ __all__ = [
     "Link",
     "Normalized",
     "Probability",
-    "Shares",
     "Sign",
+    "SoftmaxLink",
     "link_by_name",
 ]
-
-LARGEST_MARGIN = 88.0  # e⁸⁸ is within the range of float32, e⁸⁹ is not
 
 
 class Clipping(NamedTuple):
@@ -137,17 +136,17 @@ class Probability:
 
 @dataclass(frozen=True)
 class Exponential:
-    """The mean of a count, eᵐ, constant beyond a cap.
+    """The mean of a count, eᵐ, constant beyond a cap, and where the next power of e exceeds the range of the dtype.
 
     Parameters
     ----------
-    cap : the margin beyond which the mean is constant
+    cap : the margin beyond which the mean is constant, such as that of the loss
 
     >>> Exponential()([0, 1e9], np.float32)
     array([1.0000000e+00, 1.6516363e+38], dtype=float32)
     """
 
-    cap: float = LARGEST_MARGIN
+    cap: float = math.inf
     name: ClassVar[str] = "exponential"
     probabilities: ClassVar[bool] = False
     unitless: ClassVar[bool] = True
@@ -156,7 +155,15 @@ class Exponential:
 
     def __call__(self, margin: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """Return eᵐ up to the cap."""
-        return np.asarray(np.exp(np.minimum(np.asarray(margin, dtype), self.cap)))
+        return np.asarray(np.exp(np.minimum(np.asarray(margin, dtype), self.cap_in(dtype))))
+
+    def cap_in(self, dtype: DTypeLike) -> float:
+        """Return the cap for computations in a dtype.
+
+        >>> Exponential(80.0).cap_in(np.float32), Exponential(500.0).cap_in(np.float32)
+        (80.0, 88.0)
+        """
+        return min(self.cap, float(math.floor(math.log(np.finfo(dtype).max))))
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
         """Return log p, minus infinity for 0."""
@@ -197,10 +204,10 @@ class Sign:
 
 
 @dataclass(frozen=True)
-class Shares:
+class SoftmaxLink:
     r"""The probabilities of several classes, $e^{m_k} / \sum_j e^{m_j}$ over the last axis.
 
-    >>> Shares()([0.0, 0.0])
+    >>> SoftmaxLink()([0.0, 0.0])
     array([0.5, 0.5])
     """
 
@@ -243,7 +250,7 @@ class Normalized:
         """Return the probabilities."""
         from scipy.special import log_expit
 
-        return Shares()(log_expit(np.asarray(margin, dtype)), dtype)
+        return SoftmaxLink()(log_expit(np.asarray(margin, dtype)), dtype)
 
     def inverse(self, prediction: ArrayLike) -> NDArray[Any]:
         """Return log p/(1 − p) of each class."""
@@ -293,5 +300,5 @@ def link_by_name(name: str) -> Link:
     return BY_NAME[name]
 
 
-LINKS: tuple[Link, ...] = (Identity(), Probability(), Exponential(), Sign(), Shares(), Normalized(), Largest())
+LINKS: tuple[Link, ...] = (Identity(), Probability(), Exponential(), Sign(), SoftmaxLink(), Normalized(), Largest())
 BY_NAME: dict[str, Link] = {link.name: link for link in LINKS}

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.cvx import cvxpy
 from forel.losses.labels import Classes
-from forel.losses.links import Shares
+from forel.losses.links import SoftmaxLink
 from forel.losses.margin import (
     ROUNDING,
     Array,
@@ -51,7 +51,7 @@ class Softmax:
     smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
     least: ClassVar[float] = 0.0
-    link: ClassVar[Shares] = Shares()
+    link: ClassVar[SoftmaxLink] = SoftmaxLink()
     joint: ClassVar[bool] = True
     mixing: ClassVar[Mixing] = Mixing.BAYES
     dual_shape: ClassVar[DualShape] = DualShape.ENTROPY

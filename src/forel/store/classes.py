@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forel.losses.links import Largest, Link, Normalized, Shares, link_by_name
+from forel.losses.links import Largest, Link, Normalized, SoftmaxLink
 from forel.store.serving import ServingModel
 
 __all__ = ["class_link", "number_of_classes"]
@@ -31,7 +31,7 @@ def class_link(model: Any) -> Link | None:
     if number_of_classes(model) is None:
         return None
     if isinstance(model, ServingModel):
-        return link_by_name(model.link)
+        return model.link_function
     if not model.settings.loss_function.link.probabilities:
         return Largest()
-    return Shares() if model.softmax_margins else Normalized()
+    return SoftmaxLink() if model.softmax_margins else Normalized()

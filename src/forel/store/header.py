@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from forel.learner.settings import Settings
+from forel.losses.margin import MarginLoss
 from forel.losses.vocabulary import VOCABULARY, built_in, by_name
 from forel.store.files import canonical_json
 from forel.store.versions import ModelFileError, check_fields, damaged
 from forel.validation import refuse, whole
 
 __all__ = [
-    "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
+    "built_in_loss", "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
     "validated_settings",
 ]  # fmt: skip
 
@@ -66,6 +67,22 @@ def user_defined_loss(settings: Settings) -> Any:
     return None if isinstance(loss, str) or built_in(loss) is not None else loss
 
 
+def built_in_loss(content: Mapping[str, Any]) -> MarginLoss | None:
+    """Return the loss of settings as JSON; None if it is user-defined or missing.
+
+    >>> built_in_loss({"loss": {"name": "quantile", "parameters": {"q": 0.9}}})
+    Quantile(q=0.9)
+    """
+    stored = content.get("loss")
+    if stored is None or (isinstance(stored, dict) and "own" in stored):
+        return None
+    if isinstance(stored, dict):
+        return by_name(stored["name"], **stored["parameters"])
+    if not isinstance(stored, str) or stored not in VOCABULARY:
+        raise refuse("loss", stored, "the name of a loss")
+    return by_name(stored)
+
+
 def validated_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the settings of a header as JSON; raise for unknown fields."""
     if not isinstance(content, dict):
@@ -91,15 +108,14 @@ def settings_from_json(
             continue
         if any(isinstance(v, bool | str) for v in (value if isinstance(value, list) else [value])):
             raise refuse(name, value, "numbers")
-    stored = fields["loss"]
-    if isinstance(stored, dict) and "own" in stored:
+    stored, known = fields["loss"], built_in_loss(fields)
+    if known is None:
         if loss is None:
-            raise ModelFileError(f"trained with a user-defined loss, {stored['own']}; pass this function as loss")
+            name = stored["own"] if isinstance(stored, dict) else stored
+            raise ModelFileError(f"trained with a user-defined loss, {name}; pass this function as loss")
         fields["loss"] = loss
     elif loss is not None:
         raise ModelFileError("trained with a built-in loss; load it without the argument loss")
     elif isinstance(stored, dict):
-        fields["loss"] = by_name(stored["name"], **stored["parameters"])
-    elif not isinstance(stored, str) or stored not in VOCABULARY:
-        raise refuse("loss", stored, "the name of a loss")
+        fields["loss"] = known
     return Settings(**fields)

@@ -15,9 +15,9 @@ from forel.learner.guard import unchanged
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
-from forel.losses.links import BY_NAME, link_by_name
+from forel.losses.links import BY_NAME, Link, link_by_name
 from forel.store.files import ModelFile
-from forel.store.header import header_int, settings_to_json, validated_settings
+from forel.store.header import built_in_loss, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
 from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
 from forel.store.versions import damaged
@@ -91,7 +91,14 @@ class ServingModel:
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction of every row: ``link`` of its margins."""
         margins = self.margins(X)
-        return link_by_name(self.link)(margins, margins.dtype)
+        return self.link_function(margins, margins.dtype)
+
+    @cached_property
+    def link_function(self) -> Link:
+        """The link, with the parameters of the loss in the settings, such as the cap of Poisson loss."""
+        loss = built_in_loss(self.settings)
+        links = () if loss is None else (loss.link, loss.link.one_vs_rest)
+        return next((link for link in links if link.name == self.link), link_by_name(self.link))
 
     @property
     def _dense(self) -> bool:
@@ -247,7 +254,9 @@ def unpack_serving(file: ModelFile) -> ServingModel:
     rounds, measured = header_int("rounds", header["rounds"]), header["measured"]
     settings = validated_settings(header["settings"], header)
     mixture = None if header["mixed"] is None else _unpack_mixture(file, lanes, header["mixed"])
-    return ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture)
+    model = ServingModel(features, slots, weights, bias, header["link"], settings, rounds, measured, mixture)
+    _ = model.link_function  # raises for an invalid loss
+    return model
 
 
 def _unpack_mixture(file: ModelFile, lanes: int, limits: Any) -> ServingMixture:

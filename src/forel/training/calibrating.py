@@ -15,7 +15,7 @@ from forel.data import Block
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store.calibration import Calibration, calibration_of
-from forel.training.metrics import Metrics, Report
+from forel.training.metrics import Report, StreamMetrics
 from forel.training.slices import SliceMetrics, SliceTable, slice_tables
 from forel.validation import refuse
 
@@ -55,6 +55,7 @@ class Calibrator:
     extra : stored content of the model that training continues from
 
     >>> from forel.losses import Logistic
+    >>> from forel.training.metrics import Metrics
     >>> calibrator = Calibrator(lambda: Metrics(Logistic()), ())
     >>> labels = np.tile(np.float32([1, 1, 1, 0]), 500)
     >>> rows = Block(np.zeros(2001, np.int64), np.int32([]), np.float32([]), labels)
@@ -64,7 +65,7 @@ class Calibrator:
     """
 
     def __init__(
-        self, new_metrics: Callable[[], Metrics], columns: Sequence[str], extra: Mapping[str, Any] | None = None
+        self, new_metrics: Callable[[], StreamMetrics], columns: Sequence[str], extra: Mapping[str, Any] | None = None
     ) -> None:
         self._new_metrics = new_metrics
         self.progressive, self.holdout = new_metrics(), new_metrics()

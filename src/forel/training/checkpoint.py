@@ -20,10 +20,11 @@ from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.calibrating import Calibrator
 from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.metrics import StreamMetrics
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
-from forel.training.state import AnyMetrics, TrainingState
+from forel.training.state import TrainingState
 from forel.validation import refuse
 
 __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
@@ -111,7 +112,7 @@ def read_checkpoint(
     problems: Problems,
     classes: ClassNames,
     schema: SchemaTracker,
-    new_metrics: Callable[[Any], AnyMetrics],
+    new_metrics: Callable[[Any], StreamMetrics],
     loss: Any = None,
 ) -> tuple[Any, TrainingState]:
     """Return the model of a checkpoint and the state of its training.
@@ -143,7 +144,7 @@ def read_checkpoint(
 
 def _state(
     content: Mapping[str, Any], stored: Stored, problems: Problems, classes: ClassNames, schema: SchemaTracker,
-    new_metrics: Callable[[Any], AnyMetrics],
+    new_metrics: Callable[[Any], StreamMetrics],
 ) -> TrainingState:  # fmt: skip
     problems.count, problems.messages = content["problems"]["count"], list(content["problems"]["messages"])
     metrics = [new_metrics(stored.model) for _ in range(content["pass_number"] + 1)]
@@ -162,7 +163,7 @@ def _state(
     calibrator = None
     if "calibration" in content:
         columns = [known["column"] for known in content["calibration"]["slices"]]
-        calibrator = Calibrator(partial(new_metrics, stored.model), columns)  # type: ignore[arg-type]
+        calibrator = Calibrator(partial(new_metrics, stored.model), columns)
         parts = {name.removeprefix("calibrated."): array for name, array in stored.arrays.items()}
         calibrator.unpack(content["calibration"], parts)
     return TrainingState(

@@ -29,8 +29,8 @@ class ClassMetrics:
     count : number of classes
     names : names of the classes; a list may grow to this number
 
-    >>> from forel.losses.links import Shares
-    >>> metrics = ClassMetrics(Settings("softmax"), Shares(), 2, ["cat", "dog"])
+    >>> from forel.losses.links import SoftmaxLink
+    >>> metrics = ClassMetrics(Settings("softmax"), SoftmaxLink(), 2, ["cat", "dog"])
     >>> _ = metrics.add([[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1])
     >>> found = metrics.report()
     >>> round(found.loss, 3), round(found.accuracy, 3), found.confusion

@@ -9,11 +9,11 @@ import numpy as np
 from forel.data import Block, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.learner.settings import Settings
-from forel.losses.links import Probability, Shares, Sign
+from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.store.classes import class_link, number_of_classes
 from forel.training.class_metrics import ClassMetrics
 from forel.training.labels import label_kind
-from forel.training.metrics import Metrics
+from forel.training.metrics import Metrics, StreamMetrics
 from forel.validation import refuse
 
 __all__ = ["count_classes", "metrics_for"]
@@ -21,7 +21,7 @@ __all__ = ["count_classes", "metrics_for"]
 FIRST = 10_000  # rows whose classes are counted, if their number is not given
 
 
-def metrics_for(settings: Settings, model: Any, names: Sequence[str] = ()) -> Metrics | ClassMetrics:
+def metrics_for(settings: Settings, model: Any, names: Sequence[str] = ()) -> StreamMetrics:
     """Return empty metrics for predictions of a model.
 
     >>> from forel.learner.linear import Linear
@@ -73,7 +73,7 @@ def _first(blocks: Iterator[Block]) -> list[Block]:
 
 
 def _check(settings: Settings, count: int) -> None:
-    if not isinstance(settings.loss_function.link, Probability | Sign | Shares):
+    if not isinstance(settings.loss_function.link, Probability | Sign | SoftmaxLink):
         expected = "logistic, hinge, squared_hinge or softmax, because labels are classes"
         raise refuse("loss", settings.loss_function.name, expected)
     if count < 2:

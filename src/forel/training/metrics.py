@@ -10,7 +10,7 @@ and limits the digits that are printed. How much the area would vary between sam
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
 from forel.training.ranking import auc_standard_error, roc_auc
 
-__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores"]
+__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics"]
 
 BINS, LIMIT = 1 << 16, 16.0
 Floats = NDArray[np.float64]
@@ -126,6 +126,30 @@ class RowScores(NamedTuple):
     weights: NDArray[Any]
     losses: NDArray[Any]
     predictions: NDArray[Any]
+
+
+class StreamMetrics(Protocol):
+    """Metrics that are accumulated over a stream of predictions: :class:`Metrics`, or those of several classes."""
+
+    def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
+        """Add rows, and return what each of them adds."""
+        ...
+
+    def report(self, recent: bool = False) -> Report:
+        """Return the metrics of all rows, or of the rows added since the previous ``recent`` report."""
+        ...
+
+    def summary(self, sums: Floats, bins: Floats) -> Report:
+        """Return the report of sums over rows, and of a histogram of margins."""
+        ...
+
+    def pack(self) -> dict[str, Floats]:
+        """Return the totals as arrays."""
+        ...
+
+    def unpack(self, arrays: Mapping[str, Floats]) -> None:
+        """Replace the totals by those that :meth:`pack` returned."""
+        ...
 
 
 class Metrics:

@@ -7,12 +7,12 @@ how rows are divided into blocks. (McMahan et al. 2013, "Ad click prediction", s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.training.metrics import LIMIT, Report, RowScores
+from forel.training.metrics import LIMIT, Report, RowScores, StreamMetrics
 
 __all__ = ["Period", "Slice", "SliceMetrics", "SliceTable", "slice_tables"]
 
@@ -23,14 +23,6 @@ BINS = 1 << 11  # of the histogram of margins of each value
 LONGEST = 100  # bytes of a value; values that begin with the same bytes are one
 MISSING, OTHERS = "(missing)", "(others)"
 Floats = NDArray[np.float64]
-
-
-class Summary(Protocol):
-    """Metrics that summarize sums of rows: :class:`forel.training.metrics.Metrics` or that of several classes."""
-
-    def summary(self, sums: Floats, bins: Floats) -> Report:
-        """Return the report of sums over rows, and of a histogram of margins."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +85,7 @@ class SliceMetrics:
     [('Rome', 2, 0.503), ('Oslo', 1, 0.313)]
     """
 
-    def __init__(self, column: str, metrics: Summary) -> None:
+    def __init__(self, column: str, metrics: StreamMetrics) -> None:
         self.column, self.metrics = column, metrics
         self._codes: dict[bytes, int] = {}
         self._width, self._rows = 1, 0  # rows of a period, and rows so far

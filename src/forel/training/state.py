@@ -13,16 +13,13 @@ from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
 from forel.learner.protocol import Learner
 from forel.training.calibrating import Calibrator
-from forel.training.class_metrics import ClassMetrics
 from forel.training.inclusion import Inclusion
-from forel.training.metrics import Metrics
+from forel.training.metrics import StreamMetrics
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
 
-__all__ = ["AnyMetrics", "Progress", "TrainingState"]
-
-AnyMetrics = Metrics | ClassMetrics
+__all__ = ["Progress", "TrainingState"]
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,8 @@ class Progress:
     rows: int
     entries: int
     bytes: int
-    progressive: AnyMetrics
-    holdout: AnyMetrics
+    progressive: StreamMetrics
+    holdout: StreamMetrics
     block: Block = field(repr=False)
     margins: NDArray[Any] = field(repr=False)
     model: Learner = field(repr=False)
@@ -82,8 +79,8 @@ class TrainingState:
     inclusion : leaves out rare features; None if all are used
     """
 
-    progressive: AnyMetrics
-    holdout: AnyMetrics
+    progressive: StreamMetrics
+    holdout: StreamMetrics
     problems: Problems
     names: Names | None = None
     pass_number: int = 1
@@ -94,7 +91,7 @@ class TrainingState:
     negative_label: float | None = None
     place: Position | None = BEGINNING
     first_pass: tuple[int, int] = (0, 0)
-    finished: list[AnyMetrics] = field(default_factory=list)
+    finished: list[StreamMetrics] = field(default_factory=list)
     seconds: float = 0.0
     certificate: RunCertificate = field(default_factory=RunCertificate)
     kinds: Kinds = field(default_factory=Kinds)
@@ -105,11 +102,11 @@ class TrainingState:
     inclusion: Inclusion | None = None
 
     @property
-    def metrics(self) -> list[AnyMetrics]:
+    def metrics(self) -> list[StreamMetrics]:
         """The metrics of all passes: finished ones, then the current rows learned from and held out."""
         return [*self.finished, self.progressive, self.holdout]
 
-    def next_pass(self, new_metrics: Callable[[], AnyMetrics]) -> None:
+    def next_pass(self, new_metrics: Callable[[], StreamMetrics]) -> None:
         """End this pass and start the next one."""
         if self.pass_number == 1:
             self.first_pass = self.rows, self.entries

@@ -35,13 +35,14 @@ from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.learning import end_pass, learn_pass
+from forel.training.metrics import StreamMetrics
 from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.schema import SchemaTracker
 from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
-from forel.training.state import AnyMetrics, Progress, TrainingState
+from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.training.trained import Trained
 from forel.validation import refuse, whole
@@ -181,7 +182,7 @@ def train(
         sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
-        def new_metrics(model: Learner) -> AnyMetrics:
+        def new_metrics(model: Learner) -> StreamMetrics:
             return metrics_for(settings, model, classes.names)
 
         others = {} if start is None else {name: v for name, v in start.extra.items() if name not in OWN_EXTRA}
@@ -220,7 +221,7 @@ def train(
             if calibrate:
                 check_calibration(settings, model.classes)
                 before = None if start is None else start.extra
-                state.calibrator = Calibrator(partial(new_metrics, model), options.slices, before)  # type: ignore[arg-type]
+                state.calibrator = Calibrator(partial(new_metrics, model), options.slices, before)
             if start is not None:
                 schema.extend(start.extra.get("schema", {}), start.model.rounds)
         if state.pass_number == 1:  # the certificate is about the rows of this run only

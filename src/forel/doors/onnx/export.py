@@ -58,7 +58,7 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
         names = stored.classes
     if small.lanes == 1:
         names = None
-    return graph.finish(small.bias, small.link, None if names is None else [str(name) for name in names])
+    return graph.finish(small.bias, small.link_function, None if names is None else [str(name) for name in names])
 
 
 def _add_columns(graph: Graph, stored: Stored, small: ServingModel) -> None:

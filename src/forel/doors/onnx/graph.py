@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.losses.links import Exponential, Link, SoftmaxLink
+
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["Graph"]
 
 OPSET, ML_OPSET = 17, 3  # supported by runtimes since 2022
-CAP = 80.0  # of margins of counts, as in forel.losses.Poisson
+OPERATORS = {"probability": "Sigmoid", "exponential": "Exp"}  # of links; margins of others are the predictions
 
 
 class Graph:
@@ -59,7 +61,7 @@ class Graph:
         found = self._node("Gather", table, place, axis=0)  # rows, 1, margins
         self._parts.append(self._node("Squeeze", found, self._constant(np.array([1], np.int64))))
 
-    def finish(self, bias: NDArray[Any], link: str, classes: Sequence[str] | None) -> "onnx.ModelProto":
+    def finish(self, bias: NDArray[Any], link: Link, classes: Sequence[str] | None) -> "onnx.ModelProto":
         """Return the model: margins plus bias, and predictions by a link of :mod:`forel.losses.links`."""
         total = self._constant(np.reshape(bias, (1, self.lanes)))
         for part in self._parts:
@@ -71,14 +73,14 @@ class Graph:
         model: onnx.ModelProto = helper.make_model(graph, producer_name="forel", opset_imports=opsets, ir_version=8)
         return model
 
-    def _number(self, margins: str, link: str) -> list[Any]:
-        capped = self._node("Min", margins, self._constant(np.float32(CAP))) if link == "exponential" else margins
-        operator = {"probability": "Sigmoid", "exponential": "Exp"}.get(link, "Identity")
-        self._node(operator, capped, output="prediction")
+    def _number(self, margins: str, link: Link) -> list[Any]:
+        if isinstance(link, Exponential):
+            margins = self._node("Min", margins, self._constant(np.float32(link.cap_in(np.float32))))
+        self._node(OPERATORS.get(link.name, "Identity"), margins, output="prediction")
         return [self._output("prediction", self._types.FLOAT, [None, self.lanes])]
 
-    def _classes(self, margins: str, link: str, classes: Sequence[str]) -> list[Any]:
-        if link == "softmax":
+    def _classes(self, margins: str, link: Link, classes: Sequence[str]) -> list[Any]:
+        if isinstance(link, SoftmaxLink):
             self._node("Softmax", margins, axis=1, output="probabilities")
         else:
             # The shares of one class against the rest, from logarithms, which do not underflow.

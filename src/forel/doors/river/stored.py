@@ -21,13 +21,7 @@ from forel.validation import refuse
 __all__ = ["model_of"]
 
 CLASSES: dict[str, Any] = {"LinearClassifier": LinearClassifier, "LinearRegressor": LinearRegressor}
-HASHING = (
-    "bits",
-    "kinds",
-    "label",
-    "importance",
-    "names",
-)  # read options that dicts follow, or that do not matter for them
+HASHING = ("bits", "kinds", "label", "importance", "names")  # read options that apply to dicts, or have no effect
 
 
 def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:

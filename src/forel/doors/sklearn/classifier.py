@@ -13,13 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.doors.sklearn import shared
 from forel.learner.growing import with_classes
-from forel.losses.links import Probability, Shares, Sign
+from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
 
 __all__ = ["FTRLClassifier"]
 
-LOSSES = tuple(n for n, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign | Shares))
+LOSSES = tuple(n for n, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign | SoftmaxLink))
 PROBABILITIES = tuple(name for name in LOSSES if VOCABULARY[name].link.probabilities)
 
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from forel.doors.sklearn import shared
-from forel.losses.links import Exponential, Identity, link_by_name
+from forel.losses.links import Exponential, Identity, Link
 from forel.losses.vocabulary import VOCABULARY
 
 __all__ = ["FTRLRegressor"]
@@ -124,8 +124,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the prediction for each row."""
         margins = shared.margins(self, X)[:, 0]
-        # The link by its name has the largest margin of float32 as its cap, as in model files.
-        link = link_by_name(self._model.settings.loss_function.link.name)
+        link: Link = self._model.settings.loss_function.link
         return link(margins, margins.dtype)
 
     def _shaped(self, weights: NDArray[Any]) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from forel.learner.protocol import Learner
 from forel.learner.resizing import resize
 from forel.learner.rows import CoalescedRows
 
-__all__ = ["CompactLearner", "Lookup", "renumbered"]
+__all__ = ["CompactLearner", "Lookup", "add_features", "renumbered"]
 
 FEWEST = 32  # features of the first table
 
@@ -88,13 +88,13 @@ class CompactLearner:
             self.slots = np.concatenate((self.slots, new))
             found = lookup.find(self.slots, rows.indices)
             if self.slots.size > self.learner.features:
-                _grow(self.learner, max(2 * self.learner.features, self.slots.size))
+                add_features(self.learner, max(2 * self.learner.features, self.slots.size))
         return self.learner.progress(CoalescedRows(rows.indptr, found, rows.values), labels, importance, held_out)
 
     def margins(self, lookup: Lookup, rows: CoalescedRows) -> NDArray[Any]:
         """Return the margins of every row; features that never occurred have weight 0."""
         if self.slots.size == self.learner.features:  # one more, for those
-            _grow(self.learner, self.learner.features + 1)
+            add_features(self.learner, self.learner.features + 1)
         return self.learner.margins(CoalescedRows(rows.indptr, lookup.find(self.slots, rows.indices), rows.values))
 
     def sorted(self) -> "CompactLearner":
@@ -148,8 +148,15 @@ def _mixture(linear: Linear, pool: ExpertPool) -> Mixture:
     return mixture
 
 
-def _grow(learner: Learner, features: int) -> None:
-    """Make space for more features."""
+def add_features(learner: Learner, features: int) -> None:
+    """Give a learner more features, in place; new ones are in the initial state.
+
+    >>> from forel.learner.settings import Settings
+    >>> model = Linear(2, Settings())
+    >>> add_features(model, 3)
+    >>> model.weights.shape
+    (3, 1)
+    """
     old = learner.linear._lanes
     lanes = resize(old, features, old.lanes, old.labels)
     learner.linear._set_state(lanes)

@@ -26,8 +26,9 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     """Return a model as an ONNX graph.
 
     A model trained from named columns has an input for each, of shape (rows, 1): numbers, of which NaN is missing, or
-    strings, of which "" is missing. An estimator has one input ``X``. The output ``prediction`` is the probability of
-    the second of two classes, a mean or a margin; with several classes there are ``probabilities`` and ``label``.
+    strings, of which "" is missing. An estimator has one input ``X``, or those of its frame if that has words. The
+    output ``prediction`` is the probability of the second of two classes, a mean or a margin; with several classes
+    there are ``probabilities`` and ``label``.
 
     The weights are fixed, and those of the best setting of a mixture, as in a file for serving.
 
@@ -51,7 +52,10 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
         small = replace(small, weights=slope * small.weights.astype(np.float32), bias=bias.astype(np.float32))
     graph = Graph(small.lanes)
     if stored.estimator is not None and "reading" not in stored.extra:
-        graph.add_matrix("X", small.weights_at(np.arange(small.features)))
+        if "columns" in stored.estimator:
+            _add_frame(graph, stored.estimator["columns"], small)
+        else:
+            graph.add_matrix("X", small.weights_at(np.arange(small.features)))
         names = (stored.estimator.get("classes") or {}).get("values")
     else:
         _add_columns(graph, stored, small)
@@ -59,6 +63,17 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     if small.lanes == 1:
         names = None
     return graph.finish(small.bias, small.link_function, None if names is None else [str(name) for name in names])
+
+
+def _add_frame(graph: Graph, columns: Mapping[str, Any], small: ServingModel) -> None:
+    """Add the columns of an estimator that was fitted to a frame with words."""
+    for name, kind in columns["kinds"]:
+        features = [(k, word) for k, (column, word) in enumerate(columns["features"]) if column == name]
+        weights = small.weights_at(np.array([k for k, _ in features], np.int64))
+        if kind == "number":
+            graph.add_number(name, weights)
+        else:
+            graph.add_category(name, [word for _, word in features], weights)
 
 
 def _add_columns(graph: Graph, stored: Stored, small: ServingModel) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from forel.doors.sklearn import shared
+from forel.doors.sklearn.inputs import validate
 from forel.learner.growing import with_classes
 from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.losses.vocabulary import VOCABULARY, built_in
@@ -74,6 +75,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Two classes have one model; with more, each class has a model against the rest. A sample weight multiplies the loss
     of its row.
+
+    Frames may have columns of words and categories, which have a weight for each category, as
+    ``get_feature_names_out`` names them. Categories that are missing or unknown add nothing to a margin.
 
     >>> X, y = np.eye(2, dtype=np.float32), ["ham", "spam"]
     >>> model = FTRLClassifier(alpha=1.0, passes=10).fit(X, y)
@@ -166,7 +170,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
     ) -> "FTRLClassifier":
-        X, y = shared.validate(self, X, y, reset=not continues)
+        X, y = validate(self, X, y, reset=not continues)
         if y.dtype.kind not in "biuSU":  # always valid as classes; other types need a check of the values
             check_classification_targets(y)
         classes = np.unique(y) if classes is None else classes
@@ -237,6 +241,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     guarantee_ = property(shared.guarantee)
     predict_interval = shared.predicts(shared.predict_interval)
     explain_mixture = shared.explain_mixture
+    get_feature_names_out = shared.get_feature_names_out
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

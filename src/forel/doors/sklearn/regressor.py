@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from forel.doors.sklearn import shared
+from forel.doors.sklearn.inputs import validate
 from forel.losses.links import Exponential, Identity, Link
 from forel.losses.vocabulary import VOCABULARY
 
@@ -48,6 +49,9 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mixture with the best expert, and ``coef_`` are the weights of the best setting
 
     A sample weight multiplies a row's loss.
+
+    Frames may have columns of words and categories, which have a weight for each category, as
+    ``get_feature_names_out`` names them. Categories that are missing or unknown add nothing to a margin.
 
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0]
     >>> FTRLRegressor(alpha=1.0, passes=100).fit(X, y).predict([[4.0]]).round(2)
@@ -115,7 +119,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, continues: bool, passes: int | None
     ) -> "FTRLRegressor":
-        X, y = shared.validate(self, X, y, reset=not continues, y_numeric=True)
+        X, y = validate(self, X, y, reset=not continues, y_numeric=True)
         model = shared.model_to_train(self, LOSSES, continues, X.shape[1])
         shared.train(self, model, X, y, sample_weight, passes)
         return self
@@ -139,6 +143,7 @@ class FTRLRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     guarantee_ = property(shared.guarantee)
     predict_interval = shared.predicts(shared.predict_interval)
     explain_mixture = shared.explain_mixture
+    get_feature_names_out = shared.get_feature_names_out
     sparsify = shared.sparsify
     densify = shared.densify
     __sklearn_is_fitted__ = shared.is_fitted

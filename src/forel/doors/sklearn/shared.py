@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from forel.doors.sklearn.frames import FrameFeatures
+from forel.doors.sklearn.inputs import dtype_of, validate
+from forel.learner.compact import add_features
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid, without_filters
 from forel.learner.guard import Guard, unchanged
@@ -66,27 +69,6 @@ def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
     return default_grid(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
 
 
-def dtype_of(estimator: Any) -> np.dtype[Any]:
-    """Return the dtype of the estimator's state."""
-    try:
-        dtype: np.dtype[Any] = np.dtype(estimator.dtype)
-    except TypeError:
-        raise refuse("dtype", estimator.dtype, "float32 or float64") from None
-    if dtype not in (np.float32, np.float64):
-        raise refuse("dtype", estimator.dtype, "float32 or float64")
-    return dtype
-
-
-def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
-    """Return X, or X and y, validated by scikit-learn; feature names and counts are set or checked."""
-    # float32 and float64 are not converted here, because the learner converts its own copy.
-    dtypes = [dtype_of(estimator), np.float32, np.float64]
-    for name, given in (("X", X), ("y", y)):
-        if isinstance(given, np.ma.MaskedArray):
-            real(name, given)  # scikit-learn ignores the mask, and refuses complex numbers itself
-    return validate_data(estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtypes, **options)
-
-
 def model_to_train(
     estimator: Any, losses: tuple[str, ...], continues: bool, features: int, classes: int | None = None
 ) -> Learner:
@@ -121,6 +103,8 @@ def train(
     weight = None if sample_weight is None else importance_of(sample_weight, len(labels), stream=passes is None)
     passes_made = 1 if passes is None else whole("passes", passes, low=1)
     random = check_random_state(estimator.random_state) if passes is not None and estimator.shuffle else None
+    if model.features < X.shape[1]:  # categories that are new
+        add_features(model, X.shape[1])
     if passes_made > 1 or random is not None:
         X = rows_of(X, model.features, model.dtype)  # validated and converted once, for all passes
     before, first = float(np.sum(model.loss)), 0.0
@@ -140,6 +124,7 @@ def train(
     total_loss, total_weight = estimator._progress
     estimator._progress = total_loss + first, total_weight + (len(labels) if weight is None else float(weight.sum()))
     estimator.n_iter_ = passes_made
+    estimator._frame_features = vars(estimator).pop("_next_frame_features", None)
 
 
 def importance_of(sample_weight: Any, count: int, stream: bool) -> NDArray[np.float64]:
@@ -226,6 +211,13 @@ def certificate(estimator: Any) -> Any:
     return proofs[0] if len(proofs) == 1 else proofs
 
 
+def get_feature_names_out(self: Any, input_features: Any = None) -> NDArray[Any]:
+    """Return the name of each weight of ``coef_``: columns, and categories of columns such as ``city^Rome``."""
+    check_is_fitted(self)
+    known: FrameFeatures | None = vars(self).get("_frame_features")
+    return _check_feature_names_in(self, input_features) if known is None else np.array(known.names, dtype=object)
+
+
 def sparsify(self: Any) -> Any:
     """Convert ``coef_`` to a CSR array; learning is not affected."""
     check_is_fitted(self)
@@ -261,6 +253,7 @@ def stored(self: Any) -> Stored:
         "n_iter": int(self.n_iter_),
         "feature_names": [str(n) for n in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None,
         "class": type(self).__name__,
+        **({} if vars(self).get("_frame_features") is None else {"columns": self._frame_features.to_json()}),
         "lanes": None if self.lanes is None else int(self.lanes),
         "unset": [name for name in OPTIONAL if getattr(self, name) is None],
     }

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from forel.doors.sklearn import classifier
 from forel.doors.sklearn.classifier import FTRLClassifier
+from forel.doors.sklearn.frames import FrameFeatures
 from forel.doors.sklearn.regressor import FTRLRegressor
 from forel.doors.sklearn.shared import OPTIONAL, guard_of
 from forel.learner.protocol import Learner
@@ -62,6 +63,9 @@ def estimator_of(stored: Stored) -> Any:
     estimator._sparse, estimator.n_iter_ = known.get("sparse", False), known.get("n_iter", 1)
     estimator.n_features_in_ = model.features
     guard_of(estimator)
+    if known.get("columns") is not None:
+        estimator._frame_features = FrameFeatures.from_json(known["columns"])
+        estimator.n_features_in_ = len(estimator._frame_features.kinds)
     if known.get("feature_names"):
         estimator.feature_names_in_ = np.array(known["feature_names"], dtype=object)
     if kind is FTRLClassifier:

@@ -62,6 +62,9 @@ def hard_cases(seed=0, count=4000):
     for _ in range(count):
         zeros = "0" * rng.randrange(9)
         cases.append(f"{rng.randrange(10 ** rng.randrange(5))}.{zeros}{rng.randrange(10 ** rng.randrange(5, 22))}")
+    for digits in range(1, 11):  # one digit before the point, as most fractions are written
+        cases += [f"{rng.randrange(10)}.{rng.randrange(10**digits):0{digits}d}" for _ in range(count // 10)]
+        cases += [f"{float(midpoints(rng, -20, 3)):.{digits}f}" for _ in range(count // 10)]
     return cases
 
 

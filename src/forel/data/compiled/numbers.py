@@ -11,13 +11,16 @@ import numpy as np
 from numba import types
 
 from forel.data.compiled.cache import inlined, inner, intrinsic
-from forel.data.compiled.words import EIGHT, THREE, byte, digits, first_point, load, power_of_ten, value
+from forel.data.compiled.words import EIGHT, THREE, all_digits, byte, digits, first_point, load, power_of_ten, value
 
-__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard", "short_number"]
+__all__ = [
+    "HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard", "short_decimal",
+    "short_number",
+]  # fmt: skip
 
 NUMBER, WRONG, HARD = 0, 1, 2
 POINT = np.uint64(ord("."))
-ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
+ONE, TWO, TEN, ZERO = np.uint64(1), np.uint64(2), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it, eight more digits fit
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
 POWERS = np.array([float(f"1e{k}") for k in range(-REACH, REACH + 1)])
@@ -76,6 +79,19 @@ def gather(i, w, cut):
             i += ONE
             digit = np.uint64(byte(i)) - ZERO
     return i, w, taken, cut
+
+
+@inlined
+def short_decimal(i, length):
+    """Read a digit, a point and at most eight digits from address i; return the number, and False for other forms."""
+    n = length - TWO
+    if n - ONE >= EIGHT:
+        return np.float32(0), False
+    word, whole = load(i + TWO), np.uint64(byte(i)) - ZERO
+    if byte(i + ONE) != DOT or whole >= TEN or not all_digits(word, n):
+        return np.float32(0), False
+    real = np.float64(whole * power_of_ten(n) + value(word, n)) * POWERS[np.uint64(REACH) - n]
+    return np.float32(real), far_from_midpoints(real, NEAR)
 
 
 @inlined

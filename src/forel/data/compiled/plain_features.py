@@ -8,7 +8,7 @@ import numpy as np
 
 from forel.data.compiled.cache import inner
 from forel.data.compiled.hashing import hash_name
-from forel.data.compiled.numbers import NUMBER, number, short_number
+from forel.data.compiled.numbers import NUMBER, number, short_decimal, short_number
 from forel.data.compiled.words import at_most, equal, lowest
 
 __all__ = ["plain_features"]
@@ -23,6 +23,7 @@ def plain_features(i, state, scale, mask, indices, values, entry):
 
     Return the address of the blank after the last, and the end of the entries. Other forms are left to the caller.
     """
+    scaled = scale != 1
     while True:
         stops, colons = at_most(i, SPACE), equal(i, COLON)
         wrong = stops ^ equal(i, SPACE) | equal(i, BAR)
@@ -40,14 +41,17 @@ def plain_features(i, state, scale, mask, indices, values, entry):
                 colons &= colons - ONE
                 at, digits = i + colon + ONE, there - colon - ONE
                 colon = lowest(colons)
-                found, certain = short_number(at, digits)
+                value, certain = short_decimal(at, digits)
                 if not certain:
-                    found, after, kind = number(at)
-                    if kind != NUMBER or after != i + there:
+                    value, certain = short_number(at, digits)
+                if not certain:
+                    value, after, kind = number(at)
+                    if kind != NUMBER or after != i + there or not np.isfinite(value):
                         return i + here, entry
-                value *= found
-                if not np.isfinite(value):
-                    return i + here, entry
+                if scaled:
+                    value *= scale
+                    if not np.isfinite(value):
+                        return i + here, entry
             indices[entry] = np.int32(hash_name(start, length, state) & mask)
             values[entry] = value
             entry += ONE

@@ -20,6 +20,7 @@ __all__ = [
     "ONES",
     "TOPS",
     "address",
+    "all_digits",
     "at_most",
     "byte",
     "count",
@@ -166,8 +167,15 @@ def digits(word):
 
 
 @inlined
+def all_digits(word, n):
+    """Return whether the first n bytes of a word are digits, 1 ≤ n ≤ 8."""
+    found = (word ^ ZEROS) << (WORD - (n << THREE))
+    return ((found + ABOVE_NINE) | found) & TOPS == 0
+
+
+@inlined
 def value(word, n):
-    """Return the value of the first n digits of a word, n ≥ 1."""
+    """Return the value of the first n digits of a word, 1 ≤ n ≤ 8."""
     # Digits are shifted to the upper end, below them zeros; then pairs, fours and all eight are combined.
     found = (word ^ ZEROS) << (WORD - (n << THREE))
     pairs = found * TEN + (found >> BYTE)

@@ -15,7 +15,7 @@ Task = Callable[[], tuple[Block | None, Problems]]
 
 
 def completed_task(block: Block | None, problems: Problems) -> Task:
-    """Return a task that only returns a block and the problems recorded until then, which it takes over."""
+    """Return a task that returns an existing block, and the problems recorded until then."""
     taken = Problems(problems.on_error)
     taken.absorb(problems)
     return partial(_pair, block, taken)

@@ -1,4 +1,4 @@
-"""The experts of a mixture beside its linear models, the losses of all, and the prediction that mixes them."""
+"""The experts of a mixture other than its linear models, the losses of all, and the mixed prediction."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class ExpertPool:
-    """What a mixture keeps beside its linear models: a ledger of losses, mixers, and full-covariance filters.
+    """The state of a mixture other than its linear models: a ledger of losses, mixers, and full-covariance filters.
 
     Full-covariance filters are dropped at the first row with which there are too many features. Their weight goes to
     the other experts in proportion, and the guarantee includes what their prior weight costs.

@@ -20,7 +20,7 @@ BETA = 0.01
 
 
 class Experts(NamedTuple):
-    """Rates with an L1 penalty each, and the filters beside them."""
+    """Rates with an L1 penalty each, and the filters mixed with them."""
 
     alphas: tuple[float, ...]
     penalties: tuple[float, ...] | float

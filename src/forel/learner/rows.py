@@ -130,7 +130,7 @@ class _Alias:
 
 
 def _as_writeable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array, or a writeable view of one that is read-only, which numba takes for a type of its own.
+    """Return an array, or a writeable view of one that is read-only, which numba treats as another type.
 
     Kernels only read rows.
     """

@@ -21,7 +21,7 @@ class NamedWeight:
     Parameters
     ----------
     slot : of the feature
-    name : if names were stored; ``shared`` tells that other names have the same slot
+    name : if names were stored; ``shared`` is whether other names have the same slot
     weight : of the class ``label`` if there are several
     typical : mean absolute value of a numeric column in training; else the largest absolute value, if the model keeps
         it; else 1, the value of categories

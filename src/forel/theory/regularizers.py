@@ -21,7 +21,7 @@ __all__ = ["Regularizer", "gradient_at"]
 def gradient_at(geometry: Geometry, strength: Strength, x: Vector, image: Vector | None) -> Vector:
     r"""Return $\nabla\phi_\sigma(x)$, from the mirror image $\nabla\phi_1(x)$ where it is known better than x.
 
-    Algorithms keep it beside the point where a coordinate may underflow, as $x \propto e^\theta$ does; None otherwise.
+    Algorithms also store it where a coordinate of the point may underflow, as $x \propto e^\theta$ does; None otherwise.
 
     >>> from forel.theory.geometries import Entropy
     >>> gradient_at(Entropy(), 2.0, np.array([1.0, 0.0]), np.array([1.0, -999.0]))

@@ -101,7 +101,7 @@ class Calibrator:
         self.holdout = self._new_metrics()
 
     def result(self, holdout: bool) -> Calibrated:
-        """Return the calibration and its metrics; ``holdout`` tells whether rows are held out."""
+        """Return the calibration and its metrics; ``holdout`` is whether rows are held out."""
         slope, offset, *precision = self._state.tolist()
         extra = {"slope": slope, "offset": offset, "precision": precision}
         held_out = self.holdout.report() if holdout else None

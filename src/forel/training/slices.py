@@ -1,8 +1,8 @@
 r"""Metrics by the values of a column, in total and over time, in bounded memory.
 
-The first 500 values of a column are kept apart, and all later ones are "others". Time is divided into at most eight
-periods of equally many rows: when all are full, two at a time become one. So neither memory nor the periods depend on
-how rows are divided into blocks. (McMahan et al. 2013, "Ad click prediction", section 7.)
+The first 500 values of a column are counted separately, and all later ones as "others". Time is divided into at most
+eight periods with equal numbers of rows; when all are full, adjacent ones are merged. So neither memory nor the periods
+depend on how rows are divided into blocks. (McMahan et al. 2013, "Ad click prediction", section 7.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from forel.training.metrics import LIMIT, Report, RowScores, StreamMetrics
 
 __all__ = ["Period", "Slice", "SliceMetrics", "SliceTable", "slice_tables"]
 
-MOST = 500  # values that are kept apart
+MOST = 500  # values that are counted separately
 SHOWN = 20  # values of a report: those with the most rows
 PERIODS = 8
 BINS = 1 << 11  # of the histogram of margins of each value

@@ -26,12 +26,12 @@ def settings_with_loss(
     'squared'
     >>> settings_with_loss(Settings(), "squared")
     Traceback (most recent call last):
-    ValueError: loss: got 'squared', expected None beside settings: Settings(loss='squared', ...)
+    ValueError: loss: got 'squared', expected None with settings: Settings(loss='squared', ...)
     """
     if loss is None:
         return settings
     if settings is not None:
-        raise refuse("loss", loss, f"None beside settings: Settings(loss={loss!r}, ...)")
+        raise refuse("loss", loss, f"None with settings: Settings(loss={loss!r}, ...)")
     if start is not None:
         raise refuse("loss", loss, "None: training continues with the model's settings")
     return default_grid(loss=loss)

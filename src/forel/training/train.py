@@ -115,7 +115,7 @@ def train(
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
     subsample : learn from a random part of the negative rows, such as 0.1, with importances divided by it; None for all
     min_count : learn from a feature at its n-th row and later ones, for streams with many rare features; None for all
-    include_probability : or from a random row on, which each row is with this probability
+    include_probability : or from a random row on: each of its rows is that row with this probability
     calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
         to continue from stays calibrated
     start : a stored model to continue from, with its settings and read options

@@ -41,7 +41,7 @@ def block_from_entries(
     problems: ProblemSink,
     file: str,
 ) -> Block:
-    """Return the block of some rows; it takes over the arrays. ``lines`` has the line of each row."""
+    """Return the block of some rows, which owns the arrays; ``lines`` has the line of each row."""
     bad = scanner("merge", "merge_rows")(indptr, indices, values)
     return _finite(bad, indptr, indices, values, labels, importance, lines, problems, file)
 

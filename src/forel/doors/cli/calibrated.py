@@ -1,4 +1,4 @@
-"""What the summary of training says about calibration."""
+"""The sentence about calibration in the summary of training."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -
     """Return what predictions are, and which statements are about predictions before calibration."""
     statements = (("the mixture's guarantee", mixed), ("the certificate", certified))
     others = [name for name, there in statements if there]
-    said = f"predictions of the model are the probabilities of {calibrated.calibration}"
+    sentence = f"predictions of the model are the probabilities of {calibrated.calibration}"
     if not others:
-        return said
+        return sentence
     verb = "are" if len(others) > 1 else "is"
-    return f"{said}; {' and '.join(others)} above {verb} about predictions before calibration"
+    return f"{sentence}; {' and '.join(others)} above {verb} about predictions before calibration"

@@ -38,7 +38,7 @@ def convert(
       forel convert clicks.csv --label click --output clicks.vw
       forel convert clicks.csv --output clicks.parquet
       forel convert clicks.vw --bits 18 --output clicks.svm
-      forel convert m.forel --serving --float16 --measure test.vw --output small.forel
+      forel convert m.forel --serving --float16 --measure test.vw -o small.forel
 
     Data that the format cannot represent is reported. No conversion is needed
     for scikit-learn: forel.doors.sklearn.estimator_of(forel.load("m.forel")).

@@ -24,8 +24,8 @@ def inspect(
 ) -> None:
     """Show the settings, experts, largest weights and certificate of a model.
 
-    Weights have names if the model was trained with --names, and are ordered by what their features usually add to a
-    margin: weight times typical value.
+    Weights have names if the model was trained with --names. They are ordered
+    by weight times a typical value of the feature.
 
     Example: forel inspect m.forel --top 50
     """

@@ -165,8 +165,8 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
     if certificate is not None:
         console.print(f"Certificate: {certificate}.", markup=False, highlight=False, soft_wrap=True)
     if trained.calibrated is not None:
-        said = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
-        console.print(f"Calibration: {said}.", markup=False, highlight=False, soft_wrap=True)
+        sentence = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
+        console.print(f"Calibration: {sentence}.", markup=False, highlight=False, soft_wrap=True)
     print_problems(trained.problems, open_console(stderr=True))
     if saved.choice is not None and saved.choice.setting is not None:
         console.print(f"Serving: {saved.choice}.", markup=False, highlight=False, soft_wrap=True)

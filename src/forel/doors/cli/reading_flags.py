@@ -60,13 +60,13 @@ class ReadingFlags:
         str | None,
         _option(
             help="Multiclass labels: the number of classes, their names separated by commas, or auto to detect them in "
-            "the first 10,000 rows. Labels of more than two words always are classes."
+            "the first 10,000 rows. More than two words as labels are always classes."
         ),
     ] = field(default=None, metadata=TRAIN)
     importance: Annotated[str | None, _option(help="Column of importance weights.")] = field(
         default=None, metadata=CONVERT
     )
-    keep: Annotated[list[str] | None, _option(help="Columns to use, without all others; repeatable.")] = field(
+    keep: Annotated[list[str] | None, _option(help="Use only these columns; repeatable.")] = field(
         default=None, metadata=CONVERT
     )
     ignore: Annotated[list[str] | None, _option(help="Columns to ignore, separated by commas; repeatable.")] = field(

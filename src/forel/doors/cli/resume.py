@@ -17,7 +17,7 @@ def checkpoint_of(
     if every is None and not resume:
         return {}
     if model is None:
-        raise refuse("--model", None, "a file, which the checkpoint is written beside")
+        raise refuse("--model", None, "a file, next to which the checkpoint is written")
     if resume and predictions is not None:
         raise refuse("--predictions", predictions, "none with --resume: predictions of earlier rows would be missing")
     path = f"{model}.checkpoint"

@@ -1,4 +1,4 @@
-"""``forel survey``: recompute and check every numbered result, and statements beside them."""
+"""``forel survey``: recompute and check every numbered result, and related statements."""
 
 import pathlib
 from typing import Annotated

@@ -126,7 +126,7 @@ class TrainOptions:
         int | None,
         typer.Option(
             "--min-count",
-            help="Learn from a feature from its n-th row on; rarer ones take no memory.",
+            help="Ignore a feature before its n-th row; ignored features take no memory.",
             rich_help_panel=MODEL,
             show_default=False,
         ),
@@ -135,7 +135,7 @@ class TrainOptions:
         float | None,
         typer.Option(
             "--include-probability",
-            help="Learn from a feature from a random row on, which each row is with this probability.",
+            help="Ignore a feature until a random row, which is each of its rows with this probability.",
             rich_help_panel=MODEL,
             show_default=False,
         ),

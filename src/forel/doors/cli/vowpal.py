@@ -62,7 +62,7 @@ SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P
 
 
 def translate_name(name: str) -> str:
-    """Return the name of an option here, for one of VW's; an option that is not supported says what to use instead.
+    """Return forel's name of an option of VW; the error for an unsupported option suggests a replacement.
 
     >>> translate_name("noconstant"), translate_name("alpha")
     ('no-bias', 'alpha')

@@ -25,9 +25,13 @@ def warm(
 ) -> None:
     """Compile and cache the code of train, predict and evaluate.
 
-    Further options are those of forel train for which to compile.
+    Options of forel train select what is compiled.
 
-    Examples: forel warm; forel warm --certificate; forel warm --formats csv --loss squared
+    \b
+    Examples:
+      forel warm
+      forel warm --certificate
+      forel warm --formats csv --loss squared
     """
     with errors_as_messages():
         from forel.jit.folder import folder

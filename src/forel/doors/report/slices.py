@@ -37,10 +37,10 @@ def _curve(one: Slice, highest: float) -> Element:
         for k, p in enumerate(one.periods)
         if p.loss is not None
     ]
-    said = ", ".join("none" if p.loss is None else f"{p.loss:.4f}" for p in one.periods)
+    losses = ", ".join("none" if p.loss is None else f"{p.loss:.4f}" for p in one.periods)
     line = tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_="line one")
     size = {"viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}", "width": f"{WIDTH:g}", "height": f"{HEIGHT:g}"}
-    return tag("svg", tag("title", said), line, role="img", **size)
+    return tag("svg", tag("title", losses), line, role="img", **size)
 
 
 def _periods(found: SliceTable, loss: str) -> Element:

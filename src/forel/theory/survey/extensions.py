@@ -1,4 +1,4 @@
-"""Statements beside the survey's numbered results that forel relies on, recomputed in the same way."""
+"""Statements other than the survey's numbered results that forel relies on, recomputed in the same way."""
 
 from collections.abc import Iterable, Iterator
 

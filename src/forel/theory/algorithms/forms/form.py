@@ -24,7 +24,7 @@ EVERYWHERE = Reals()
 class FormState(NamedTuple):
     """r, the point, and the sums that forms are written with: θ, g_{1:t}, g^(Ψ)_{1:t}; those not needed stay 0.
 
-    Forms that go on from the point do so from its mirror image, as a coordinate of the point may underflow.
+    Forms that continue from the point use its mirror image, as a coordinate of the point may underflow.
     """
 
     r: Regularizer

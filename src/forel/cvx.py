@@ -15,8 +15,8 @@ from forel.validation import Infeasible, Unbounded, Unsupported, Vector
 
 REMEDY = "install the extra: pip install 'forel[cvx]'"
 
-# Clarabel stops at 1e-8 by default. What algorithms accumulate over many rounds wants more, and mostly gets it: below
-# the reduced tolerances a result still counts, and where even those fail the default settings have the last word.
+# Clarabel stops at 1e-8 by default. Errors accumulate over many rounds, so tighter tolerances are tried first; a result
+# within the reduced tolerances is accepted, and if even those fail, the default settings are used.
 _ATTEMPTS: tuple[dict[str, float], ...] = (
     {
         **dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12),
@@ -47,7 +47,7 @@ def solve(problem: Any, variable: Any) -> Vector:
     for settings in _ATTEMPTS:
         try:
             with warnings.catch_warnings():
-                # "May be inaccurate" means within the reduced tolerances, which is as promised.
+                # "May be inaccurate" means within the reduced tolerances, which is accepted.
                 warnings.filterwarnings("ignore", message="Solution may be inaccurate")
                 # A warm start keeps the scaling of the previous data, and loses up to all digits on other data.
                 problem.solve(solver=cp.CLARABEL, warm_start=False, **settings)

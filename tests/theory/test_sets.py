@@ -131,7 +131,7 @@ def test_projection_is_nearest_idempotent_and_does_not_expand(name, u, v):
     p, q = project(u, feasible), project(v, feasible)
     assert np.allclose(project(p, feasible), p, atol=1e-9)
     assert np.linalg.norm(p - q) <= np.linalg.norm(u - v) + 1e-9
-    assert (u - p) @ (q - p) <= 1e-8  # the obtuse angle that characterises a projection
+    assert (u - p) @ (q - p) <= 1e-8  # the obtuse angle that characterizes a projection
 
 
 def test_intersections_simplify():

@@ -27,7 +27,7 @@ class Block:
     size : number of bytes of text that were read, 0 if unknown
     after : position after the block, to continue from
     lines : line of each row, if known
-    label_words : words that labels are places of, before a reader numbers classes
+    label_words : words that labels are indices of, before a reader numbers classes
     entry_names : namespace and name of each entry, with the option ``entry_names``; equal slots of a row are then not
         summed
     slices : values of the columns in the option ``slices``, a row for each column; empty where one is missing

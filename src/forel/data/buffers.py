@@ -43,7 +43,7 @@ class Buffers:
             block = free.pop()
         except IndexError:
             block = np.empty(size, np.uint8)
-        # Through a memoryview, so that views refer to the array, which is then finalised last, and not to the block.
+        # Through a memoryview, so that views refer to the array, which is then finalized last, and not to the block.
         array = np.frombuffer(block.data, kind, count)
         weakref.finalize(array, free.append, block).atexit = False
         return array.reshape(shape)

@@ -23,7 +23,7 @@ __all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywor
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
 SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")
-BLOCK_BYTES = 1 << 21  # large enough to amortise the work per block, small enough for several blocks to fit in cache
+BLOCK_BYTES = 1 << 21  # large enough to amortize the work per block, small enough for several blocks to fit in cache
 
 
 class Use(Flag):

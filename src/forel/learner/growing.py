@@ -1,4 +1,4 @@
-"""More classes for a model that has learned: it keeps what it knows, and new classes start from nothing."""
+"""More classes for a model that has learned: it keeps its state, and new classes start from the initial state."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -31,7 +31,7 @@ class Conjugable(Protocol):
         ...
 
     def conjugate_gradient(self, g: Vector) -> Vector:
-        """Return ∇ψ⋆(g), the x that maximises g·x − ψ(x)."""
+        """Return ∇ψ⋆(g), the x that maximizes g·x − ψ(x)."""
         ...
 
 

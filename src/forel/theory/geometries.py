@@ -50,7 +50,7 @@ class Geometry(Protocol):
         ...
 
     def conjugate_gradient(self, strength: Strength, g: Vector) -> Vector:
-        """Return the x that maximises g·x − φ_σ(x)."""
+        """Return the x that maximizes g·x − φ_σ(x)."""
         ...
 
     def norm(self, strength: Strength) -> Norm:

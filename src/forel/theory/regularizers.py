@@ -21,7 +21,7 @@ __all__ = ["Regularizer", "gradient_at"]
 def gradient_at(geometry: Geometry, strength: Strength, x: Vector, image: Vector | None) -> Vector:
     r"""Return $\nabla\phi_\sigma(x)$, from the mirror image $\nabla\phi_1(x)$ where it is known better than x.
 
-    Algorithms also store it where a coordinate of the point may underflow, as $x \propto e^\theta$ does; None otherwise.
+    Algorithms also store it where a coordinate of x may underflow, as $x \propto e^\theta$ does; None otherwise.
 
     >>> from forel.theory.geometries import Entropy
     >>> gradient_at(Entropy(), 2.0, np.array([1.0, 0.0]), np.array([1.0, -999.0]))
@@ -94,7 +94,7 @@ class Regularizer:
         return self.geometry.gradient(self.strength, x) - self.linear
 
     def conjugate_gradient(self, g: Vector) -> Vector:
-        """Return the x that maximises g·x − r(x)."""
+        """Return the x that maximizes g·x − r(x)."""
         return self.geometry.conjugate_gradient(self.strength, g + self.linear)
 
     @property

@@ -89,8 +89,8 @@ class ClassNames:
 
         Parameters
         ----------
-        labels : numbers, or the places of words among ``words``; NaN where one is missing
-        words : the words that labels are places of; None if labels are numbers
+        labels : numbers, or indices of ``words``; NaN where one is missing
+        words : the words that labels are indices of; None if labels are numbers
         """
         known = ~np.isnan(labels)
         found, first, which = np.unique(labels[known], return_index=True, return_inverse=True)

@@ -166,7 +166,7 @@ def csv_chunks(
     known = {**form.columns.known, **form.columns.kinds}
     kinds = {name: known[name] for name in table.used if name in known}
     size = form.block_bytes if form.transform is None else min(form.block_bytes, CHUNK)
-    if len(table.header) > WIDE:  # to amortise the work per column and chunk
+    if len(table.header) > WIDE:  # to amortize the work per column and chunk
         size = max(size, ROWS * sum(len(name) + 1 for name in table.header))
     line = table.line
     cut = _whole_rows(form.separator_byte, len(table.header))

@@ -36,7 +36,7 @@ def has_classes(columns: Columns, kinds: Mapping[str, str]) -> bool:
 
 
 def class_labels(cells: Spans, present: NDArray[np.bool_] | None = None) -> tuple[NumberColumn, tuple[str, ...]]:
-    """Return a column of labels as places among its distinct words, and these words."""
+    """Return a column of labels as indices of its distinct words, and these words."""
     n = cells.starts.size
     _, first, which = np.unique(cells.hashes(b"", np.arange(n)), return_index=True, return_inverse=True)
     words = tuple(_decoded(cells[row]) for row in first.tolist())
@@ -81,10 +81,10 @@ def dicts_with_numbers(
     """Yield numbered dicts with numbers in place of labels that are words; the first dicts decide which is positive.
 
     ``found`` receives the kind of the labels. Labels that are numbers, and words of neither class, stay as they are.
-    Labels of several classes become places in ``classes``, which are added to it.
+    Labels of several classes become indices of ``classes``, to which new ones are added.
     """
     if has_classes(columns, columns.known):
-        yield from _with_places(items, str(columns.label), classes)
+        yield from _with_class_indices(items, str(columns.label), classes)
         return
     label, optional = columns.label, columns.options.unlabelled
     words, rest = given_words(columns, columns.known), iter(items)
@@ -97,26 +97,26 @@ def dicts_with_numbers(
             found[str(label)] = kind = kind_of_words(word for word in labels if isinstance(word, str))
             words = LabelWords.of_kind(kind)
             if words is None:
-                yield from _with_places(rest, str(label), classes)
+                yield from _with_class_indices(rest, str(label), classes)
                 return
             yield from ((number, encode_label(one, str(label), words, optional)) for number, one in rest)
             return
         yield line, item if value is None else encode_label(item, str(label), words, optional)
 
 
-def _with_places(items: Iterable[tuple[int, Any]], label: str, classes: list[str]) -> Iterator[tuple[int, Any]]:
-    """Yield numbered dicts with labels as places among classes; labels that name no class stay as they are."""
-    places = {name: k for k, name in enumerate(classes)}
+def _with_class_indices(items: Iterable[tuple[int, Any]], label: str, classes: list[str]) -> Iterator[tuple[int, Any]]:
+    """Yield numbered dicts with labels as indices of classes; labels that name no class stay as they are."""
+    indices = {name: k for k, name in enumerate(classes)}
     for line, item in items:
         value = item.get(label) if isinstance(item, Mapping) else None
         if not isinstance(value, str | int | float | np.number | np.bool_) or value != value:
             yield line, item
             continue
         name = class_name(value)
-        if name not in MISSING and name not in places:
-            places[name] = len(classes)
+        if name not in MISSING and name not in indices:
+            indices[name] = len(classes)
             classes.append(name)
-        yield line, {**item, label: places.get(name)}
+        yield line, {**item, label: indices.get(name)}
 
 
 def encode_label(item: Any, label: str, words: LabelWords | None, optional: bool) -> Any:

@@ -254,7 +254,7 @@ def _block(
 def _label(
     array: Any, name: str, columns: Columns, found: dict[str, str]
 ) -> tuple[NumberColumn, tuple[str, ...] | None]:
-    """Return the labels of a table, as places among words if these are classes, and these words.
+    """Return the labels of a table, as indices of words if these are classes, and these words.
 
     The first batch decides which of two words is positive, or that there are several classes.
     """

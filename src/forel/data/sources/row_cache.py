@@ -133,7 +133,7 @@ class RowCache:
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        """The names of classes, whose places are the labels; None if labels are numbers."""
+        """The names of classes, whose indices are the labels; None if labels are numbers."""
         return tuple(self.totals["classes"]) if self.totals.get("classes") else None
 
     def find(self, position: Position) -> int:

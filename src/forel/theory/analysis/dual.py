@@ -76,7 +76,7 @@ class LossFloor:
 def loss_floor(trace: Trace, feasible: FeasibleSet | None = None, theta: float | None = None) -> LossFloor:
     r"""Return the lower bound on $\sum_t f_t(x)$ for all x in X that follows from the gradients of a game.
 
-    Every θ gives a bound; by default the best one in [0, 1] is found, a concave maximisation in one variable.
+    Every θ gives a bound; by default the best one in [0, 1] is found, a concave maximization in one variable.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ def l1_ball(problem: Problem) -> Solve | None:
 
 
 def fill(height: Vector, curvature: float | Vector, total: float) -> Vector:
-    """Maximise height·x − ½Σ curvature_i x_i² over the simplex of that total, by water-filling.
+    """Maximize height·x − ½Σ curvature_i x_i² over the simplex of that total, by water-filling.
 
     x_i = max(0, level − depth_i)/curvature_i with the depth counted down from the highest coordinate, and the level the
     one at which the x_i have the right sum.

@@ -165,7 +165,7 @@ def lemma_9() -> Outcome:
 
 
 def lemma_13() -> Outcome:
-    """Compare regret with the weaker lemma that looks only at f_t(x_t) − f_t(x_{t+1}).
+    """Compare regret with the weaker lemma, which uses only f_t(x_t) − f_t(x_{t+1}).
 
     Survey: Lemma 13
     """

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """How far measured is above the bound, 0 where that is but rounding, infinite where one is not a number."""
+        """How far measured is above the bound, 0 where it is only rounding, infinite where one is not a number."""
         above = self.measured - self.bound
         if math.isnan(above):
             return math.inf

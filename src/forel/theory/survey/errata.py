@@ -70,7 +70,7 @@ ERRATA = (
         "Corollary 8",
         "φ_1 + ψ + Ψ is strongly convex with respect to ‖·‖",
         "φ_1 + ψ is, without Ψ",
-        "the proof applies Lemma 7 to φ_1 and φ_1 + ψ; with φ_1 = 0, ψ = gx and Ψ = x²/2 the printed claim says "
+        "the proof applies Lemma 7 to φ_1 and φ_1 + ψ; with φ_1 = 0, ψ = gx and Ψ = x²/2 the printed claim states "
         "g²/2 ≤ 0",
         "forel.theory.analysis.gradient_norms.squared_norms",
     ),
@@ -146,7 +146,7 @@ ERRATA = (
         "appendix D",
         "λ = G/(2T − 1) ensures x_T = 0",
         "for odd T; G/(2T − 3) for every T",
-        "x_T = 0 asks |g_{1:T−1}| ≤ (T − 1)λ, and for even T the left side is ½(G + λ), not ½(G − λ)",
+        "x_T = 0 requires |g_{1:T−1}| ≤ (T − 1)λ, and for even T the left side is ½(G + λ), not ½(G − λ)",
         "forel.theory.analysis.adversaries.l1_example_alternating",
     ),
 )

@@ -10,12 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.data import Names, read, slot
+from forel.data import Names, concatenate, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
 from forel.doors.cli import vowpal
 from forel.doors.cli.app import COMMANDS, app, load_command
 from forel.learner.kernels import kernel
+from forel.learner.linear import Linear
+from forel.learner.rows import CoalescedRows
+from forel.learner.settings import Settings
 from forel.training.scoring import predict_blocks
 
 
@@ -47,12 +50,40 @@ FIGURES = [
 ]
 
 
+# vw --ftrl -d FILE -b 28 --no_stdin --loss_function logistic --ftrl_alpha 0.3 --ftrl_beta 1 --l1 0.5 --l2 0.5 FLAGS,
+# version 9.11.9: "average loss" and "total feature number", the constant among them. With fewer bits, slots that two
+# sequences share change the fourth digit, in VW and here.
+SEQUENCES = [
+    ("sign", "--ngram 2", 0.612559, 4800),
+    ("sign", "--ngram 3", 0.612535, 6400),
+    ("sign", "--ngram 2 --skips 1", 0.605606, 6400),
+    ("sign", "--ngram 3 --skips 2", 0.597046, 14000),
+    ("two", "--ngram 2", 0.592516, 5200),
+    ("two", "--ngram 3 --skips 1", 0.590052, 8400),
+]
+# vw --audit FLAGS: the names of features, where forel has a space between words and VW has ^.
+AUDITED = [
+    ("--ngram 2", "|a x y z", "x y z x^y y^z"),
+    ("--ngram 2", "|a x:2 y:3 z", "x:2 y:3 z x^y y^z"),
+    ("--ngram 2", "|a:2 x y:3", "x:2 y:6 x^y"),
+    ("--ngram 2", "|a x x x", "x:3 x^x:2"),
+    ("--ngram 3", "|a x y z w", "x y z w x^y y^z z^w x^y^z y^z^w"),
+    ("--ngram 2 --skips 2", "|a x y z w", "x y z w x^y y^z z^w x^z y^w x^w"),
+    ("--ngram 2 --skips 1", "|a x y x y", "x:2 y:2 x^y:2 y^x x^x y^y"),
+    ("--ngram 3 --skips 1", "|a x y z w v",
+     "x y z w v x^y y^z z^w w^v x^z y^w z^v x^y^z y^z^w z^w^v x^y^w y^z^v x^z^w y^w^v"),
+]  # fmt: skip
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
     for name in ("zero", "sign"):
         lines = (f"{(y + 1) // 2 if name == 'zero' else y} |x {words}\n" for y, words in rows())
         (tmp_path / f"{name}.vw").write_text("".join(lines))
+    names = [(y, [word.split(":")[0] for word in words.split()]) for y, words in rows()]
+    two = (f"{y} |x {' '.join(words[:4])} |z {' '.join(words[4:])} {words[0]}\n" for y, words in names)
+    (tmp_path / "two.vw").write_text("".join(two))
     return tmp_path
 
 
@@ -66,6 +97,31 @@ def run(*words):
 def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
     words = ("train", "--ftrl", "-d", folder / f"{file}.vw", "-b", 16, "--quiet", "--json", *flags.split())
     assert json.loads(run(*words))["report"]["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def reading(flags):
+    """Return the options of reading that flags stand for."""
+    words = flags.replace("--", "").split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+@pytest.mark.parametrize(("file", "flags", "loss", "features"), SEQUENCES)
+def test_sequences_are_those_of_vowpal_wabbit(file, flags, loss, features, folder):
+    block = concatenate(read(folder / f"{file}.vw", bits=28, constant=True, **reading(flags)))
+    assert block.indices.size == features
+    slots, numbers = np.unique(block.indices, return_inverse=True)  # few weights, which nothing compiled looks at
+    model = Linear(slots.size, Settings(alpha=0.3, beta=1.0, l1=0.5, l2=0.5, bias=False))
+    model.learn(CoalescedRows(block.indptr, numbers.astype(np.int32), block.values), (block.labels + 1) / 2)
+    assert model.loss[0] / 400 == pytest.approx(loss, abs=1e-5)
+
+
+@pytest.mark.parametrize(("flags", "line", "features"), AUDITED)
+def test_sequences_have_the_names_and_values_of_an_audit(flags, line, features):
+    names = Names(20)
+    (block,) = read(io.BytesIO(f"1 {line}\n".encode()), "vw", bits=20, names=names, **reading(flags))
+    found = {names[k]: value for k, value in zip(block.indices.tolist(), block.values.tolist(), strict=True)}
+    expected = (feature.partition(":") for feature in features.split())
+    assert found == {"a^" + name.replace("^", " "): float(value or 1) for name, _, value in expected}
 
 
 def test_the_constant_is_penalized_and_kept_with_the_model(folder):
@@ -144,6 +200,16 @@ def test_errors_of_unsupported_options_name_an_alternative():
     done = CliRunner().invoke(app, ["train", "rows.vw", "-l", "0.5"], env={"COLUMNS": "300", "TERM": "dumb"})
     assert "Vowpal Wabbit's -l" in done.output
     assert vowpal.RATES in " ".join(done.output.split())
+
+
+def test_sequences_of_one_namespace_are_refused_with_a_remedy():
+    for value, message in (
+        ("a2", "got 'a2', expected a number, for all namespaces; 2 includes a"),
+        ("two", "whole number"),
+    ):
+        done = CliRunner().invoke(app, ["train", "rows.vw", "--ngram", value], env={"COLUMNS": "300", "TERM": "dumb"})
+        assert done.exit_code == 2
+        assert message in done.output
 
 
 def test_the_guide_has_every_option_that_is_not_supported():

@@ -83,7 +83,7 @@ def test_errors_are_raised_and_numba_is_restored():
 def test_numba_with_other_parameters_compiles_as_usual(method, monkeypatch):
     owner, name, _ = method
     original = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *arguments: original(*arguments))
+    monkeypatch.setattr(owner, name, lambda *given, **named: original(*given, **named))
     monkeypatch.setattr(module, "_replacements", lambda *originals: pytest.fail("replaced"))
     assert with_shortcuts(functions())(np.ones(3), 0.0, 1.0) > 0
 

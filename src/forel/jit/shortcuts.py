@@ -17,7 +17,7 @@ from functools import cache, wraps
 from typing import Any
 
 from numba import types
-from numba.core import codegen, cpu, targetconfig
+from numba.core import codegen, cpu, errors, postproc, targetconfig, transforms
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.functions import BaseFunction
 
@@ -28,15 +28,25 @@ CALL_TYPE = (BaseFunction, "get_call_type", ("self", "context", "args", "kws"))
 OPTIMIZE = (codegen.CPUCodeLibrary, "_optimize_final_module", ("self",))
 FINALIZE = (codegen.CPUCodeLibrary, "_finalize_final_module", ("self",))
 EXECUTABLE = (cpu.CPUContext, "get_executable", ("self", "library", "fndesc", "env"))
-REPLACED: tuple[tuple[Any, str, tuple[str, ...]], ...] = (CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE)
+FUNCTIONS = (codegen.CPUCodeLibrary, "_optimize_functions", ("self", "ll_module"))
+LIFETIMES = (postproc.PostProcessor, "run", ("self", "emit_dels", "extend_lifetimes"))
+REPLACED: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
+    CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE, FUNCTIONS, LIFETIMES,
+)  # fmt: skip
+if hasattr(errors, "HighlightColorScheme"):  # if colorama is installed
+    REPLACED += ((errors.HighlightColorScheme, "_markup", ("self", "msg", "color", "style")),)
 # Other private parts that the replacements use.
 REQUIRED: tuple[tuple[Any, str], ...] = (
     (codegen.CPUCodeLibrary, "_finalize_dynamic_globals"),
     (codegen.CPUCodeLibrary, "_ensure_finalized"),
     (cpu, "_dynfunc"),
+    (postproc, "VariableLifetime"),
+    (transforms, "canonicalize_cfg"),
 )
 SIMPLE: Any = (types.Number, types.Boolean, types.Literal, types.Array)
 lock: Any = global_compiler_lock
+canonicalize: Any = getattr(transforms, "canonicalize_cfg", None)
+lifetime: Any = getattr(postproc, "VariableLifetime", None)
 stack: Any = targetconfig.ConfigStack
 signatures: dict[Any, Any] = {}  # of operators, by function, context and argument types
 
@@ -92,6 +102,9 @@ def _replacements(
     optimize: Callable[..., Any],
     finalize: Callable[..., Any],
     executable: Callable[..., Any],
+    optimize_functions: Callable[..., Any],
+    post_process: Callable[..., Any],
+    *markup: Callable[..., Any],
 ) -> tuple[Callable[..., Any], ...]:
     def cached_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
         if kws or not all(isinstance(each, SIMPLE) for each in args):
@@ -125,4 +138,25 @@ def _replacements(
             fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, env, (library,)
         )
 
-    return cached_call_type, optimize_callable, finalize_callable, executable_if_callable
+    def optimize_functions_if_callable(library: Any, module: Any) -> None:
+        if _without_wrapper() and hasattr(library._codegen, "_data_layout"):
+            module.data_layout = library._codegen._data_layout
+        else:
+            optimize_functions(library, module)
+
+    def lifetimes_where_needed(processor: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+        function = processor.func_ir
+        if emit_dels or function.is_generator:
+            post_process(processor, emit_dels, extend_lifetimes)
+            return
+        function.blocks = canonicalize(function.blocks)
+        function.variable_lifetime = lifetime(function.blocks)  # computed when it is used
+        function.generator_info = None
+
+    def without_colour(scheme: Any, message: str, *style: Any) -> str:
+        return message
+
+    return (
+        cached_call_type, optimize_callable, finalize_callable, executable_if_callable, optimize_functions_if_callable,
+        lifetimes_where_needed, *(without_colour for _ in markup),
+    )  # fmt: skip

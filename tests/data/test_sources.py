@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import reference_parsers
 from forel.data import Malformed, concatenate, read
 from forel.data.sources.streams import count
-from reference_parsers import PARSERS, VALID, examples, same
-from tests.data.test_lines import BITS, check
+from reference_parsers import examples, same
+from tests.data.test_lines import BITS, PARSERS, VALID, check
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 
@@ -25,7 +25,7 @@ DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 # Long lines, blocks, sources.
 
 
-@pytest.mark.parametrize("form", ["vw", "svmlight"])
+@pytest.mark.parametrize("form", PARSERS)
 def test_a_line_of_many_features(form):
     line = b"1 |a " if form == "vw" else b"1 "
     line += b" ".join(b"%s%d:%d" % (b"f" if form == "vw" else b"", k, k % 7) for k in range(100_000))

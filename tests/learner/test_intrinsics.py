@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forel.jit.shortcuts import with_shortcuts
 from forel.learner.kernels import intrinsics
-from forel.learner.kernels.intrinsics import plain, records
+from forel.learner.kernels.intrinsics import gradients, plain, records
 from forel.learner.kernels.kernel import compiled_kernel
 from forel.learner.layout import record_width
 from forel.learner.linear import Linear, Settings
@@ -73,6 +73,47 @@ def test_records_are_gathered_and_scattered_as_one_by_one(parts, dtype, index, d
         scratch[[*unspecified, *range(SPARE, SPARE + 4)]] = 0
         found.append((scratch.tobytes(), after.tobytes()))
     assert found[0] == found[1] == found[2]
+
+
+def gradient_adder(add):
+    """Return a function that adds gradients, by one of three implementations."""
+
+    def call(scales, at, scale, change, row, v, limit):
+        add(scales, at, scale, change, row, np.uint64(1), np.uint64(5), v, limit)
+
+    return call
+
+
+ADDERS = [
+    gradient_adder(plain.add_gradients),
+    *(numba.njit(gradient_adder(each)) for each in (gradients.add_gradients, plain.compiled("add_gradients"))),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_gradients_are_added_as_one_by_one(dtype, data):
+    """Without noise the same bits; with it sums differ by a unit in the last place."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    scales, row = rng.normal(size=12).astype(dtype), rng.normal(size=9).astype(dtype)
+    row[5:] = 0 if (plain_sums := data.draw(st.booleans())) else rng.uniform(-0.5, 0.5, 4) * np.finfo(dtype).eps
+    row[3] = data.draw(st.sampled_from([0.0, 1e18, -1e18, 0.5]))
+    change, v = dtype(data.draw(st.sampled_from([1.0, 2.0**-16]))), dtype(rng.normal())
+    found = []
+    for add in ADDERS:
+        after = scales.copy()
+        add(after, np.uint64(4), dtype(2.5), change, row, v, dtype(1e17))
+        found.append(after)
+    assert found[0][4] == 2.5
+    untouched = [*range(4), *range(8, 12)]
+    assert np.array_equal(found[0][untouched], scales[untouched])
+    before, added = scales[5:8].astype(float) * change, np.clip(row[2:5].astype(float) * v, -1e17, 1e17)
+    spacing = np.spacing((np.abs(before) + np.abs(added)).astype(dtype))
+    for after in found:
+        assert np.all(np.abs(after[5:8] - (before + added)) <= 2 * spacing)
+        if plain_sums:
+            assert after.tobytes() == found[0].tobytes()
 
 
 def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch):

@@ -23,8 +23,8 @@ class CertificateSums:
     rounds, weight : the number of rows learned from, and the sum of their importances
     sums : running sums, in the order of :class:`forel.learner.layout.Layout`, a column for each lane; None without a
         certificate
-    slots, gradients : the coordinates of the rows, in order, and the sum of gradients there, a column for each lane, in
-        the units of the features
+    slots, gradients : the coordinates of the rows, in order, and the sum of gradients there, a column for each lane
+        with sums of certificates, in the units of the features
     scales : the largest absolute value of each of these coordinates, for rates that keep it
     all_rounds, all_weight, all_sums : the same for all rows whose rounding errors are in the sums, if there are more
     mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass

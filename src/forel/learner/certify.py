@@ -80,7 +80,7 @@ def snapshot(state: Lanes) -> CertificateSums:
     if not state.certified:
         return CertificateSums(state.rounds, state.weight)
     slots = state.seen
-    gradients = state.state[:, state.layout.gradient_part][slots] * state.units(slots)[:, None]
+    gradients = state.gradients[slots] * state.units(slots)[:, None]
     scales = state.scales[slots].astype(np.float64) if state.settings.rate == "scale_free" else None
     return CertificateSums(state.rounds, state.weight, state.all_sums.copy(), slots, gradients, scales)
 
@@ -122,7 +122,7 @@ def loss_floor(
         least=state.settings.least,
         bias=len(range(state.lanes)[lanes]) * state.settings.bias,
         scaled=scaled,
-        void="" if valid else _clipping(state, evidence.clipped(lanes)),
+        void="" if valid else _clipping(state, max(evidence.clipped(one) for one in candidates)),
         weights_norm=weights,
         bias_norm=biases,
     )
@@ -152,17 +152,19 @@ def _norms(
     lanes : the lanes of the learned model; None for no ‖x‖
     given : whether ``other`` replaces the gradients of the lanes
     """
-    part, scaled = state.layout.gradient_part, state.settings.rate == "scale_free"
-    norms, squares, constants = GradientNorms.zero(state.lanes), 0.0, 0.0
+    certified, scaled = list(state.layout.certified_lanes), state.settings.rate == "scale_free"
+    norms, squares, constants = GradientNorms.zero(len(certified)), 0.0, 0.0
     for start in range(0, used.size, BLOCK):
         some = used[start : start + BLOCK]
-        g = state.state[some, part] * state.units(some)[:, None]
+        g = state.gradients[some] * state.units(some)[:, None]
         scales = state.scales[some].astype(np.float64) if scaled else None
         if other is not None and other.slots is not None and other.gradients is not None:
             low, high = np.searchsorted(other.slots, (some[0], some[-1] + 1))
             at = np.searchsorted(some, other.slots[low:high])
-            g = np.zeros_like(g) if given else g
-            g[at] += other.gradients[low:high] if given else -other.gradients[low:high]
+            g, others = np.zeros_like(g) if given else g, other.gradients[low:high]
+            if others.shape[1] > g.shape[1]:  # of a checkpoint of an earlier version, which kept those of all lanes
+                others = others[:, certified]
+            g[at] += others if given else -others
             if scales is not None and other.scales is not None:
                 scales[at] = np.maximum(scales[at], other.scales[low:high])
         bias = bool(some[-1] == state.features)
@@ -172,7 +174,7 @@ def _norms(
             each = np.sum(np.square(x if scales is None else x * scales[:, None]), axis=1)
             squares += float((each[:-1] if bias else each).sum())
             constants += float(each[-1]) if bias else 0.0
-    return norms, (math.sqrt(squares), math.sqrt(constants))
+    return norms.of_lanes(certified, state.lanes), (math.sqrt(squares), math.sqrt(constants))
 
 
 def _parts(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> Iterator[tuple[int, tuple[Any, ...], float]]:
@@ -200,6 +202,9 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     parts[0] *= 1 if layout.primal else units
     z, n = parts[:2]
     gradients = z if layout.parts == 2 else parts[2]
+    if layout.gradient_lanes:
+        columns = [layout.gradient_lanes.index(lane) for lane in range(state.lanes)[lanes]]
+        gradients = state.gradients[some][:, columns].T.astype(np.float64) * units
     linear = parts[3] if layout.parts == 4 else gradients - z
     strength = np.broadcast_to(layout.strength(n, _scales(state, some), p, state.rounds), z.shape)
     recent = np.zeros(1)

@@ -77,6 +77,13 @@ class GradientNorms(NamedTuple):
             self.size + len(g),
         )
 
+    def of_lanes(self, lanes: list[int], count: int) -> "GradientNorms":
+        """Return the norms of these lanes at their places among ``count`` lanes; those of others are 0."""
+        placed = np.zeros((5, count))
+        placed[:, lanes] = self[:5]
+        squares, scaled, largest, total, bias = placed
+        return GradientNorms(squares, scaled, largest, total, bias, self.size)
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:

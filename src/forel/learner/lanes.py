@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.certified_lanes import certified_lanes
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
 from forel.learner.rows import Rows, index_dtype
@@ -71,7 +72,8 @@ class Lanes:
         concavity = (histogram and not s.loss_function.joint) or shape is DualShape.CONCAVE
         filters = lanes if s.rule == "filter" else len(s.filters)
         needs = self.certified, histogram, concavity
-        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, *needs, filters)
+        kept = certified_lanes(s) if self.certified and s.filters else ()
+        self.layout = Layout(s.rule, s.rate, s.penalty_weight, lanes, double, *needs, filters, kept)
         self.parameters = s.parameters(lanes, self.dtype).ravel()
 
     def reset(self) -> None:
@@ -91,7 +93,7 @@ class Lanes:
     def _allocate(self, slots: int) -> None:
         sizes = self.layout.sizes(slots)
         self.records = _zeros(slots * self.layout.width, self.dtype)
-        self._scales = np.zeros(sizes["scales"], self.dtype)
+        self._scales = _zeros(sizes["scales"], self.dtype)
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)
         self.drift_marks = np.zeros(sizes["drift_marks"])
@@ -170,7 +172,16 @@ class Lanes:
     @property
     def scales(self) -> NDArray[Any]:
         """The scale of every coordinate for scale-free rates; one number for others."""
-        return self.records.reshape(-1, self.layout.width)[:, -1] if self.layout.scale_in_record else self._scales
+        if self.layout.scale_in_record:
+            return self.records.reshape(-1, self.layout.width)[:, -1]
+        return self._scales[:: self.layout.scale_width]
+
+    @property
+    def gradients(self) -> NDArray[Any]:
+        """The sums of gradients g_{1:t} by coordinate, a column for each of the layout's certified lanes, in units."""
+        if kept := len(self.layout.gradient_lanes):
+            return self._scales.reshape(-1, self.layout.scale_width)[:, 1 : 1 + kept]
+        return self.state[:, self.layout.gradient_part]
 
     def units(self, coordinates: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Return the units in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
@@ -227,6 +238,8 @@ class Lanes:
         tables: dict[str, NDArray[Any]] = {"state": self.state}
         if layout.rate == "scale_free":
             tables["reach"] = self.scales.reshape(slots, 1)
+        if layout.gradient_lanes:
+            tables["gradients"] = self.gradients
         if layout.keeps_round:
             tables["last"] = self.last_round.reshape(slots, 1)
         if layout.catch_up == "drift":
@@ -255,8 +268,12 @@ class Lanes:
 
         The sums of certificates are not copied if this state has none.
         """
-        source = {**other.tables, "state": other.state[:, : self.layout.parts]}
-        for name, target in self.tables.items():
+        parts = min(self.layout.parts, other.layout.parts)
+        source, targets = ({**each.tables, "state": each.state[:, :parts]} for each in (other, self))
+        if parts < self.layout.parts:  # which has g_{1:t} in its records, the other one beside its scales
+            columns = [other.layout.gradient_lanes.index(lane) for lane in range(other.lanes)[lanes]]
+            source["gradients"], targets["gradients"] = other.gradients[:, columns], self.gradients
+        for name, target in targets.items():
             table = source[name][..., lanes] if name in ("state", "mark") else source[name]
             for start in range(0, len(table), BLOCK):
                 part = table[start : start + BLOCK]

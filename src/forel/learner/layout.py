@@ -2,7 +2,8 @@
 
 Kernels, model files and copies of models use this definition. A record belongs to one coordinate and has ``parts``
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
-Filters have the mean and the information of a weight in place of z and n.
+Filters have the mean and the information of a weight in place of z and n. With filters, g_{1:t} of a few lanes is kept
+beside the scale of the coordinate instead, so that a certificate touches no further cache line.
 """
 
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Layout:
     certified : whether records keep what certificates need
     histogram, concavity : whether certificates need a histogram of slopes, and sums that bound a concave function
     filters : how many of the lanes, the last ones, are Gaussian filters
+    gradient_lanes : the lanes whose g_{1:t} is kept beside scales; empty if records keep that of all lanes
 
     >>> Layout("proximal", "scale_free", "once", certified=True).parts
     3
@@ -57,6 +59,7 @@ class Layout:
     histogram: bool = False
     concavity: bool = False
     filters: int = 0
+    gradient_lanes: tuple[int, ...] = ()
 
     @property
     def dual_sums(self) -> int:
@@ -80,14 +83,19 @@ class Layout:
     @property
     def parts(self) -> int:
         """The number of numbers for each coordinate and lane."""
-        if not self.certified:
+        if not self.certified or self.gradient_lanes:
             return 2
-        return 4 if self.primal else 3 if self.rule == "proximal" or self.filters else 2
+        return 4 if self.primal else 3 if self.rule == "proximal" else 2
 
     @property
     def gradient_part(self) -> int:
         """The part of a record that is g_{1:t}; z where it has no separate part."""
         return 2 if self.parts > 2 else 0
+
+    @property
+    def certified_lanes(self) -> tuple[int, ...]:
+        """The lanes with sums of certificates."""
+        return (self.gradient_lanes or tuple(range(self.lanes))) if self.certified else ()
 
     @property
     def single(self) -> bool:
@@ -103,6 +111,11 @@ class Layout:
     def separate_scales(self) -> bool:
         """Whether scales are in a separate array, because records have no space for them."""
         return self.rate == "scale_free" and not self.scale_in_record
+
+    @property
+    def scale_width(self) -> int:
+        """The distance between separate scales, in numbers; gradients that are kept beside a scale follow it."""
+        return 4 if self.gradient_lanes else 1
 
     @property
     def width(self) -> int:
@@ -131,14 +144,14 @@ class Layout:
 
     def nbytes(self, slots: int) -> int:
         """Return the memory of ``slots`` coordinates in bytes."""
-        numbers = self.width + int(self.separate_scales)
+        numbers = self.width + self.scale_width * self.separate_scales
         counters = int(self.keeps_round) + self.lanes * (self.catch_up == "drift")
         return slots * (numbers * self.dtype.itemsize + counters * 8)
 
     def sizes(self, slots: int) -> dict[str, int]:
         """Return the sizes of the separate arrays; 1 for those that are not used."""
         return {
-            "scales": slots if self.separate_scales else 1,
+            "scales": slots * self.scale_width if self.separate_scales else 1,
             "last_round": slots if self.keeps_round else 1,
             "drift_marks": slots * self.lanes if self.catch_up == "drift" else 1,
         }

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from forel.learner import certify
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
+from forel.learner.certified_lanes import bounded_lanes, certified_lanes
 from forel.learner.guard import Guard, changes, reads
 from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
@@ -36,7 +37,7 @@ class Linear:
         the rest, or jointly with the others for the softmax loss; with K settings, lanes 0 to K − 1 are class 0, etc.
     dtype : float32, or float64 for twice the memory and more digits
     certified : whether to keep the sums that :meth:`certificate` needs: one more number for each feature and lane where
-        regularizers are proximal, two for mirror descent
+        regularizers are proximal, two for mirror descent; with filters three for each feature
 
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -241,7 +242,7 @@ class Linear:
         if not 0 <= setting < count:
             raise refuse("setting", setting, f"0 to {count - 1}")
         own_settings = self.settings.only(setting)
-        certified = self.certified and own_settings.algorithm != "filter"
+        certified = self.certified and (not self.settings.filters or setting in bounded_lanes(self.settings))
         alone = Linear(self.features, own_settings, self.classes, self.dtype, certified)
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
@@ -287,8 +288,10 @@ class Linear:
         on. ``among`` are the coordinates of comparators, which are 0 elsewhere; None for all. The coordinates ``seen``
         give the same loss floors as all coordinates, in less time.
         """
-        if self.settings.filters and lane >= self.settings.first_filter:
-            raise refuse("lane", lane, f"0 to {self.settings.first_filter - 1}, as filters have no bound")
+        bounded = bounded_lanes(self.settings)
+        if self.settings.filters and lane not in bounded:
+            expected = " or ".join(map(str, bounded))
+            raise refuse("lane", lane, f"{expected}: filters have no bound, and gradients of other lanes are not kept")
         return certify.certificate(self._lanes, self.certified_lanes(lane), among, self._candidates(lane))
 
     @reads
@@ -330,10 +333,10 @@ class Linear:
         return certify.loss_floor(self._lanes, lanes, self._candidates(lane), since, loss, rows)
 
     def _candidates(self, lane: int) -> list[slice]:
-        """Return the lanes of every setting that learns from the same labels."""
+        """Return the lanes of every setting that learns from the same labels and has sums of certificates."""
         count = self.settings.lanes
         first = 0 if self.joint else lane // count * count
-        return [self.certified_lanes(first + setting) for setting in range(count)]
+        return [self.certified_lanes(first + setting) for setting in certified_lanes(self.settings)]
 
     def certified_lanes(self, lane: int) -> slice:
         """Return the lanes of one model that a certificate covers: one, or all classes of a joint loss."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
+from forel.learner.certified_lanes import bounded_lanes
 from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.expert_pool import ExpertPool
 from forel.learner.guard import Guard, changes, reads
@@ -299,12 +300,13 @@ class Mixture:
     def certificate(self, lane: int = 0, among: NDArray[np.int64] | None = None) -> Certificate:
         """Return the regret to fixed models with its bound: that of the best setting, plus the cost of mixing.
 
-        Filters have no bound, and are left out; their slopes give loss floors all the same.
+        Filters have no bound, and are left out; their slopes give loss floors all the same. With filters, settings are
+        those whose gradients are kept, which :func:`forel.learner.certified_lanes.certified_lanes` chooses.
         For several classes, each trained against the rest, ``lane`` is the class; the cost of mixing is not included.
         ``among`` is as in :meth:`forel.learner.linear.Linear.certificate`. After a second pass the certificate is that
         of the best setting alone.
         """
-        bounded = int(np.argmin(self.ledger.losses[: self.settings.first_filter]))  # filters have no bound
+        bounded = min(bounded_lanes(self.settings), key=lambda setting: float(self.ledger.losses[setting]))
         proof, loss = self.linear.certificate(self._lane(bounded, lane), among), self._loss_since()
         return proof if loss is None else replace(proof, loss=loss, constant=proof.constant + loss - proof.loss)
 

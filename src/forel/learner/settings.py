@@ -214,8 +214,7 @@ class Settings:
         """
         several = {n: getattr(self, n) for n in PER_LANE if isinstance(getattr(self, n), tuple)}
         differing = {n: values for n, values in several.items() if len(set(values)) > 1} or several
-        if self.filters and not differing:
-            differing = {"alpha": (self.alpha,)}
+        differing = differing or ({"alpha": (self.alpha,)} if self.filters else {})
         lanes = range(self.first_filter)
         names = tuple(", ".join(f"{n}={values[k]:.3g}" for n, values in differing.items()) for k in lanes)
         return names + tuple(f"filter, {_described(one)}" for one in self.filters)

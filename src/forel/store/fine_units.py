@@ -25,6 +25,9 @@ def from_fine_units(lanes: Lanes) -> None:
         if not lanes.layout.primal:
             records[:, 0, : lanes.lanes - lanes.layout.filters] *= factors[changed][:, None]  # filters keep the mean
         lanes.state[some][changed] = np.clip(records, -largest, largest)
+        if lanes.layout.gradient_lanes:
+            gradients = lanes.gradients[some][changed] * factors[changed][:, None]
+            lanes.gradients[some][changed] = np.clip(gradients, -largest, largest)
 
 
 def _fine_units(scales: NDArray[Any]) -> NDArray[np.float64]:

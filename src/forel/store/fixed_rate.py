@@ -13,7 +13,6 @@ def from_fixed_rate(model: Mixture) -> None:
     """Raise the excess in the ledger until the rate is that of the file: the bound relies on rates that never rise."""
     ledger = model.ledger
     if model.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
-        low, high = ledger.label_range
-        span = high - low
+        span = ledger.highest - ledger.lowest
         allowed = math.log(ledger.experts) * max(1.0, ledger.largest_importance) * span * span
         ledger.gap = max(ledger.gap, min(allowed, LOSS_LIMIT))

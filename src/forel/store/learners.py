@@ -70,6 +70,7 @@ def _packed(learner: Learner, tables: dict[str, NDArray[Any]]) -> tuple[dict[str
         "rounds": learner.rounds,
         "weight": learner.weight,
         "adaptive_rate": True,
+        **({"gradient_lanes": list(lanes.layout.gradient_lanes)} if lanes.layout.gradient_lanes else {}),
         **{name: getattr(learner, name) for name in learner.options},
     }
     return header, arrays
@@ -96,6 +97,8 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     own_arrays = {name: file.array(name, np.float64, shape or file.shape(name)) for name, shape in shapes.items()}
     learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
+    if header["gradient_lanes"] not in (None, list(lanes.layout.gradient_lanes)):
+        raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
     dual = None
     if file.has("dual"):  # missing from files of earlier versions, or without its last sums
         fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
@@ -122,13 +125,21 @@ def _read_tables(file: ModelFile, lanes: Lanes, stored: int, rounds: int, bias: 
     slots = lanes.features + 1
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
     last_updates: list[NDArray[Any]] = []
-    for name, table in lanes.tables.items():
-        for start, chunk in file.chunks(name, table.dtype, (stored, *table.shape[1:])):
+    kept, tables = lanes.layout.gradient_lanes, lanes.tables
+    in_records = bool(kept) and file.header["gradient_lanes"] is None  # as in files of before, for all lanes
+    if in_records:
+        del tables["gradients"]
+    for name, table in tables.items():
+        shape = (stored, 3, lanes.lanes) if in_records and name == "state" else (stored, *table.shape[1:])
+        for start, chunk in file.chunks(name, table.dtype, shape):
             _check_values(name, chunk, rounds)
             if name == "last" and lanes.layout.catch_up == "replay":
                 last_updates.append(chunk[chunk > 0])
             stop = start + len(chunk)
-            table[slice(start, stop) if chosen is None else chosen[start:stop]] = chunk
+            places = slice(start, stop) if chosen is None else chosen[start:stop]
+            if in_records and name == "state":
+                lanes.gradients[places], chunk = chunk[:, 2, list(kept)], chunk[:, :2]
+            table[places] = chunk
     _check_replay(last_updates, rounds, bias)
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from forel.learner.kernels.coordinates import bias_coordinate
+from forel.learner.kernels.coordinates import bias_coordinate, certified_count, certified_lane
 from forel.learner.kernels.many_lanes import add_gradient_square
 from forel.learner.kernels.reference import (
     BINS,
+    CERTIFIED_LANES,
     HISTOGRAM,
     JOINT,
     KEEPS_POINTS,
@@ -38,7 +39,8 @@ from forel.learner.kernels.row_losses import target
 def add_to_certificate(w):
     """Add a row to the sums of certificates, or count it as clipped."""
     row, sums, totals = w.row, w.sums, w.totals
-    for k in range(LANES):
+    for m in range(CERTIFIED_LANES):
+        k = certified_lane(m)
         linearized, bound_term = sums[LANES + k], 0.0
         if KEEPS_POINTS:
             bound_term = 0.5 * np.float64(row[ROW_BOUND_TERMS + k])
@@ -64,12 +66,14 @@ def add_to_histogram(w, label, importance):
         inverse = REAL_ONE / importance
         # Reuses entries of the row that are no longer needed, and has no branches, so that it vectorizes. Two square
         # roots take less time than a logarithm and give narrow bins at small slopes.
-        for k in range(LANES):
+        for m in range(certified_count(w.parameters)):
+            k = certified_lane(m)
             size = abs(row[ROW_SLOPE + k]) * inverse
             size = size if size <= REAL_ONE else REAL_ONE
             row[ROW_BOUND_TERMS + k] = size
             row[ROW_CLIPPED + k] = min(REAL(BINS) * np.sqrt(np.sqrt(size)), REAL(BINS - 1))
-        for k in range(SETTINGS if JOINT else LANES):
+        for m in range(SETTINGS if JOINT else CERTIFIED_LANES):
+            k = certified_lane(m)
             label_lane = k
             if JOINT:
                 label_lane = np.intp(label) * SETTINGS + k
@@ -84,7 +88,8 @@ def add_concavity(w, label, importance):
     row, totals = w.row, w.totals
     if not HISTOGRAM or (not PER_CLASS and label * (REAL_ONE - label) != 0):
         weight = np.float64(importance)
-        for k in range(LANES):
+        for m in range(CERTIFIED_LANES):
+            k = certified_lane(m)
             slope = np.float64(row[ROW_SLOPE + k]) / weight if weight > 0 else 0.0
             least, curvature, entropy = concavity(slope, np.float64(target(label, k)))
             totals[SUM_CONCAVITY + k] += 1.0

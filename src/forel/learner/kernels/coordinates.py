@@ -3,11 +3,15 @@
 import numpy as np
 
 from forel.learner.kernels.reference import (
+    CERTIFIED_LANES,
+    GRADIENT_LANES,
+    KEEPS_GRADIENTS_BY_SCALES,
     LANES,
     LINE_SIZE,
     ONE,
     PREFETCH_DISTANCE,
     RECORDS_STRADDLE_LINES,
+    SCALE_WIDTH,
     SEPARATE_SCALES,
     WIDTH,
     ZERO,
@@ -50,6 +54,22 @@ def bias_coordinate(state):
 
 
 @inline
+def certified_lane(m):
+    """Return the m-th lane with sums of certificates."""
+    if KEEPS_GRADIENTS_BY_SCALES:
+        return GRADIENT_LANES[m]
+    return m
+
+
+@inline
+def certified_count(parameters):
+    """Return the number of lanes with sums of certificates, as a variable where all lanes have them."""
+    if KEEPS_GRADIENTS_BY_SCALES:
+        return CERTIFIED_LANES
+    return row_lanes(parameters)
+
+
+@inline
 def prefetch_distance(indices, hi):
     """Return how many non-zeros ahead records are prefetched; 0 near the end of the block."""
     return PREFETCH_DISTANCE if hi + PREFETCH_DISTANCE + np.uint64(8) <= np.uint64(indices.shape[0]) else ZERO
@@ -64,4 +84,4 @@ def prefetch_record(w, indices, j):
     if RECORDS_STRADDLE_LINES:
         prefetch(w.state, q * WIDTH + WIDTH - ONE)
     if SEPARATE_SCALES:
-        prefetch(w.scales, q)
+        prefetch(w.scales, q * SCALE_WIDTH)

@@ -11,7 +11,7 @@ from forel.learner.kernels.certificate_terms import (
     add_to_histogram,
     sample_gradient_squares,
 )
-from forel.learner.kernels.coordinates import bias_coordinate, lane, row_lanes
+from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes
 from forel.learner.kernels.many_lanes import (
     X,
     gather_row,
@@ -26,6 +26,7 @@ from forel.learner.kernels.reference import (
     BIAS,
     BY_ROUND,
     CERTIFIED,
+    CERTIFIED_LANES,
     CONCAVE,
     DRIFTS,
     GRADIENT_LIMIT,
@@ -189,7 +190,8 @@ def learn(
         step_row(w, t, indices, values, lo, hi, BIAS, penalty, noise_z, noise_n)
         if CERTIFIED:
             sample_gradient_squares(w, t, indices, lo, hi, BIAS, key)
-            for k in range(LANES):
+            for m in range(CERTIFIED_LANES):
+                k = certified_lane(m)
                 w.sums[LANES + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
             add_to_certificate(w)
             if HISTOGRAM:

@@ -9,6 +9,7 @@ import numpy as np
 
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
+    certified_lane,
     lane,
     penalized_lane,
     prefetch_distance,
@@ -19,6 +20,7 @@ from forel.learner.kernels.filters import filter_step, precision, shrink
 from forel.learner.kernels.rates import root, strength
 from forel.learner.kernels.reference import (
     CERTIFIED,
+    CERTIFIED_LANES,
     DECAYS,
     DRIFTS,
     FILTERS,
@@ -26,6 +28,7 @@ from forel.learner.kernels.reference import (
     GRADIENT_LIMIT,
     IMPLICIT,
     KEEPS_GRADIENTS,
+    KEEPS_GRADIENTS_BY_SCALES,
     KEEPS_POINTS,
     KEEPS_ROUND,
     LANES,
@@ -39,17 +42,21 @@ from forel.learner.kernels.reference import (
     ROW_CLIPPED,
     ROW_CURVATURE,
     ROW_DAMPED,
+    ROW_KEPT,
+    ROW_KEPT_NOISE,
     ROW_NEXT_STRENGTH,
     ROW_SLOPE,
     ROW_STEP,
     ROW_STRENGTH,
     ROW_VARIANCE,
     SCALE_FREE,
+    SCALE_WIDTH,
     STOPS_AT_OTHER_UNITS,
     SUM_CLOCK,
     UNITS,
     UNROLLED,
     WIDTH,
+    add_gradients,
     inline,
     inline_ir,
 )
@@ -102,7 +109,7 @@ def coordinate(w, indices, values, lo, hi, i, k):
     v, penalized = (values[lo + i], REAL_ONE) if inside else (REAL_ONE, REAL_ZERO)
     s, u, inverse, n = REAL_ZERO, REAL_ONE, REAL_ONE, w.state[q * WIDTH + np.uint64(LANES + k)]
     if SCALE_FREE:
-        s, u, inverse, change = scale_and_units(w.scales[q], v)
+        s, u, inverse, change = scale_and_units(w.scales[q * SCALE_WIDTH], v)
         v, n = v * inverse, n * change * change
     return v, penalized, s, n, u, inverse
 
@@ -112,7 +119,7 @@ def weight_at(w, q, i, k):
     """Return the weight of coordinate q, the i-th of the row, in lane k."""
     x = w.scratch[scratch_offset(i, k) + X]
     if UNITS:
-        x = clip_to_range(x * unit(w.scales[q])[1])
+        x = clip_to_range(x * unit(w.scales[q * SCALE_WIDTH])[1])
     return x
 
 
@@ -121,7 +128,7 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalized):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
     at, place, old_scale = q * WIDTH, i * SCRATCH_STRIDE, s
     if DECAYS and SCALE_FREE:
-        old_scale = w.scales[q] * inverse  # the scale of the rounds that were skipped
+        old_scale = w.scales[q * SCALE_WIDTH] * inverse  # the scale of the rounds that were skipped
     for k in range(lane_count(w.parameters)):
         p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
         z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
@@ -168,7 +175,7 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
             q, v, penalized = np.uint64(indices[j]), values[j], REAL_ONE
         s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
-            before = w.scales[q]
+            before = w.scales[q * SCALE_WIDTH]
             if STOPS_AT_OTHER_UNITS:
                 fits &= not needs_other_unit(before, v)
             s, u, inverse, change = scale_and_units(before, v)
@@ -234,6 +241,15 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 
 
 @inline
+def gather_kept_slopes(w, noise):
+    """Put the slopes of the lanes whose gradients are kept beside scales in the order of these gradients."""
+    for m in range(CERTIFIED_LANES):
+        slope = w.row[ROW_SLOPE + certified_lane(m)]
+        w.row[ROW_KEPT + 1 + m] = slope
+        w.row[ROW_KEPT_NOISE + 1 + m] = -noise if slope != 0 else REAL_ZERO  # a sum that does not change is not rounded
+
+
+@inline
 def damp_slopes(w):
     """Divide the slopes of filters by 1 + hS."""
     for k in range(row_lanes(w.parameters)):
@@ -247,20 +263,28 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     bias_index, largest = bias_coordinate(w.state), REAL(bias)
     if FILTERS > 0:
         damp_slopes(w)
+    if KEEPS_GRADIENTS_BY_SCALES:
+        gather_kept_slopes(w, noise_z)
     for j in range(lo, hi + bias):
         q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
             q, v, penalized = np.uint64(indices[j]), values[j], REAL_ONE
         s, u, inverse, change = REAL_ONE, REAL_ONE, REAL_ONE, REAL_ONE
         if SCALE_FREE:
-            before = w.scales[q]
-            w.scales[q] = max(before, abs(v))
+            before = w.scales[q * SCALE_WIDTH]
             s, u, inverse, change = scale_and_units(before, v)
+            scale = max(before, abs(v))
             v *= inverse
+            if KEEPS_GRADIENTS_BY_SCALES:
+                at = q * SCALE_WIDTH
+                add_gradients(w.scales, at, scale, change, w.row, ROW_KEPT, ROW_KEPT_NOISE, v, GRADIENT_LIMIT)
+            else:
+                w.scales[q] = scale
         largest = max(largest, abs(v))
         step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalized, penalty, noise_z, noise_n)
     if CERTIFIED:
-        for k in range(LANES):
+        for m in range(CERTIFIED_LANES):
+            k = certified_lane(m)
             w.row[ROW_CLIPPED + k] += REAL_ONE if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else REAL_ZERO
 
 
@@ -269,11 +293,15 @@ def add_gradient_square(w, q, i, times):
     """Add ``times`` G² of coordinate q in every lane, and for scale-free rates ``times`` (G/s)², s being its scale."""
     at, u, ratio = q * WIDTH + GRADIENTS, 1.0, 1.0
     if UNITS:
-        u = np.float64(unit(w.scales[q])[0])
+        u = np.float64(unit(w.scales[q * SCALE_WIDTH])[0])
     if SCALE_FREE:
-        ratio = u / np.float64(w.scales[q]) if w.scales[q] > 0 else 1.0  # one division for all lanes
-    for k in range(LANES):
-        stored = np.float64(w.state[at + np.uint64(k)])
+        scale = np.float64(w.scales[q * SCALE_WIDTH])
+        ratio = u / scale if scale > 0 else 1.0  # one division for all lanes
+    for m in range(CERTIFIED_LANES):
+        k = certified_lane(m)
+        stored = np.float64(w.state[at + np.uint64(m)])
+        if KEEPS_GRADIENTS_BY_SCALES:
+            stored = np.float64(w.scales[q * SCALE_WIDTH + np.uint64(1 + m)])
         g = u * stored
         w.sums[k] += times * g * g
         if SCALE_FREE:

@@ -28,7 +28,8 @@ Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 # Arrays of the learner, and work arrays of the kernel for the current row.
 #   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for
 #               algorithms whose state is the point; in units of the coordinate's scale for scale-free rates
-#   scales      largest |value| of each coordinate, where records have no space for it
+#   scales      largest |value| of each coordinate, where records have no space for it; with filters and a certificate,
+#               followed by g_{1:t} of a few lanes, in the unit of the coordinate
 #   last_round  round in which each coordinate was last updated, where penalties apply in every round
 #   drift_marks value of the lane's penalty clock at that round, for rates 1/√t
 #   totals      running sums of each lane, by SUM_ offsets
@@ -102,12 +103,16 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "CONCAVE": layout.certified and layout.concavity,
         "KEEPS_GRADIENTS": layout.parts >= 3,
         "KEEPS_POINTS": layout.parts == 4,
+        "GRADIENT_LANES": layout.gradient_lanes,
+        "KEEPS_GRADIENTS_BY_SCALES": bool(layout.gradient_lanes),
+        "CERTIFIED_LANES": len(layout.certified_lanes),
         "STOCHASTIC_ROUNDING": not layout.double,
         # Layout of records
         "PARTS": 4 if layout.scale_in_record else layout.parts,
         "WIDTH": np.uint64(layout.width),
         "SCALE_IN_RECORD": layout.scale_in_record,
         "SEPARATE_SCALES": layout.separate_scales,
+        "SCALE_WIDTH": np.uint64(layout.scale_width),
         "PREFETCH_DISTANCE": np.uint64(100 if layout.single else 32),  # non-zeros between a prefetch and its use
         "LINE_SIZE": np.uint64(line_size),
         # A record whose width does not divide a cache line may extend into one more.
@@ -124,7 +129,10 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "ROW_DAMPED": 3 * lanes,  # slope of the step
         "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss
         "ROW_VARIANCE": 5 * lanes,  # variance of the margin
-        "ROW_SIZE": 7 * lanes,
+        # Of lanes whose gradients are kept beside scales, after a 0 for the scale:
+        "ROW_KEPT": 7 * lanes,  # slopes
+        "ROW_KEPT_NOISE": 7 * lanes + layout.scale_width,  # noise of their sums
+        "ROW_SIZE": 7 * lanes + 2 * layout.scale_width,
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²

@@ -1,8 +1,9 @@
-"""Operations of compiled code only: prefetch, vector loads and stores of records, exponent bits, raw memory.
+"""Operations of compiled code only: prefetch, vectors of records and gradients, exponent bits, raw memory.
 
 Each has an equivalent of the same name in ``plain``, which uncompiled kernels use. The equivalents of those that use
-private parts of numba (``prefetch``, ``memory``, ``records``) can be compiled by numba: kernels fall back to them if an
-intrinsic cannot be built with the installed numba, or if the environment variable ``FOREL_INTRINSICS`` is 0.
+private parts of numba (``gradients``, ``prefetch``, ``memory``, ``records``) can be compiled by numba: kernels fall
+back to them if an intrinsic cannot be built with the installed numba, or if the environment variable
+``FOREL_INTRINSICS`` is 0.
 """
 
 import importlib
@@ -16,6 +17,7 @@ __all__ = ["available"]
 
 PUBLIC = {"address": ("carray", "pointer"), "exponents": ("binade",)}
 PRIVATE = {
+    "gradients": ("add_gradients",),
     "prefetch": ("prefetch",),
     "memory": ("allocate", "release"),
     "records": ("gather_records", "load_values", "scatter_records"),

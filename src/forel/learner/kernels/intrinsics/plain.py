@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "add_gradients",
     "allocate",
     "binade",
     "carray",
@@ -58,6 +59,19 @@ def prefetch(array, place):
 def binade(x):
     """Return the power of two at or below |x|; 0 for 0."""
     return x * 0 + (math.ldexp(1.0, math.frexp(abs(x))[1] - 1) if x != 0 else 0.0)
+
+
+def add_gradients(scales, at, scale, change, row, slopes, noise, v, limit):
+    """Set ``scales[at]`` to a scale, multiply the three numbers after it by ``change``, and add gradients to them.
+
+    Gradients are v times the numbers of ``row`` from ``slopes`` on, within ±limit; each sum is rounded with the noise
+    from ``noise`` on, in units in the last place.
+    """
+    for j in range(1, 4):
+        before, g = scales[np.int64(at) + j] * change, row[np.int64(slopes) + j] * v
+        unit = before * 0 + (math.ldexp(1.0, math.frexp(abs(before))[1] - 1) if before != 0 else 0.0)
+        scales[np.int64(at) + j] = before + (min(max(g, -limit), limit) + unit * row[np.int64(noise) + j])
+    scales[np.int64(at)] = scale
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):

@@ -14,6 +14,7 @@ from scipy import sparse
 from forel.learner import kernels
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
+from forel.learner.rows import rows_of
 from forel.losses import Linear as LinearLoss
 from forel.losses import MulticlassExample, Softmax, by_name
 from tests.learner.reference import ROUNDS, SINGLE, N, reference, replay, stream
@@ -38,9 +39,9 @@ ALL = list(combinations())
 
 def check(settings, model, dense, labels):
     margins, weights, losses = replay(settings, dense, labels)
-    found, rows = [], sparse.csr_array(dense)
-    for r, y in enumerate(labels):
-        row = rows[[r]]
+    found, rows = [], rows_of(dense, dense.shape[1], np.float64)
+    for lo, hi, y in zip(rows.indptr[:-1], rows.indptr[1:], labels, strict=True):
+        row = type(rows)(np.array([0, hi - lo]), rows.indices[lo:hi], rows.values[lo:hi])
         # reading may not change anything; a scale-free prediction looks at the features first, as learning does
         found.append(model.margins(row)[0, 0])
         model.learn(row, [y])

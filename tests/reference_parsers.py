@@ -183,6 +183,16 @@ def svmlight_line(line, bits, shift=0):
     return label, np.float32(1), b"", row
 
 
+# The reference parser of each line format, and lines to begin with.
+PARSERS = {"vw": vw_line, "svmlight": svmlight_line}
+VALID = {
+    "vw": b"1 |a f12345 f777:1.5 f777:2\r\n\n-1 2.5 'tag |b:0.5 x:-1e-3 eight888:3 |c sixteen_sixteen_ y\n"
+    b" |  z:0.30000000000000004 \xc3\xa9:1e-40\n0 0 t|u v",
+    "svmlight": b"+1 3:1 11:2.5e-3 14:1 # hello\n\n# all of it\n-1 qid:7 5:1 3:0.1 5:.5\r\n0.5\n"
+    b"2 1:16777217.0 200:1e-41",
+}
+
+
 def mixed(h):
     every = (1 << 64) - 1
     h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & every

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import reference_parsers
 from forel.data import Malformed, concatenate, read
 from forel.data.parsers.decimals import nearest_float32
-from reference_parsers import examples, same
+from reference_parsers import PARSERS, VALID, examples, same
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
-PARSERS = {"vw": reference_parsers.vw_line, "svmlight": reference_parsers.svmlight_line}
 BITS = 7  # few slots, so that names meet
 
 
@@ -130,14 +129,6 @@ SHORT = [
 @example(b"|a x |b")
 def test_namespaces_of_one_letter_and_feature_give_the_same_as_the_reference(rest):
     check("vw", b"1 " + rest)
-
-
-VALID = {
-    "vw": b"1 |a f12345 f777:1.5 f777:2\r\n\n-1 2.5 'tag |b:0.5 x:-1e-3 eight888:3 |c sixteen_sixteen_ y\n"
-    b" |  z:0.30000000000000004 \xc3\xa9:1e-40\n0 0 t|u v",
-    "svmlight": b"+1 3:1 11:2.5e-3 14:1 # hello\n\n# all of it\n-1 qid:7 5:1 3:0.1 5:.5\r\n0.5\n"
-    b"2 1:16777217.0 200:1e-41",
-}
 
 
 VALUES = [

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import reference_parsers
 from forel.data import Malformed, concatenate, read
 from forel.data.sources.streams import count
-from reference_parsers import examples, same
-from tests.data.test_lines import BITS, PARSERS, VALID, check
+from reference_parsers import PARSERS, VALID, examples, same
+from tests.data.test_lines import BITS, check
 
 DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 

@@ -56,8 +56,7 @@ def comparisons():
 
     document, header = separated.DOCUMENT, len(separated.HEADER)
     return {
-        "vw": (text.VALID["vw"], 0, lines("vw")),
-        "svmlight": (text.VALID["svmlight"], 0, lines("svmlight")),
+        **{form: (same.VALID[form], 0, lines(form)) for form in same.PARSERS},
         "csv": (document, header, rows("csv")),
         "tsv": (document.replace(b",", b"\t"), header, rows("tsv")),
         "jsonl": (OBJECTS, 0, json_rows),
@@ -87,7 +86,7 @@ def json_lines(data, size, same):
 
 def mutated(rng, form, text, kept):
     """Return a text with some bytes, words and lines changed; the first ``kept`` bytes stay."""
-    data, tokens = bytearray(text[kept:]), (*TOKENS["csv" if form == "tsv" else form], *ANYWHERE)
+    data, tokens = bytearray(text[kept:]), (*TOKENS.get("csv" if form == "tsv" else form, NUMBERS), *ANYWHERE)
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
         k = rng.randrange(len(data) + 1)
         how = rng.randrange(7)

@@ -17,6 +17,7 @@ from forel.data.block import Block
 from forel.data.features.constant import record_constant
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names, PackedNames
+from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
 from forel.data.parsers.csv_separator import format_of
 from forel.data.position import Position
@@ -30,7 +31,6 @@ __all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of
 
 PIECE = 1 << 26  # bytes of a range of a plain file
 SEARCHED = 1 << 16  # bytes searched for a line end at a time
-PLAIN = ("vw", "svmlight")  # formats whose lines do not depend on earlier ones
 LATER = 2  # predicted number of the first line of a range: any but 1, because the first may have a byte order mark
 
 
@@ -227,7 +227,7 @@ def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[
     with open(path, "rb") as file:
         beginning = file.read(SEARCHED)
         try:
-            if is_compressed(beginning) or format_of(path, options, beginning) not in PLAIN:
+            if is_compressed(beginning) or format_of(path, options, beginning) not in LINE_FORMATS:
                 return
         except ValueError:  # an unknown format, for which the worker raises
             return

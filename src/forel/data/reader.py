@@ -16,6 +16,7 @@ from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.features.separate import SeparateFeatures
+from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.arrays import Arrays, arrays_of, frame_of, with_features
 from forel.data.parsers.columns import Columns
@@ -185,7 +186,7 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
         problems.record(Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file"))
         yield completed_task(None, problems)
         return
-    if form not in ("vw", "svmlight"):
+    if form not in LINE_FORMATS:
         _check_sequences(options)
     if form in ("csv", "tsv"):
         rows = CsvFormat(
@@ -221,19 +222,18 @@ def _stream_tasks(stream: Any, file: str, reader: Reader, problems: Problems, st
             objects = JsonFormat(columns, options.bits, options.transform)
             yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
     else:
-        defaults = ReadOptions()
-        taken = ("ngram", "skips") if form == "vw" and options.sequences is not None else ()
+        defaults, syntax = ReadOptions(), LINE_FORMATS[form]
+        taken = ("ngram", "skips") if syntax.namespaces and options.sequences is not None else ()
         if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS if name not in taken):
             raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
-        transform = (
-            None if isinstance(options.transform, SeparateFeatures) and form == "svmlight" else options.transform
-        )
-        if transform is not None and form == "svmlight":
-            raise refuse("interactions", "crosses", "none for svmlight, which has no namespaces")
-        if options.slices and form == "svmlight":
-            raise refuse("slices", ", ".join(options.slices), "none for svmlight, which has no columns or namespaces")
-        shift = 1 if options.zero_based is False and form == "svmlight" else 0
-        tags, sequences = options.tags and form == "vw", options.sequences
+        separate = isinstance(options.transform, SeparateFeatures)
+        transform = None if separate and not syntax.namespaces else options.transform
+        if transform is not None and not syntax.namespaces:
+            raise refuse("interactions", "crosses", f"none for {form}, which has no namespaces")
+        if options.slices and not syntax.namespaces:
+            raise refuse("slices", ", ".join(options.slices), f"none for {form}, which has no columns or namespaces")
+        shift = 1 if options.zero_based is False and syntax.ids else 0
+        tags, sequences = options.tags and syntax.tags, options.sequences
         line_format = LineFormat(form, options.bits, shift, tags, transform, options.slices, sequences)
         plain = transform is None and sequences is None
         size = options.block_bytes if plain else min(options.block_bytes, CHUNK)

@@ -2,6 +2,7 @@
 
 import re
 
+from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import ReadOptions
 from forel.data.sources.detect import detect_format
 
@@ -27,7 +28,7 @@ def format_of(file: str, options: ReadOptions, beginning: bytes) -> str:
     except ValueError:
         return "csv"
     by_name = detect_format(file, b",")
-    return "csv" if found in ("vw", "svmlight") and by_name == "csv" else found
+    return "csv" if found in LINE_FORMATS and by_name == "csv" else found
 
 
 def separator_of(form: str, options: ReadOptions, beginning: bytes) -> str:

@@ -25,23 +25,6 @@ from forel.data.tasks import Task, completed_task
 
 __all__ = ["LineFormat", "parse_lines"]
 
-EXPECTED = {
-    "NO_NUMBER": "a number",
-    "NOT_FINITE": "a number within the range of float32",
-    "NO_BAR": "'|' before the features",
-    "AFTER_TAG": "'|' after the tag",
-    "THIRD": "'|' after label and importance; a tag touches the bar or begins with '",
-    "NEGATIVE": "an importance of at least 0",
-    "NO_NAMESPACE": "a namespace before ':', or a space after '|'",
-    "NO_NAME": "the name of a feature before ':'",
-    "NO_SPACE": "the end of the number",
-    "SUM": "values of one slot whose sum is within the range of float32",
-    "NO_ID": "the id of a feature, a whole number of at most 15 digits",
-    "NO_COLON": "':' and a value after the id",
-    "ID_ZERO": "an id of at least 1, or zero_based=True",
-    "NO_QUERY": "a whole number after qid:",
-}
-
 
 @dataclass(frozen=True)
 class LineFormat:
@@ -134,7 +117,7 @@ def _parse(
         if status == layout.DONE:
             break
         at, done = int(counts[layout.AT]), int(counts[layout.LINES])
-        problem = _problem(chunk, at, file, line + done, _expected(status))
+        problem = _problem(chunk, at, file, line + done, layout.EXPECTED[status])
         if not separate:
             problems.record(problem)
         else:
@@ -168,10 +151,6 @@ def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...
         return (b"",) * len(spans)
     content = text.tobytes()
     return tuple([content[a:b] for a, b in spans.tolist()])
-
-
-def _expected(status: int) -> str:
-    return next(sentence for name, sentence in EXPECTED.items() if getattr(layout, name) == status)
 
 
 def _problem(chunk: Chunk, at: int, file: str, line: int, expected: str) -> Malformed:

@@ -3,17 +3,15 @@
 import os
 import re
 
+from forel.data.line_formats import LINE_FORMATS
 from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
 __all__ = ["FORMATS", "detect_format"]
 
-FORMATS = ("vw", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow")
+FORMATS = (*LINE_FORMATS, "csv", "tsv", "jsonl", "parquet", "arrow")
 SUFFIXES = {
-    "vw": "vw",
-    "svm": "svmlight",
-    "svmlight": "svmlight",
-    "libsvm": "svmlight",
+    **{suffix: name for name, syntax in LINE_FORMATS.items() for suffix in syntax.suffixes},
     "csv": "csv",
     "tsv": "tsv",
     "jsonl": "jsonl",
@@ -25,7 +23,6 @@ SUFFIXES = {
     "feather": "arrow",
     "ipc": "arrow",
 }
-SVMLIGHT = re.compile(rb"\s*[-+]?[0-9.]+(e[-+]?[0-9]+)?(\s+qid:\d+)?(\s+\d+:[-+0-9.e]+)*\s*(#.*)?", re.IGNORECASE)
 
 
 def detect_format(name: str, beginning: bytes) -> str:
@@ -50,9 +47,10 @@ def detect_format(name: str, beginning: bytes) -> str:
     first = text[0] if text else b""
     if first.lstrip().startswith(b"{"):
         return "jsonl"
-    if SVMLIGHT.fullmatch(first):
-        return "svmlight"
-    for mark, found in ((b"|", "vw"), (b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
+    for name_of_format, syntax in LINE_FORMATS.items():
+        if syntax.matches(first):
+            return name_of_format
+    for mark, found in ((b"\t", "tsv"), (b",", "csv"), (b";", "csv")):
         if mark in first:
             return found
     raise refuse("format", f"{name} with an unknown suffix and beginning", f"one of {', '.join(FORMATS)}")

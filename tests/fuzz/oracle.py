@@ -191,15 +191,20 @@ def needed_violation(found, loss, rows, labels, importance, own, free=None):
     return None
 
 
+def label_range(labels):
+    """The smallest and the largest label before each row; 0 before the first row."""
+    return tuple(np.concatenate(([0.0], one.accumulate(labels)[:-1])) for one in (np.minimum, np.maximum))
+
+
 def clipped_margins(loss, margins, labels):
-    """The experts' predictions as a mixture clips them: to the range of the labels seen before, with 0."""
+    """The experts' predictions as a mixture clips them: to the range of labels seen before; counts to 1 at least."""
     if not LOSSES[loss].clips:
         return margins
-    seen = np.concatenate(([0.0], labels[:-1]))
     if loss == "poisson":
-        seen = np.log(np.maximum(seen, 1.0))
+        seen = np.log(np.maximum(np.concatenate(([0.0], labels[:-1])), 1.0))
         return np.minimum(margins, np.maximum.accumulate(seen)[:, None])
-    return np.clip(margins, np.minimum.accumulate(seen)[:, None], np.maximum.accumulate(seen)[:, None])
+    low, high = label_range(labels)
+    return np.clip(margins, low[:, None], high[:, None])
 
 
 def without(mean, covariance, count):
@@ -235,12 +240,12 @@ def geometric_margins(margins, full, labels, importance, variance, memory):
 
 
 def ridge_margins(margins, full, labels, importance, variance, memory):
-    """The predictions of a mixer of squared loss: ridge regression on predictions in units of the range of labels.
+    """The predictions of a mixer of squared loss: ridge regression on predictions relative to the range of labels.
 
-    A row's precision is the inverse of the mean square of the residuals before, of which one is as large as the range.
+    Predictions are relative to its middle, in units of its length. A row's precision is the inverse of the mean square
+    of the residuals before, of which one is as large as the range.
     """
-    seen = np.concatenate(([0.0], labels[:-1]))
-    low, high = np.minimum.accumulate(seen), np.maximum.accumulate(seen)
+    low, high = label_range(labels)
     count = margins.shape[1] + full.shape[1]
     mean, covariance = np.append(np.full(count, 1 / count), 0.0), variance * np.eye(count + 1)
     squares, rows, found = 0.0, 0.0, low.copy()
@@ -251,8 +256,9 @@ def ridge_margins(margins, full, labels, importance, variance, memory):
         if span == 0:
             continue
         each = np.append(margins[t], full[t] if t < len(full) else [])
-        row = np.append(np.clip(each, low[t], high[t]) / span, 0.3)
-        found[t] = np.clip(mean @ row * span, low[t], high[t])
+        middle = (low[t] + high[t]) / 2
+        row = np.append((np.clip(each, low[t], high[t]) - middle) / span, 0.3)
+        found[t] = np.clip(middle + mean @ row * span, low[t], high[t])
         if importance[t] == 0:
             continue
         precision = min(importance[t] * (rows + 1) / (squares / span**2 + 1), 1e9)

@@ -61,8 +61,8 @@ def test_log_loss_is_mixed_by_bayes_rule(weights):
 
 
 def within(margins, labels, t):
-    """Predictions kept within the labels before round t, 0 among them."""
-    seen = np.append(labels[:t], 0.0)
+    """Predictions kept within the labels before round t; 0 before the first."""
+    seen = labels[:t] if t else np.zeros(1)
     return np.clip(margins[t], seen.min(), seen.max()), seen.max() - seen.min()
 
 

@@ -41,8 +41,9 @@ class Reference:
         span, memory = high - low, self.mixer.memory
         if span == 0:
             return low
-        x = np.append(np.clip(predictions, low, high), 0.3 * span)
-        mixed = float(np.clip(self.v @ x, low, high))
+        middle = (low + high) / 2
+        x = np.append(np.clip(predictions, low, high) - middle, 0.3 * span)
+        mixed = float(np.clip(middle + self.v @ x, low, high))
         if importance > 0:
             precision = importance * (self.rows + 1) / (self.squares + span**2)
             cov = np.linalg.inv(np.linalg.inv(self.cov) + precision * np.outer(x, x))
@@ -60,8 +61,7 @@ def test_predictions_are_those_of_the_reference_and_within_the_bound():
     model.progress(X, y, importance)
     margins = Linear(N, SETTINGS, dtype=np.float64).progress(X, y, importance)
     references = [Reference(mixer, 4) for mixer in MIXERS[Mixing.EXP_CONCAVE]]
-    seen = np.append(0.0, y[:-1])
-    low, high = np.minimum.accumulate(seen), np.maximum.accumulate(seen)
+    low, high = (np.append(0.0, one.accumulate(y)[:-1]) for one in (np.minimum, np.maximum))
     losses = np.zeros(6)
     for r in range(ROUNDS):
         mixed = [one.step(margins[r], y[r], importance[r], low[r], high[r]) for one in references]
@@ -72,6 +72,22 @@ def test_predictions_are_those_of_the_reference_and_within_the_bound():
     measured, bound = model.guarantee().pair
     assert measured <= bound
     assert "the best of 6 experts, predictions clipped to the labels seen before," in str(model.guarantee())
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_large_level_of_labels_costs_the_mixture_one_row():
+    """Predictions are between the labels seen before, so that experts far below the level do not count in the mean."""
+    X, y, _ = stream()
+    model = Mixture(N, SETTINGS, dtype=np.float64)
+    predictions = model.progress(X, 1000.0 + y)[:, 0]
+    assert predictions[0] == 0
+    low, high = (1000.0 + one.accumulate(y)[:-1] for one in (np.minimum, np.maximum))
+    assert ((predictions[1:] >= low - 1e-9) & (predictions[1:] <= high + 1e-9)).all()
+    assert model.ledger.label_range == (1000.0 + y.min(), 1000.0 + y.max())
+    assert Mixture(N, SETTINGS).ledger.label_range == (0.0, 0.0)
+    held = Mixture(N, SETTINGS, dtype=np.float64)
+    held.progress(X, 1000.0 + y, held_out=np.arange(ROUNDS) < 3)
+    assert held.ledger.label_range == (1000.0 + y[3:].min(), 1000.0 + y[3:].max())
 
 
 @pytest.mark.parametrize("power", [-60, 60])

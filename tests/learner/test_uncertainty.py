@@ -90,18 +90,21 @@ def test_a_mixture_has_the_variance_of_an_expert_drawn_by_weight(loss):
     new, ledger = X[:9], model.ledger
     margins = model.linear.margins(new)
     variances = lane_variances(model.linear.copied_lanes(), rows_of(new, N, np.float64))
-    unit = 1.0
+    unit, middle = 1.0, 0.0
     if loss == "squared":
         variances = variances * 2 * model.losses[:4] / ROUNDS
-        margins, unit = np.clip(margins, ledger.lowest, ledger.highest), ledger.highest - ledger.lowest
+        low, high = y.min(), y.max()
+        margins, unit, middle = np.clip(margins, low, high), high - low, (low + high) / 2
     best = variances[:, 2 + np.argmin(model.losses[2:4])]
     moments, weights = [(margins[:, k], best if k < 2 else variances[:, k]) for k in range(4)], model.posterior
     if loss == "logistic":  # the last expert draws one of the others by the weights of fixed share
         weights = weights[:-1] + weights[-1] * ledger.weights
     for state in ledger.mixer_states:
-        x = np.column_stack([np.clip(margins, -4, 4) if loss == "logistic" else margins / unit, np.full(9, 0.3)])
+        x = np.column_stack(
+            [np.clip(margins, -4, 4) if loss == "logistic" else (margins - middle) / unit, np.full(9, 0.3)]
+        )
         own = np.array([row @ state[1:] @ row for row in x]) * unit**2
-        moments.append((x @ state[0] * unit, own + best))
+        moments.append((middle + x @ state[0] * unit, own + best))
     mean = sum(w * m for w, (m, _) in zip(weights, moments, strict=True))
     second = sum(w * (m**2 + v) for w, (m, v) in zip(weights, moments, strict=True))
     assert standard_errors(model, new) == pytest.approx(np.sqrt(second - mean**2), rel=1e-6)

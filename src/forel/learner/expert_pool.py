@@ -39,9 +39,9 @@ class ExpertPool:
 
     def reset(self) -> None:
         """Return to the state before the first row."""
-        settings, share = self.pooling.settings, self.pooling.share
+        settings = self.pooling.settings
         filters, logistic = settings.full_filters, self.pooling.mixing is Mixing.BAYES
-        self.ledger = Ledger(settings.lanes + len(filters), share is not None, settings.mixers, self.pooling.tracks)
+        self.ledger = self.pooling.ledger(settings.lanes + len(filters))
         self.full = FullFilters(filters, logistic, settings.bias) if filters else None
 
     def copy(self) -> "ExpertPool":

@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from forel.learner.mixers import RESIDUALS, Mixer
 
-__all__ = ["HEAD", "LOSS_LIMIT", "Ledger"]
+__all__ = ["HEAD", "LOSS_LIMIT", "UNSEEN", "Ledger"]
 
 HEAD = 7  # numbers before those of the experts, as in forel.learner.kernels.mixing
+UNSEEN = 1e300, -1e300  # smallest and largest label before the first one
 LOSS_LIMIT = 1e290  # largest loss of a row, so that sums stay finite, as in forel.learner.kernels.mixing
 LOSS, IMPORTANCE, GAP, LOWEST, HIGHEST, ROWS, WEIGHT = range(HEAD)
 
@@ -148,7 +149,7 @@ class Ledger:
 
     @property
     def lowest(self) -> float:
-        """The smallest label of all rows as a margin, at most 0."""
+        """The smallest label of all rows as a margin; above ``highest`` before the first one."""
         return float(self.array[LOWEST])
 
     @lowest.setter
@@ -157,12 +158,17 @@ class Ledger:
 
     @property
     def highest(self) -> float:
-        """The largest label of all rows as a margin, at least 0."""
+        """The largest label of all rows as a margin; where predictions are clipped on this side only, at least 0."""
         return float(self.array[HIGHEST])
 
     @highest.setter
     def highest(self, value: float) -> None:
         self.array[HIGHEST] = value
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """The smallest and the largest label as margins; both 0 before the first one."""
+        return (self.lowest, self.highest) if self.lowest <= self.highest else (0.0, 0.0)
 
     @property
     def rows(self) -> int:

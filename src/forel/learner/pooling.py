@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.lanes import summed
-from forel.learner.ledger import LOSS_LIMIT, Ledger
+from forel.learner.ledger import LOSS_LIMIT, UNSEEN, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.validation import number, refuse
@@ -62,6 +62,13 @@ class Pooling:
     def tracks(self) -> bool:
         """Whether fixed share is one of the experts, and not the rule."""
         return self.settings.tracker and self.share is None
+
+    def ledger(self, count: int) -> Ledger:
+        """Return the ledger of a mixture of so many settings before the first row."""
+        ledger = Ledger(count, self.share is not None, self.settings.mixers, self.tracks)
+        if all(self.settings.loss_function.link.clipping):
+            ledger.lowest, ledger.highest = UNSEEN
+        return ledger
 
     @property
     def clips(self) -> bool:
@@ -207,21 +214,26 @@ class Pooling:
         largest = max(1.0, ledger.largest_importance)
         if self.mixing is Mixing.BAYES:
             return 1 / largest
-        span = ledger.highest - ledger.lowest
+        low, high = ledger.label_range
+        span = high - low
         certain = 1 / (largest * span * span) if span > 0 else np.inf
         return max(certain, float(np.log(ledger.experts)) / ledger.gap if ledger.gap > 0 else np.inf)
 
     def _range(self, labels: NDArray[Any], importance: NDArray[Any], ledger: Ledger) -> tuple[Array, Array]:
-        """Return the smallest and the largest label before each row as margins, 0 included."""
-        link = self.settings.loss_function.link
-        learned = np.where(importance >= 0, link.inverse(labels), 0.0)
-        high = np.maximum.accumulate(np.concatenate(([ledger.highest], learned)))
+        """Return the smallest and the largest label before each row as margins; 0 before the first label.
+
+        If predictions are not clipped below, the largest label is at least 0 as a margin.
+        """
+        link, learned = self.settings.loss_function.link, importance >= 0
+        labels = link.inverse(labels)
+        high = np.maximum.accumulate(np.append(ledger.highest, np.where(learned, labels, -np.inf)))
         ledger.highest = high[-1]
         if not link.clipping.below:
             return np.full(len(labels), -np.inf), high[:-1]
-        low = np.minimum.accumulate(np.concatenate(([ledger.lowest], learned)))
+        low = np.minimum.accumulate(np.append(ledger.lowest, np.where(learned, labels, np.inf)))
         ledger.lowest = low[-1]
-        return low[:-1], high[:-1]
+        unseen = low > high
+        return np.where(unseen, 0.0, low)[:-1], np.where(unseen, 0.0, high)[:-1]
 
     def _by_class(self, margins: NDArray[Any]) -> Array:
         """Return margins by row, class and setting."""

@@ -129,27 +129,30 @@ def _mixed(model: Mixture, rows: Rows) -> Array:
         spreads **= 2
     if model._pool.pooling.clips:
         below = settings.loss_function.link.clipping.below
-        margins = np.clip(margins, ledger.lowest if below else -np.inf, ledger.highest)
+        low, high = ledger.label_range
+        margins = np.clip(margins, low if below else -np.inf, high)
     for state in ledger.mixer_states:
-        inputs, unit = _inputs(model, margins[:, :count])
+        inputs, middle, unit = _inputs(model, margins[:, :count])
         own = np.einsum("ri,ij,rj->r", inputs, state[1:], inputs) * unit * unit
-        margins = np.column_stack([margins, inputs @ state[0] * unit])
+        margins = np.column_stack([margins, middle + inputs @ state[0] * unit])
         spreads = np.column_stack([spreads, best + np.maximum(own, 0.0)])
     weights = model._pool.pooling.flat_weights(ledger)
     apart = (margins - (margins @ weights)[:, None]) ** 2
     return np.asarray(np.sqrt((spreads + apart) @ weights))
 
 
-def _inputs(model: Mixture, margins: Array) -> tuple[Array, float]:
-    """Return the inputs of mixers, the constant last, and the unit of their margins."""
+def _inputs(model: Mixture, margins: Array) -> tuple[Array, float, float]:
+    """Return the inputs of mixers, the constant last, and the middle and unit of their margins."""
     from forel.learner.kernels import geometric, ridge  # which import numba
 
     if model.settings.loss_function.mixing is Mixing.BAYES:
-        clipped, constant, unit = np.clip(margins, -geometric.CLIP, geometric.CLIP), geometric.CONSTANT, 1.0
+        middle, unit = 0.0, 1.0
+        clipped, constant = np.clip(margins, -geometric.CLIP, geometric.CLIP), geometric.CONSTANT
     else:
-        unit = model.ledger.highest - model.ledger.lowest
-        clipped, constant = margins / (unit or 1.0), ridge.CONSTANT
-    return np.column_stack([clipped, np.full(len(margins), constant)]), unit
+        low, high = model.ledger.label_range
+        middle, unit = (low + high) / 2, high - low
+        clipped, constant = (margins - middle) / (unit or 1.0), ridge.CONSTANT
+    return np.column_stack([clipped, np.full(len(margins), constant)]), middle, unit
 
 
 def _noise(model: Any, losses: Array, weight: float) -> Array:

@@ -13,6 +13,7 @@ def from_fixed_rate(model: Mixture) -> None:
     """Raise the excess in the ledger until the rate is that of the file: the bound relies on rates that never rise."""
     ledger = model.ledger
     if model.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
-        span = ledger.highest - ledger.lowest
+        low, high = ledger.label_range
+        span = high - low
         allowed = math.log(ledger.experts) * max(1.0, ledger.largest_importance) * span * span
         ledger.gap = max(ledger.gap, min(allowed, LOSS_LIMIT))

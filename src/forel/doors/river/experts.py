@@ -46,7 +46,7 @@ class Experts:
 
     def __init__(self, settings: Settings, classes: int | None = None, ledger: Ledger | None = None) -> None:
         self.pooling = Pooling(settings, classes, False, None)
-        self.ledger = Ledger(settings.lanes, False, settings.mixers, settings.tracker) if ledger is None else ledger
+        self.ledger = self.pooling.ledger(settings.lanes) if ledger is None else ledger
 
     @property
     def settings(self) -> Settings:

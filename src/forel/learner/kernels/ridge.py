@@ -1,13 +1,13 @@
 r"""Mixers of squared loss: a prediction $v \cdot x$ of the experts' predictions x, with v learned by ridge regression.
 
 A mixer is a Gaussian filter with all covariances C of its few weights. Predictions are clipped to the range of labels
-seen before, and divided by its length. With $c = Cx$ and the precision h of a row, the inverse of the variance of the
-mixer's residuals so far, a row with residual e is
+seen before, and relative to its middle and length. With $c = Cx$ and the precision h of a row, the inverse of the
+variance of the mixer's residuals so far, a row with residual e is
 
 $$v \leftarrow v + \frac{h\,c\,e}{1 + h\,x \cdot c}, \qquad C \leftarrow C - \frac{h\,c\,c^\top}{1 + h\,x \cdot c},$$
 
 after which C is moved toward its prior by what the mixer forgets, so that it never exceeds the prior. Nothing depends
-on the unit of the labels.
+on the unit of the labels, nor on their level while the range is the same.
 """
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = ["CONSTANT", "mix"]
 
 compiled = cached_njit(__file__)
 CONSTANT = 0.3  # one more input, so that the mean prediction is right
+HALF = 0.5  # the range of inputs on both sides of the middle
 ROUNDING = 1e-12  # of the prior variance: a variance below it may be rounding alone, and even negative
 ROWS = 1.0  # with a residual as large as the range of labels, before the first row
 HEAVIEST = 1e30  # importance of a row, and sum of importances, so that precisions are finite
@@ -48,17 +49,17 @@ def mix(margins, labels, importance, lows, highs, parameters, mixers, residuals,
             for j in range(mixers.shape[0]):
                 out[r, j] = low
             continue
-        square, least, most = CONSTANT * CONSTANT, low / span, high / span
+        square, middle = CONSTANT * CONSTANT, low + span / 2
         for k in range(experts):
-            x[k] = min(max(np.float64(margins[r, k]) / span, least), most)
+            x[k] = min(max((np.float64(margins[r, k]) - middle) / span, -HALF), HALF)
             square += x[k] * x[k]
-        y = min(max(np.float64(labels[r]) / span, least - 1.0), most + 1.0)
+        y = min(max((np.float64(labels[r]) - middle) / span, -HALF - 1.0), HALF + 1.0)
         for j in range(mixers.shape[0]):
             mixed, spread = 0.0, 0.0
             for k in range(count):
                 mixed += mixers[j, 0, k] * x[k]
-            mixed = min(max(mixed, least), most)
-            out[r, j] = mixed * span
+            mixed = min(max(mixed, -HALF), HALF)
+            out[r, j] = min(max(middle + mixed * span, low), high)
             if weight <= 0:
                 continue
             for i in range(count):

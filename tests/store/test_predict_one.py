@@ -15,6 +15,7 @@ from forel.data import slot
 from forel.doors.cli.app import app
 from forel.store import Stored, serving_model
 from forel.store.explaining import Explanation
+from forel.store.serving_mixture import ServingMixture
 
 OPTIONS = {
     "label": "y", "ignore": ["id"], "log": ["amount"], "bucket": ["price:2"], "categories": ["code"], "bits": 12,
@@ -119,13 +120,58 @@ def test_learners_and_serving_files_agree(loss, tmp_path, interpreted):
         assert model.explain_one(row).prediction == pytest.approx(expected, rel=1e-5)
 
 
-def test_mixtures_predict_by_all_settings_and_explain_the_best(interpreted):
-    rows = [{"site": site, "y": y} for site, y in (("news", 1), ("shop", 0))] * 20
-    trained = forel.train(rows, forel.Settings(alpha=(0.1, 1.0)), label="y", bits=6)
-    row = {"site": "news"}
-    assert trained.predict_one(row) == pytest.approx(forel.predict(trained, [row])[0], rel=1e-5)
-    best = forel.predict(trained.best(), [row])[0]
-    assert trained.explain_one(row).prediction == pytest.approx(best, rel=1e-5)
+@pytest.mark.parametrize(
+    "options",
+    [{"settings": forel.Settings(alpha=(0.1, 1.0))}, {}, {"calibrate": True}, {"share": 0.01}],
+    ids=["grid", "default", "calibrated", "share"],
+)
+def test_a_mixture_is_explained_by_its_own_margin(options, tmp_path, interpreted):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"site": "news" if y else rng.choice(["news", "shop"]).item(), "x": rng.normal() + y, "big": 1000.0, "y": y}
+        for y in (rng.random(60) < 0.4).astype(int).tolist()
+    ]
+    trained = forel.train(rows, label="y", bits=6, **options)
+    forel.save(tmp_path / "s.forel", serving_model(trained.model, mixed=True), trained.extra)
+    for row in ({"site": "news", "x": 2.5}, {"x": -2.0}, {}, rows[0]):
+        expected = forel.predict(trained, [row])[0]
+        assert trained.predict_one(row) == pytest.approx(expected, rel=1e-5)
+        for model in (trained, forel.load(tmp_path / "s.forel")):
+            found = model.explain_one(row)
+            assert found.prediction == pytest.approx(expected, rel=1e-3 if model is not trained else 1e-4)
+            assert found.margin == pytest.approx(found.bias + sum(part.contribution for part in found.contributions))
+            alone = forel.predict(model, [{}], margins=True)[0]
+            assert found.bias == pytest.approx(alone, rel=1e-4, abs=1e-5)
+            assert found.of is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_contributions_to_a_mixture_are_integrated_derivatives(seed):
+    rng = np.random.default_rng(seed)
+    weights, mixers = rng.dirichlet(np.ones(5)), rng.normal(size=(2, 4))
+    mixture = ServingMixture(weights, mixers, clip=4.0 if seed % 2 else math.inf, limit=30.0)
+    coefficients, bias, x = rng.normal(size=(6, 3)), rng.normal(size=3), rng.normal(size=6)
+
+    def margin(values):
+        return mixture.margins(bias + np.atleast_2d(values) @ coefficients)[:, 0]
+
+    found = coefficients @ mixture.path_weights(bias, bias + x @ coefficients) * x
+    steps, h = 400, 1e-5
+    path = (np.arange(steps) + 0.5)[:, None] / steps * x
+    slow = [
+        x[k] * np.sum(margin(path + h * unit) - margin(path - h * unit)) / 2 / h for k, unit in enumerate(np.eye(6))
+    ]
+    assert found == pytest.approx(np.array(slow) / steps, rel=1e-3, abs=2e-3)
+    assert found.sum() == pytest.approx(np.diff(margin([0 * x, x]))[0], rel=1e-9)
+
+
+def test_other_mixtures_name_the_setting_that_is_explained(interpreted):
+    rows = [{"site": site, "y": y} for site, y in (("news", 3.0), ("shop", 0.5))] * 20
+    trained = forel.train(rows, forel.Settings("squared", alpha=(0.1, 1.0)), label="y", bits=6)
+    found = trained.explain_one({"site": "news"})
+    assert found.prediction == pytest.approx(forel.predict(trained.best(), [{"site": "news"}])[0], rel=1e-5)
+    assert found.of == "the best setting, alpha=1"
+    assert trained.best().explain_one({"site": "news"}).of is None
 
 
 def test_models_without_names_of_features_are_refused():

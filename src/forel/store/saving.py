@@ -12,7 +12,6 @@ from forel.data import Block, Malformed, Names, ReadOptions, read
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
 from forel.learner.keyed import UNSEEN, KeyedModels, key_text
-from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
@@ -146,14 +145,12 @@ class Stored:
 
         ``reading`` are read options that differ from those of training.
 
-        Of a mixture, the weights are those of its best setting.
+        Weights of a mixture of log-loss are those of the mixture, averaged on the path from no feature to the row. Of
+        other mixtures, the best setting is explained, and ``of`` of each explanation names it.
         """
         self._check_one("explain")
-        # The calibration of a mixture is not that of its best setting.
-        mixed = getattr(self.model, "mixture", None) is not None or isinstance(self.model, Mixture)
-        calibration = None if mixed else self.calibration
         options = self._lenient.updated(reading)
-        return explain(self.model, self._array_link, options, source, self.classes, calibration)
+        return explain(self.model, self._array_link, options, source, self.classes, self.calibration)
 
     def largest_weights(self, top: int = 20) -> list[NamedWeight]:
         """Return the weights that usually add most to a margin, with names, whatever the units of features.

@@ -6,6 +6,7 @@ margin of m clipped. Only numpy and scipy are needed.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from forel.losses.margin import Mixing
 
 __all__ = ["ServingMixture", "is_servable", "serving_mixture"]
 
+NODES = 64  # of Gauss's quadrature
 NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
 
 Array = NDArray[np.float64]
@@ -43,13 +45,66 @@ class ServingMixture:
 
     def margins(self, lanes: NDArray[Any]) -> Array:
         """Return the margin of the mixture from those of the lanes, one column."""
-        from scipy.special import log_expit, logsumexp
+        experts, _ = self._experts(lanes)
+        positive, negative = self._logs(experts)
+        return np.asarray(positive - negative)[:, None]
 
+    def path_weights(self, start: Array, stop: Array) -> Array:
+        r"""Return the weight of each lane on the path between two rows of margins, for an exact sum of contributions.
+
+        The margin F of the mixture is not linear in the margins m of lanes. Over the path m(s) = (1 - s) a + s b,
+
+        $$ F(b) - F(a) = \sum_k w_k (b_k - a_k), \qquad w_k = \int_0^1 \frac{\partial F}{\partial m_k}(m(s))\, ds. $$
+
+        Parameters
+        ----------
+        start, stop : the margins of lanes at both ends, such as those of the bias alone and those of a row
+
+        >>> mixture = ServingMixture(np.array([0.25, 0.75]), np.zeros((0, 3)))
+        >>> a, b = np.array([0.0, 0.5]), np.array([2.0, -1.0])
+        >>> found = mixture.path_weights(a, b) @ (b - a)
+        >>> bool(np.isclose(found, np.diff(mixture.margins(np.array([a, b])), axis=0)[0, 0]))
+        True
+        """
+        places, weights = _quadrature()
+        found = np.asarray(weights @ self._slopes((1 - places) * start + places * stop))
+        step = stop - start
+        # The error of quadrature, of which the smallest change of weights makes up for.
+        missing = float(np.diff(self.margins(np.stack([start, stop])), axis=0)[0, 0] - found @ step)
+        size = float(step @ step)
+        return found + missing * step / size if size > 0 else found
+
+    def _slopes(self, lanes: Array) -> Array:
+        """Return the derivatives of the margin of the mixture by those of the lanes."""
+        from scipy.special import log_expit
+
+        experts, mixed = self._experts(lanes)
+        each = log_expit(experts) + log_expit(-experts)
+        slopes = self.weights * sum(np.exp(each - total[:, None]) for total in self._logs(experts))
+        count = lanes.shape[1]
+        by_mixer = slopes[:, count:] * (np.abs(mixed) < self.limit)
+        through = by_mixer @ self.mixers[:, :-1] * (np.abs(lanes) < self.clip)
+        return np.asarray(slopes[:, :count] + through)
+
+    def _experts(self, lanes: NDArray[Any]) -> tuple[Array, Array]:
+        """Return the margins of all experts, and those of mixers before they are clipped."""
         clipped = np.clip(lanes.astype(np.float64), -self.clip, self.clip)
         mixed = clipped @ self.mixers[:, :-1].T + self.mixers[:, -1]
-        experts = np.hstack([lanes.astype(np.float64), np.clip(mixed, -self.limit, self.limit)])
+        return np.hstack([lanes.astype(np.float64), np.clip(mixed, -self.limit, self.limit)]), mixed
+
+    def _logs(self, experts: Array) -> tuple[Array, Array]:
+        """Return the logarithms of the probabilities of the positive and of the negative class."""
+        from scipy.special import log_expit, logsumexp
+
         positive, negative = (logsumexp(log_expit(m), axis=1, b=self.weights) for m in (experts, -experts))
-        return np.asarray(positive - negative)[:, None]
+        return positive, negative
+
+
+@cache
+def _quadrature() -> tuple[Array, Array]:
+    """Return nodes in [0, 1], as a column, and weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return (nodes[:, None] + 1) / 2, weights / 2
 
 
 def is_servable(model: Any) -> bool:
@@ -57,17 +112,17 @@ def is_servable(model: Any) -> bool:
     return isinstance(model, Mixture) and model.classes is None and model.settings.loss_function.mixing is Mixing.BAYES
 
 
-def serving_mixture(model: Mixture) -> tuple[NDArray[np.intp], ServingMixture]:
+def serving_mixture(model: Mixture, negligible: float = NEGLIGIBLE) -> tuple[NDArray[np.intp], ServingMixture]:
     """Return the lanes that a mixture needs, the best one first, and how they are mixed.
 
-    Experts of the smallest weights are left out, up to a total of 1e-4. A mixer needs all lanes.
+    Experts of the smallest weights are left out, up to a total of ``negligible``. A mixer needs all lanes.
     """
     from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
 
     weights, count = model._pool.pooling.flat_weights(model.ledger), model.ledger.settings
     order = np.argsort(weights, kind="stable")
     kept = np.ones(weights.size, bool)
-    kept[order[np.cumsum(weights[order]) <= NEGLIGIBLE]] = False
+    kept[order[np.cumsum(weights[order]) <= negligible]] = False
     lanes = np.arange(count) if kept[count:].any() else np.flatnonzero(kept[:count])
     best = model.best  # as in explanations of the learner
     lanes = np.array([best, *(lane for lane in lanes if lane != best)], np.intp)

@@ -23,7 +23,8 @@ def explain(
     """Show the contribution of each feature to a prediction.
 
     A contribution is weight times value; with the bias they add up to the
-    margin. For a mixture, the weights are those of its best setting.
+    margin. Weights of a mixture of log-loss are averaged on the path from no
+    feature to the row; of other mixtures, the best setting is explained.
 
     Example: forel explain new.csv --model m.forel --rows 3
     """
@@ -62,4 +63,6 @@ def _print(explanation: Any, number: int, top: int) -> None:
     rest = explanation.contributions[top:]
     if rest:
         table.add_row(f"{len(rest)} others", "", "", f"{sum(part.contribution for part in rest):+.5f}")
+    if explanation.of is not None:
+        table.caption = f"This is {escape(explanation.of)}, and not the mixture."
     open_console().print(table)

@@ -8,11 +8,12 @@ from scipy.special import expit
 
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.certified_lanes import bounded_lanes, certified_lanes
+from forel.learner.filters import Filter
 from forel.learner.grid import default_grid
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
-from forel.learner.settings import Filter, Settings
+from forel.learner.settings import Settings
 from forel.store import ModelFileError, load, save
 from forel.store.fine_units import from_fine_units
 from tests.files import make

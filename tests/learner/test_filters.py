@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from forel.learner.filters import Filter
 from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear
-from forel.learner.settings import Filter, Settings
+from forel.learner.settings import Settings
 from forel.store import load, save
 
 N, ROUNDS = 6, 120

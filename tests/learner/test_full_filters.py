@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from forel.learner.filters import Filter, FullFilter
 from forel.learner.full_filters import MOST, FullFilters
 from forel.learner.grid import default_grid
 from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
-from forel.learner.settings import Filter, FullFilter, Settings
+from forel.learner.settings import Settings
 from forel.store import load, save, serving_model
 
 LIMIT = 30.0  # of margins of log-loss

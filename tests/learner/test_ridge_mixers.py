@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forel.learner.filters import Filter
 from forel.learner.grid import EXPERTS, default_grid, without_filters
 from forel.learner.kernels import mixing, ridge
 from forel.learner.ledger import HEAD, Ledger
 from forel.learner.linear import Linear
 from forel.learner.mixers import MIXERS, Mixer
 from forel.learner.mixture import Mixture
-from forel.learner.settings import Filter, Settings
+from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store import load, save
 from forel.store.fixed_rate import from_fixed_rate

@@ -6,9 +6,9 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
+from forel.learner.filters import Filter
 from forel.learner.linear import Linear, Settings, rows_of
 from forel.learner.mixture import Mixture
-from forel.learner.settings import Filter
 from forel.learner.uncertainty import intervals, lane_variances, standard_errors
 
 N, ROUNDS = 5, 80

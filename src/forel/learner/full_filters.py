@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.filters import FullFilter
 from forel.learner.lanes import Lanes
 from forel.learner.rows import Rows
-from forel.learner.settings import FullFilter, Settings
+from forel.learner.settings import Settings
 from forel.learner.units import units_of
 from forel.validation import refuse
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forel.learner.settings import Filter, FullFilter, Settings
+from forel.learner.filters import Filter, FullFilter
+from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import whole

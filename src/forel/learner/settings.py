@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.filters import Filter, FullFilter
 from forel.learner.mixers import MIXERS, Mixer
 from forel.learner.units import units_and_thresholds
 from forel.losses import Labels, MarginLoss
@@ -17,7 +18,7 @@ from forel.losses.margin import Mixing
 from forel.losses.vocabulary import resolve
 from forel.validation import constants, number, refuse, whole
 
-__all__ = ["Filter", "FullFilter", "Settings"]
+__all__ = ["Settings"]
 
 Algorithm = Literal["proximal", "centered", "mirror", "implicit", "filter"]
 RateName = Literal["adagrad", "scale_free", "constant", "root"]
@@ -25,44 +26,6 @@ RateName = Literal["adagrad", "scale_free", "constant", "root"]
 MAX_PARAMETER = {"float32": 1e18, "float64": 1e150}  # so that strengths stay in range
 MIN_POSITIVE = float(np.finfo(np.float64).tiny)
 PER_LANE = ("alpha", "beta", "l1", "l2", "radius", "memory")  # may be sequences
-
-
-class Filter(NamedTuple):
-    """A diagonal Gaussian filter: a mean and a variance of every weight, and no rate.
-
-    Parameters
-    ----------
-    variance : prior variance of a weight times the scale of its feature
-    shrinkage : means μ of variance V give the weights μ·max(0, μ² − cV)/(μ² + cV), c = shrinkage, of which many are 0;
-        0 for the means themselves
-    memory : the part of what is known about a weight that stays known after a row with its feature; below 1 for squared
-        loss of streams that drift
-    """
-
-    variance: float
-    shrinkage: float = 0.0
-    memory: float = 1.0
-
-
-class FullFilter(NamedTuple):
-    """A Gaussian filter with all covariances: recursive least squares, or its equivalent for log-loss.
-
-    Parameters
-    ----------
-    variance : prior variance of a weight times the scale of its feature; for squared loss relative to that of residuals
-    memory : the part of what is known about the weights that stays known after a row; below 1 for streams that drift
-
-    >>> FullFilter(30.0, 0.9999).name
-    'full filter, variance=30, memory=0.9999'
-    """
-
-    variance: float
-    memory: float = 1.0
-
-    @property
-    def name(self) -> str:
-        """The name in tables of experts."""
-        return f"full filter, variance={self.variance:g}" + (f", memory={self.memory:g}" if self.memory < 1 else "")
 
 
 @dataclass(frozen=True)
@@ -79,15 +42,15 @@ class Settings:
         or "filter" (a diagonal Gaussian filter: a mean and a variance of every weight), for log-loss and squared loss
     rate : "adagrad", "scale_free" (independent of the units of features), "constant", or "root" (α/√(t + 1))
     alpha, beta : parameters of the rate; a filter has no rate, and these are its variance and shrinkage, as in
-        :class:`Filter`
+        :class:`forel.learner.filters.Filter`
     l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
     penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
     radius : constrains each weight to [−radius, radius]; None for no constraint
     bias : whether to add a constant feature, without a penalty
     filters : Gaussian filters that learn in addition to FTRL-Proximal with scale-free rates, in one lane each, the last
     full_filters : Gaussian filters with all covariances, further experts of a mixture with ``filters`` for streams with
-        fewer than 128 features, as in :class:`FullFilter`
-    memory : of algorithm="filter", as in :class:`Filter`
+        fewer than 128 features, as in :class:`forel.learner.filters.FullFilter`
+    memory : of algorithm="filter", as in :class:`forel.learner.filters.Filter`
     seed : seed of the stochastic rounding of float32 sums; certificates assume that rows do not depend on it
 
     alpha, beta, l1, l2, radius and memory may be sequences: one lane for each entry, all learned in one pass.

@@ -63,9 +63,9 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     class_weight : a dict of classes to factors of the loss of their rows, 1 for classes that it does not have;
         "balanced" for factors inverse to the frequencies of classes in the rows of ``fit``; None for 1
     filters : Gaussian filters to mix with the other settings, variance, shrinkage and memory each, as in
-        :class:`forel.learner.settings.Filter`; None for none
+        :class:`forel.learner.filters.Filter`; None for none
     memory : of algorithm="filter", below 1 for streams that drift
-    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.settings.FullFilter`
+    full_filters : filters with all covariances, for few features, as in :class:`forel.learner.filters.FullFilter`
     seed : seed of the noise with which float32 sums are rounded; certificates assume that rows do not depend on it
     certified : whether to keep what ``certificate_`` needs, a bound on how much better a fixed model could have done
     add_classes : whether ``partial_fit`` takes classes that it did not know. The model of a new class starts then, the

@@ -29,7 +29,7 @@ def test_tables_and_json_have_the_rows_of_each_value(rows, tmp_path):
     shown = run(*arguments, COLUMNS="200").stdout
     assert re.search(rf"│ {re.escape(EVIL)} +│ +40 │", shown)
     assert re.search(r"│ a +│ +20 │", shown)
-    assert "log-loss / calibration ratio over time, up to row" in shown
+    assert "log-loss / calibration ratio / AUC over time, up to row" in shown
     found = json.loads(run(*arguments, "--json", "--model", model).stdout)["slices"]
     assert [(one["value"], one["rows"]) for one in found[0]["values"]] == [(EVIL, 40), ("a", 20)]
     for one in found[0]["values"]:

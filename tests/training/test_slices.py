@@ -75,6 +75,10 @@ def test_slices_of_training_are_those_of_the_rows(holdout):
             assert period.rows == len(own)
             assert period.loss == (pytest.approx(w @ losses / w.sum(), rel=1e-5) if own else None)
             assert period.calibration == (pytest.approx(w @ p[own] / (w @ y), rel=1e-5) if w @ y else None)
+            assert (period.auc is None) == (len(set(y)) < 2)
+            if period.auc is not None:
+                exact = roc_auc_score(y, p[own], sample_weight=w)
+                assert abs(period.auc - exact) <= period.auc_error + 1e-12
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -146,6 +150,11 @@ def test_tables_do_not_depend_on_blocks(sizes):
     again = SliceMetrics("c", metrics)
     again.unpack(json.loads(json.dumps(known)), arrays)
     assert again.table() == whole.table()
+    earlier = SliceMetrics("c", metrics)  # from a checkpoint without histograms of periods
+    earlier.unpack(known, {name: array for name, array in arrays.items() if not name.startswith("period")})
+    found = earlier.table().slices
+    assert all(period.auc is None for one in found for period in one.periods)
+    assert [one.report for one in found] == [one.report for one in whole.table().slices]
 
 
 def test_values_beyond_the_first_are_others(monkeypatch):

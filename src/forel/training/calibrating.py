@@ -123,7 +123,8 @@ class Calibrator:
         for name, metrics in (("progressive", self.progressive), ("holdout", self.holdout)):
             metrics.unpack({part: arrays[f"{name}.{part}"] for part in metrics.pack()})
         for k, (by_value, one) in enumerate(zip(self.slices, known["slices"], strict=True)):
-            by_value.unpack(one, {part: arrays[f"{k}.{part}"] for part in ("sums", "used", "bins")})
+            parts = {name.removeprefix(f"{k}."): array for name, array in arrays.items() if name.startswith(f"{k}.")}
+            by_value.unpack(one, parts)
 
 
 def check_calibration(settings: Settings, classes: int | None) -> None:

@@ -155,7 +155,8 @@ def _state(
     slices = list[SliceMetrics]()
     for k, known in enumerate(content.get("slices", [])):  # which older checkpoints do not have
         slices.append(SliceMetrics(known["column"], metrics[0]))
-        slices[k].unpack(known, {name: stored.arrays[f"slice.{k}.{name}"] for name in ("sums", "used", "bins")})
+        own = f"slice.{k}."
+        slices[k].unpack(known, {n.removeprefix(own): a for n, a in stored.arrays.items() if n.startswith(own)})
     inclusion, rule = None, InclusionRule.of(stored.extra.get("inclusion", {}))
     if rule.active:
         inclusion = Inclusion(rule, stored.model.features, stored.model.settings.seed)

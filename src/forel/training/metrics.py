@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
-from forel.training.ranking import auc_standard_error, roc_auc
+from forel.training.ranking import auc_standard_error, format_auc, roc_auc
 
 __all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics"]
 
@@ -89,7 +89,7 @@ class Report:
         if self.entropy is not None:
             lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
-            lines.append(("auc", "AUC", self._format_auc()))
+            lines.append(("auc", "AUC", format_auc(self.auc, self.auc_error or 0.0)))
         if self.auc_se is not None:
             lines.append(("auc_se", "AUC, std. error", f"{self.auc_se:.2g}"))
         if self.calibration is not None:
@@ -107,15 +107,6 @@ class Report:
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
         known = ((field, field.replace("_", " "), f"{value:.6g}") for field, value in means if value is not None)
         return [*lines, *known]
-
-    def _format_auc(self) -> str:
-        """Return the AUC with as many digits, up to four, as ``auc_error`` leaves right to two units."""
-        assert self.auc is not None
-        assert self.auc_error is not None
-        digits = 4
-        while digits > 1 and self.auc_error > 1.5 * 10.0**-digits:
-            digits -= 1
-        return f"{self.auc:.{digits}f}"
 
 
 class RowScores(NamedTuple):

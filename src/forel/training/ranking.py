@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["auc_standard_error", "roc_auc"]
+__all__ = ["auc_standard_error", "format_auc", "roc_auc"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,18 @@ def roc_auc(negative: Floats, positive: Floats) -> tuple[float | None, float | N
     # Not the @ operator, for which BLAS starts threads on arrays of this length.
     tied = 0.5 * float(np.sum(positive * negative)) / pairs
     return float(np.sum(positive * below)) / pairs + tied, tied
+
+
+def format_auc(auc: float, error: float) -> str:
+    """Return the area with as many digits, up to four, as its largest possible error leaves right to two units.
+
+    >>> format_auc(0.71234, 0.00001), format_auc(0.71234, 0.004)
+    ('0.7123', '0.71')
+    """
+    digits = 4
+    while digits > 1 and error > 1.5 * 10.0**-digits:
+        digits -= 1
+    return f"{auc:.{digits}f}"
 
 
 def auc_standard_error(negative: Floats, positive: Floats) -> float | None:

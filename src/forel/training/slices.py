@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.training.metrics import LIMIT, Report, RowScores, StreamMetrics
+from forel.training.ranking import roc_auc
 
 __all__ = ["Period", "Slice", "SliceMetrics", "SliceTable", "slice_tables"]
 
@@ -20,6 +21,7 @@ MOST = 500  # values that are counted separately
 SHOWN = 20  # values of a report: those with the most rows
 PERIODS = 8
 BINS = 1 << 11  # of the histogram of margins of each value
+PERIOD_BINS = 1 << 9  # of that of each value and period
 LONGEST = 100  # bytes of a value; values that begin with the same bytes are one
 MISSING, OTHERS = "(missing)", "(others)"
 Floats = NDArray[np.float64]
@@ -27,11 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Period:
-    """Metrics of consecutive rows: their number, mean loss, and sum of predictions over sum of labels."""
+    """Metrics of consecutive rows: their number, mean loss, sum of predictions over sum of labels, and AUC.
+
+    ``auc_error`` is the largest possible error of the AUC, which is that of a histogram.
+    """
 
     rows: int
     loss: float | None
     calibration: float | None
+    auc: float | None = None
+    auc_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class SliceMetrics:
         # Value, period, and rows, weight, loss, label, prediction; the first value is all others.
         self._sums = np.zeros((8, PERIODS, 5))
         self._bins = np.zeros((8, 3, BINS))  # weight, label and prediction by margin
+        self._period_bins = np.zeros((8, PERIODS, 2, PERIOD_BINS))  # weight and label by margin
 
     def add(self, values: Sequence[bytes], scores: RowScores) -> None:
         """Add rows: the value of each, and its scores."""
@@ -102,8 +110,9 @@ class SliceMetrics:
             self._add(codes[start:stop], RowScores(*(part[start:stop] for part in scores)))
             start = stop
             if self._rows == PERIODS * self._width:
-                self._sums[:, : PERIODS // 2] = self._sums[:, ::2] + self._sums[:, 1::2]
-                self._sums[:, PERIODS // 2 :] = 0
+                for sums in (self._sums, self._period_bins):
+                    sums[:, : PERIODS // 2] = sums[:, ::2] + sums[:, 1::2]
+                    sums[:, PERIODS // 2 :] = 0
                 self._width *= 2
 
     def _code(self, value: bytes) -> int:
@@ -113,8 +122,9 @@ class SliceMetrics:
             self._codes[key] = 1 + len(self._codes)
             if len(self._codes) >= len(self._sums):
                 more = min(len(self._sums), MOST + 1 - len(self._sums))
-                self._sums, self._bins = (
-                    np.concatenate([held, np.zeros((more, *held.shape[1:]))]) for held in (self._sums, self._bins)
+                self._sums, self._bins, self._period_bins = (
+                    np.concatenate([held, np.zeros((more, *held.shape[1:]))])
+                    for held in (self._sums, self._bins, self._period_bins)
                 )
         return self._codes.get(key, 0)
 
@@ -129,6 +139,8 @@ class SliceMetrics:
         place = np.clip((margins + LIMIT) * (BINS / (2 * LIMIT)), 0, BINS - 1).astype(np.int64)
         for k, column in enumerate((columns[1], columns[3], columns[4])):
             np.add.at(self._bins[:, k], (codes, place), column)
+        for k, column in enumerate((columns[1], columns[3])):
+            np.add.at(self._period_bins[:, :, k], (codes, period, place * PERIOD_BINS // BINS), column)
 
     def table(self) -> SliceTable:
         """Return the metrics of the values with the most rows, and of all others."""
@@ -147,9 +159,10 @@ class SliceMetrics:
     def _slice(self, value: str, codes: list[int], count: int) -> Slice:
         sums = self._sums[codes].sum(axis=0)
         report = self.metrics.summary(sums.sum(axis=0), self._bins[codes].sum(axis=0))
-        calibrated = report.calibration is not None
-        periods = tuple(_period(one, calibrated) for one in sums[:count].tolist())
-        return Slice(value, report, periods)
+        calibrated, bins = report.calibration is not None, self._period_bins[codes, :count].sum(axis=0)
+        areas = [(None, None) if report.auc is None else roc_auc(weight - label, label) for weight, label in bins]
+        parts = zip(sums[:count].tolist(), areas, strict=True)
+        return Slice(value, report, tuple(_period(one, calibrated, *area) for one, area in parts))
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Floats]]:
         """Return the state as JSON values and arrays."""
@@ -157,7 +170,10 @@ class SliceMetrics:
         used = np.flatnonzero(self._bins.any(axis=1))
         count, bins = len(values) + 1, np.moveaxis(self._bins, 1, 0).reshape(3, -1)[:, used]
         known = {"column": self.column, "values": values, "width": self._width, "rows": self._rows}
-        return known, {"sums": self._sums[:count], "used": used.astype(np.float64), "bins": bins}
+        arrays = {"sums": self._sums[:count], "used": used.astype(np.float64), "bins": bins}
+        periods = self._period_bins.ravel()
+        filled = np.flatnonzero(periods)
+        return known, {**arrays, "period_used": filled.astype(np.float64), "period_bins": periods[filled]}
 
     def unpack(self, known: Mapping[str, Any], arrays: Mapping[str, Floats]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
@@ -168,12 +184,17 @@ class SliceMetrics:
         by_part = np.zeros((3, len(self._bins) * BINS))
         by_part[:, arrays["used"].astype(np.int64)] = arrays["bins"]
         self._bins = np.ascontiguousarray(np.moveaxis(by_part.reshape(3, -1, BINS), 0, 1))
+        if "period_used" in arrays:
+            self._period_bins.ravel()[arrays["period_used"].astype(np.int64)] = arrays["period_bins"]
+        else:  # a checkpoint of an earlier version, from which the areas of its periods are not known
+            self._period_bins[self._sums[:, :, 0] > 0] = np.nan
 
 
-def _period(sums: list[float], calibrated: bool) -> Period:
+def _period(sums: list[float], calibrated: bool, auc: float | None, auc_error: float | None) -> Period:
     rows, weight, loss, label, prediction = sums
     ratio = prediction / label if calibrated and label else None
-    return Period(int(rows), loss / weight if weight else None, ratio)
+    area = (auc, auc_error) if auc == auc else (None, None)
+    return Period(int(rows), loss / weight if weight else None, ratio, *area)
 
 
 def slice_tables(slices: Sequence[SliceMetrics]) -> tuple[SliceTable, ...]:

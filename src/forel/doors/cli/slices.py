@@ -3,7 +3,8 @@
 from rich.markup import escape
 from rich.table import Table
 
-from forel.training.slices import SliceTable
+from forel.training.ranking import format_auc
+from forel.training.slices import Period, SliceTable
 
 __all__ = ["period_table", "slice_table"]
 
@@ -24,14 +25,22 @@ def slice_table(found: SliceTable, loss: str, title: str | None = None) -> Table
 
 
 def period_table(found: SliceTable, loss: str) -> Table:
-    """Return the loss, and the calibration ratio where there is one, of each value over time."""
+    """Return the loss of each value over time, and where they are defined, the calibration ratio and the AUC."""
     calibrated = any(one.report.calibration is not None for one in found.slices)
-    title = f"{loss}{' / calibration ratio' if calibrated else ''} over time, up to row"
+    ranked = any(one.report.auc is not None for one in found.slices)
+    title = f"{loss}{' / calibration ratio' * calibrated}{' / AUC' * ranked} over time, up to row"
     table = Table(escape(found.column), *(f"{end:,}" for end in found.ends), title=title)
     for column in table.columns[1:]:
         column.justify = "right"
     for one in found.slices:
-        cells = ("" if p.loss is None else f"{p.loss:.4f}" for p in one.periods)
-        ratios = ("" if p.calibration is None else f" / {p.calibration:.2f}" for p in one.periods)
-        table.add_row(escape(one.value), *(cell + ratio for cell, ratio in zip(cells, ratios, strict=True)))
+        table.add_row(escape(one.value), *(_cell(period, calibrated, ranked) for period in one.periods))
     return table
+
+
+def _cell(period: Period, calibrated: bool, ranked: bool) -> str:
+    """Return the metrics of a period, with a dash for those that are not defined."""
+    if period.loss is None:
+        return ""
+    ratio = "–" if period.calibration is None else f"{period.calibration:.2f}"
+    area = "–" if period.auc is None else format_auc(period.auc, max(period.auc_error or 0.0, 1e-3))
+    return " / ".join([f"{period.loss:.4f}", *([ratio] if calibrated else []), *([area] if ranked else [])])

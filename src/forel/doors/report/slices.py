@@ -1,7 +1,8 @@
 """Metrics by the values of a column, as a section of the report: a table, and small plots over time."""
 
 from forel.markup import Element, tag
-from forel.training.slices import Slice, SliceTable
+from forel.training.ranking import format_auc
+from forel.training.slices import Period, Slice, SliceTable
 
 __all__ = ["slice_section"]
 
@@ -47,15 +48,20 @@ def _periods(found: SliceTable, loss: str) -> Element:
     heads = [found.column, "", *(f"up to row {end:,}" for end in found.ends)]
     body = []
     for one in found.slices:
-        for name in ("loss", "calibration"):
-            values = [getattr(period, name) for period in one.periods]
-            if name == "calibration" and one.report.calibration is None:
+        for name, title in (("loss", loss), ("calibration", TITLES["calibration"]), ("auc", TITLES["auc"])):
+            if getattr(one.report, name) is None:
                 continue
-            cells = (tag("td", "" if v is None else f"{v:.4f}") for v in values)
-            title = loss if name == "loss" else "calibration ratio"
+            cells = (tag("td", _text(period, name)) for period in one.periods)
             body.append(tag("tr", tag("th", one.value, scope="row"), tag("th", title, scope="row"), *cells))
     caption = tag("caption", "Each period alone")
     return tag("table", caption, tag("tr", *(tag("th", name, scope="col") for name in heads)), *body)
+
+
+def _text(period: Period, name: str) -> str:
+    value = getattr(period, name)
+    if value is None:
+        return ""
+    return format_auc(value, period.auc_error or 0.0) if name == "auc" else f"{value:.4f}"
 
 
 def _scrolled(table: Element) -> Element:

@@ -10,6 +10,7 @@ from forel.learner.lanes import summed
 from forel.learner.ledger import LOSS_LIMIT, UNSEEN, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
+from forel.losses.sigmoid import log_normalized
 from forel.validation import number, refuse
 
 if TYPE_CHECKING:
@@ -242,11 +243,12 @@ class Pooling:
 
     def _log_probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the logarithms of probabilities by row, class and setting."""
-        from scipy.special import log_expit, log_softmax
+        from scipy.special import log_expit
 
-        each = self._by_class(margins)
-        logs: Array = log_softmax(each if self.joint else log_expit(each), axis=1)
-        return np.ascontiguousarray(logs)
+        # Reductions over the last axis are several times as fast as over the one in the middle.
+        each = np.ascontiguousarray(self._by_class(margins).transpose(0, 2, 1))
+        logs = log_normalized(each if self.joint else log_expit(each))
+        return np.ascontiguousarray(logs.transpose(0, 2, 1))
 
     def _losses(self, margins: NDArray[Any], labels: NDArray[Any]) -> Array:
         """Return losses by row and setting, summed over classes, from margins by row, class and setting."""

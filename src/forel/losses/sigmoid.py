@@ -1,11 +1,12 @@
-"""The logistic function without scipy, whose import takes longer than many commands."""
+"""The logistic function and its normalization, without scipy, whose import takes longer than many commands."""
 
 import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["sigmoid", "sigmoid_of_float"]
+__all__ = ["log_normalized", "sigmoid", "sigmoid_of_float"]
 
 
 def sigmoid(m: Any) -> Any:
@@ -28,3 +29,17 @@ def sigmoid_of_float(margin: float) -> float:
         return 1.0 / (1.0 + math.exp(-margin))
     e = math.exp(margin)
     return e / (1.0 + e)
+
+
+def log_normalized(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return $x_k - \log \sum_j e^{x_j}$ along the last axis: log-probabilities that sum to 1.
+
+    The result is that of ``scipy.special.log_softmax``, several times as fast.
+
+    >>> np.exp(log_normalized(np.array([[0.0, math.log(3.0)], [-1e4, -1e4]]))).round(6)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    found: NDArray[np.float64] = logs - logs.max(axis=-1, keepdims=True)
+    found -= np.log(np.exp(found).sum(axis=-1, keepdims=True))
+    return found

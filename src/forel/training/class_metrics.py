@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
+from forel.losses.sigmoid import log_normalized
 from forel.training.metrics import Report, RowScores
 
 __all__ = ["ClassMetrics"]
@@ -63,10 +64,10 @@ class ClassMetrics:
         return Report(int(rows), weight, mean(loss), None, accuracy=mean(right))
 
     def _losses(self, margins: Floats, labels: NDArray[np.int64]) -> Floats:
-        from scipy.special import log_expit, log_softmax
+        from scipy.special import log_expit
 
         if self.link.probabilities:
-            logs = log_softmax(log_expit(margins) if isinstance(self.link, Normalized) else margins, axis=1)
+            logs = log_normalized(log_expit(margins) if isinstance(self.link, Normalized) else margins)
             return np.asarray(-logs[np.arange(labels.size), labels])
         is_class = labels[:, None] == np.arange(self.count)
         targets = np.where(is_class, 1.0, -1.0 if self.settings.signed else 0.0)

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit, log_softmax
+from scipy.special import log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -15,6 +15,7 @@ from forel.doors.sklearn import shared
 from forel.doors.sklearn.inputs import validate
 from forel.learner.growing import with_classes
 from forel.losses.links import Probability, Sign, SoftmaxLink
+from forel.losses.sigmoid import log_normalized
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
 
@@ -220,8 +221,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Probabilities of one-against-rest models are normalized; those of two classes sum to 1.
         by_class = np.hstack([-margins, margins]) if margins.shape[1] == 1 else margins
         joint = self._model.softmax_margins
-        logs: NDArray[np.float64] = log_softmax(by_class if joint else log_expit(by_class), axis=1)
-        return logs
+        return log_normalized(by_class if joint else log_expit(by_class))
 
     @_with_probabilities
     @shared.predicts

@@ -93,8 +93,8 @@ def real(name: str, value: Any) -> Any:
     Traceback (most recent call last):
     ValueError: X: got a masked entry at index 1, expected numbers without a mask; fill it, or leave its row out
     """
-    held = value if hasattr(value, "dtype") else np.asarray(value)
-    if getattr(held.dtype, "kind", "") == "c":
+    array = value if hasattr(value, "dtype") else np.asarray(value)
+    if getattr(array.dtype, "kind", "") == "c":
         raise ValueError(f"{name}: got complex numbers, expected real ones; give real and imaginary part a column each")
     # The type is compared first, because numpy imports np.ma only when it is used.
     if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -104,7 +104,7 @@ def real(name: str, value: Any) -> Any:
             f"{name}: got a masked entry at index {place}, expected numbers without a mask; fill it, or leave its row "
             "out"
         )
-    return held
+    return array
 
 
 def all_finite(array: NDArray[np.float64]) -> bool:
@@ -202,7 +202,7 @@ def total_memory() -> float:
     """Return the machine's memory and swap in bytes; infinity if unknown."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            held = dict(line.split(":", 1) for line in file)
-        return 1024.0 * sum(int(held[name].split()[0]) for name in ("MemTotal", "SwapTotal"))
+            memory = dict(line.split(":", 1) for line in file)
+        return 1024.0 * sum(int(memory[name].split()[0]) for name in ("MemTotal", "SwapTotal"))
     except (OSError, ValueError, KeyError):
         return math.inf

@@ -55,8 +55,8 @@ class Guarantee:
         return self.measured, self.bound
 
     def _repr_html_(self) -> str:
-        held = ("void", self.void) if self.void else ("bound", self.bound)
-        rows = [("result", self.result), ("rounds", self.rounds), ("regret", self.measured), held]
+        limit = ("void", self.void) if self.void else ("bound", self.bound)
+        rows = [("result", self.result), ("rounds", self.rounds), ("regret", self.measured), limit]
         return card(f"Guarantee against {self.against}", rows)
 
     def __str__(self) -> str:

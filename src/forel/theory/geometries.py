@@ -144,11 +144,11 @@ class Diagonal:
 
     def check(self, strength: ArrayLike, n: int) -> Vector:
         """Return the strengths as a vector of length n with no negative entry; one number stands for n equal ones."""
-        held = vector("strength", np.full(n, strength) if np.ndim(strength) == 0 else strength, n)
-        if held.min() < 0:
-            index = int(np.argmax(held < 0))
-            raise ValueError(f"strength: got {held[index]} at index {index}, expected numbers of at least 0")
-        return held
+        checked = vector("strength", np.full(n, strength) if np.ndim(strength) == 0 else strength, n)
+        if checked.min() < 0:
+            index = int(np.argmax(checked < 0))
+            raise ValueError(f"strength: got {checked[index]} at index {index}, expected numbers of at least 0")
+        return checked
 
     def value(self, strength: Vector, x: Vector) -> float:
         """Return ½Σσ_i x_i²."""
@@ -194,9 +194,9 @@ class FullMatrix:
 
     def check(self, strength: ArrayLike, n: int) -> Matrix:
         """Return the strength as an n×n matrix; one number stands for that multiple of the identity."""
-        held = matrix("strength", np.multiply(np.eye(n), strength) if np.ndim(strength) == 0 else strength, n)
-        eigen("strength", held)
-        return held
+        checked = matrix("strength", np.multiply(np.eye(n), strength) if np.ndim(strength) == 0 else strength, n)
+        eigen("strength", checked)
+        return checked
 
     def value(self, strength: Matrix, x: Vector) -> float:
         """Return ½xᵀQx."""

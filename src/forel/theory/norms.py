@@ -115,8 +115,8 @@ class DiagonalNorm:
     entries: float | Vector
 
     def __init__(self, entries: ArrayLike) -> None:
-        held = constants("entries", entries, "numbers of at least 0", low=0.0, infinite=True)
-        object.__setattr__(self, "entries", held)
+        checked = constants("entries", entries, "numbers of at least 0", low=0.0, infinite=True)
+        object.__setattr__(self, "entries", checked)
 
     def __call__(self, x: Vector) -> float:
         """Return √(Σ q x²), with ∞·0 = 0."""

@@ -102,10 +102,10 @@ class Given:
     totals: Vector
 
     def __init__(self, values: ArrayLike) -> None:
-        held = np.atleast_1d(constants("values", values, "numbers of at least 0", low=0.0))
-        object.__setattr__(self, "values", frozen(held))
-        object.__setattr__(self, "non_increasing", bool(np.all(held[1:] <= held[:-1])))
-        object.__setattr__(self, "totals", frozen(np.concatenate(([0.0], np.cumsum(held)))))
+        checked = np.atleast_1d(constants("values", values, "numbers of at least 0", low=0.0))
+        object.__setattr__(self, "values", frozen(checked))
+        object.__setattr__(self, "non_increasing", bool(np.all(checked[1:] <= checked[:-1])))
+        object.__setattr__(self, "totals", frozen(np.concatenate(([0.0], np.cumsum(checked)))))
 
     def __call__(self, t: int) -> float:
         """Return the t-th value, or the last."""

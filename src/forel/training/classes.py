@@ -46,20 +46,20 @@ def count_classes(
     classes : those that reading has found
     blocks : of the first pass
     """
-    count, held = _given(options), list[Block]()
+    count, first_blocks = _given(options), list[Block]()
     if count is None:
-        held += _first(blocks)
+        first_blocks += _first(blocks)
         if classes.names:
-            rows = sum(map(len, held))
+            rows = sum(map(len, first_blocks))
             while rows < FIRST and (more := next(blocks, None)) is not None:
-                held.append(more)
+                first_blocks.append(more)
                 rows += len(more)
             # Numbers are in the order of first appearance, so that the largest one counts the classes before it.
-            labels = np.concatenate([block.labels for block in held])[:FIRST]
+            labels = np.concatenate([block.labels for block in first_blocks])[:FIRST]
             count = 1 + int(np.nanmax(labels, initial=0))
     if count is not None:
         _check(settings, count)
-    return count, chain(held, blocks)
+    return count, chain(first_blocks, blocks)
 
 
 def _given(options: ReadOptions) -> int | None:

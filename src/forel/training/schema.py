@@ -90,10 +90,10 @@ class SchemaTracker:
 
     def extend(self, schema: Mapping[str, Any], rows: int) -> None:
         """Continue from the schema of earlier rows."""
-        held = {name: one for name, one in schema.items() if "low" in one}
-        counts = {name: round((1 - one["missing"]) * rows) for name, one in held.items()}
-        totals = {name: [one["typical"] * counts[name]] for name, one in held.items() if "typical" in one}
-        ranges = {n: [one["low"], one["high"], counts[n], *totals.get(n, [])] for n, one in held.items()}
+        numeric = {name: one for name, one in schema.items() if "low" in one}
+        counts = {name: round((1 - one["missing"]) * rows) for name, one in numeric.items()}
+        totals = {name: [one["typical"] * counts[name]] for name, one in numeric.items() if "typical" in one}
+        ranges = {n: [one["low"], one["high"], counts[n], *totals.get(n, [])] for n, one in numeric.items()}
         self.restore({"rows": rows, "ranges": ranges})
 
 
@@ -108,8 +108,8 @@ class SchemaCheck:
 
     def __init__(self, schema: Mapping[str, Mapping[str, Any]] | None, options: ReadOptions) -> None:
         self.schema, self.options = schema or {}, options
-        held = {name: (one["low"], one["high"]) for name, one in self.schema.items() if "low" in one}
-        self._outside = Outside(held, options.bits)
+        ranges = {name: (one["low"], one["high"]) for name, one in self.schema.items() if "low" in one}
+        self._outside = Outside(ranges, options.bits)
         self._rows = 0
 
     def add(self, block: Block, kinds: Kinds) -> None:

@@ -70,8 +70,8 @@ class ShuffledRows:
         for group in _groups(blocks):
             self._groups.append((self._file.tell(), len(group), group.indices.size, group.file))
             for name, kind in PARTS.items():
-                held = np.zeros(len(group), kind) if getattr(group, name) is None else getattr(group, name)
-                self._file.write(np.ascontiguousarray(held, kind).data)
+                column = np.zeros(len(group), kind) if getattr(group, name) is None else getattr(group, name)
+                self._file.write(np.ascontiguousarray(column, kind).data)
 
     def blocks(self, pass_number: int, first: int = 0) -> Iterator[Block]:
         """Yield the rows in the order of a pass, from the block number ``first`` on."""
@@ -100,17 +100,17 @@ class ShuffledRows:
 
 def _groups(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the same rows in blocks of ``GROUP`` rows, except for the last of each file."""
-    held, size = list[Block](), 0
+    pending, size = list[Block](), 0
     for block in blocks:
-        if held and held[0].file != block.file:
-            yield concatenate(held)
-            held, size = [], 0
-        held.append(replace(block, tags=None, entry_names=None, slices=None))
+        if pending and pending[0].file != block.file:
+            yield concatenate(pending)
+            pending, size = [], 0
+        pending.append(replace(block, tags=None, entry_names=None, slices=None))
         size += len(block)
         while size >= GROUP:
-            whole = concatenate(held)
+            whole = concatenate(pending)
             yield take_rows(whole, np.arange(GROUP))
             rest = take_rows(whole, np.arange(GROUP, size))
-            held, size = ([rest], len(rest)) if len(rest) else ([], 0)
-    if held:
-        yield concatenate(held)
+            pending, size = ([rest], len(rest)) if len(rest) else ([], 0)
+    if pending:
+        yield concatenate(pending)

@@ -123,8 +123,8 @@ class SliceMetrics:
             if len(self._codes) >= len(self._sums):
                 more = min(len(self._sums), MOST + 1 - len(self._sums))
                 self._sums, self._bins, self._period_bins = (
-                    np.concatenate([held, np.zeros((more, *held.shape[1:]))])
-                    for held in (self._sums, self._bins, self._period_bins)
+                    np.concatenate([array, np.zeros((more, *array.shape[1:]))])
+                    for array in (self._sums, self._bins, self._period_bins)
                 )
         return self._codes.get(key, 0)
 

@@ -17,11 +17,11 @@ def find(slots, columns, shift, slot):
     The table has 2**(64 − shift) entries, at least one of them empty; empty entries are −1.
     """
     place = (np.uint64(slot) * FACTOR) >> shift
-    held = slots[place]
-    while held != slot and held >= 0:
+    found = slots[place]
+    while found != slot and found >= 0:
         place = (place + np.uint64(1)) & np.uint64(slots.size - 1)
-        held = slots[place]
-    return np.uint64(columns[place]) if held == slot else NONE
+        found = slots[place]
+    return np.uint64(columns[place]) if found == slot else NONE
 
 
 @fast

@@ -89,7 +89,7 @@ class Kinds:
     def unpack(cls, packed: Iterable[Any]) -> "Kinds":
         """Return the kinds that :meth:`pack` was called on."""
         kinds = cls()
-        kinds._by_file = {int(file): validate_kinds(held) for file, held in packed}
+        kinds._by_file = {int(file): validate_kinds(found) for file, found in packed}
         if -1 not in kinds._by_file:
             raise refuse("kinds", sorted(kinds._by_file), "also those known before the first file")
         return kinds

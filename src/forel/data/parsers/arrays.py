@@ -166,7 +166,7 @@ def _checked(name: str | None, values: Any, rows: int) -> Any:
     import pyarrow as pa
 
     exported = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    held = pa.chunked_array(values).combine_chunks() if exported else _array(values)
-    if len(held) != rows:
-        raise refuse(str(name), f"{len(held)} values", f"one for each of {rows} rows")
-    return held
+    column = pa.chunked_array(values).combine_chunks() if exported else _array(values)
+    if len(column) != rows:
+        raise refuse(str(name), f"{len(column)} values", f"one for each of {rows} rows")
+    return column

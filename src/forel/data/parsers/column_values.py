@@ -116,10 +116,10 @@ class DictionaryColumns:
         coded = {column: one for column, one in enumerate(features) if isinstance(one, DictionaryColumn)}
         codes = buffers.empty((len(coded), rows), np.int32)
         slots, end = [np.full(1, -1, np.int32)], 1
-        for held, one in zip(codes, coded.values(), strict=True):
-            np.add(one.codes, end, out=held, casting="unsafe")
+        for row, one in zip(codes, coded.values(), strict=True):
+            np.add(one.codes, end, out=row, casting="unsafe")
             if not one.present.all():
-                held[~one.present] = 0
+                row[~one.present] = 0
             slots.append(one.slots)
             end += one.slots.size
         return cls(np.array(list(coded), np.int64), np.concatenate(slots), codes)
@@ -154,9 +154,9 @@ def bucket_column(numbers: NumberColumn, per: int, key: bytes, mask: np.uint64) 
     """Return numbers as categories by magnitude."""
     good = numbers.present & np.isfinite(numbers.values)
     names, which = buckets(np.where(good, numbers.wide, 0.0), per)
-    held = [name.encode() for name in names] or [b""]
-    ends = np.cumsum([0, *map(len, held)])
-    words = Spans(np.frombuffer(b"".join(held) + b"\0", np.uint8), ends[:-1], ends[1:])
+    encoded = [name.encode() for name in names] or [b""]
+    ends = np.cumsum([0, *map(len, encoded)])
+    words = Spans(np.frombuffer(b"".join(encoded) + b"\0", np.uint8), ends[:-1], ends[1:])
     return DictionaryColumn(words, slots_of(words, key, mask), which, numbers.present)
 
 
@@ -203,18 +203,18 @@ def _filled(
 
 
 def labels_and_importance(
-    held: Mapping[str, Any], columns: Columns, row_problems: RowProblems, expected: str = "a number"
+    values: Mapping[str, Any], columns: Columns, row_problems: RowProblems, expected: str = "a number"
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:  # fmt: skip
     """Return the labels and importances of some rows; defaults if their columns are missing."""
     rows = row_problems.lines.size
     labels, importance = np.full(rows, np.nan, np.float32), np.ones(rows, np.float32)
-    if columns.label is not None and columns.label in held:
+    if columns.label is not None and columns.label in values:
         if columns.options.unlabelled:
-            labels = _readable(held[columns.label])
+            labels = _readable(values[columns.label])
         else:
-            labels = _labels(held[columns.label], columns.label, np.nan, row_problems, expected)
-    if columns.importance is not None and columns.importance in held:
-        importance = _importance(held[columns.importance], columns.importance, row_problems)
+            labels = _labels(values[columns.label], columns.label, np.nan, row_problems, expected)
+    if columns.importance is not None and columns.importance in values:
+        importance = _importance(values[columns.importance], columns.importance, row_problems)
     return labels, importance
 
 

@@ -37,13 +37,13 @@ def number_columns(
     >>> names, rows.read()
     (['c1', 'c2'], b'1,2\n3,4\n')
     """
-    cells, held = _first_row(stream, separator, file, limit)
+    cells, lines = _first_row(stream, separator, file, limit)
     names = [f"c{k + 1}" for k in range(len(cells))]
     if columns is not None and columns.options.unlabelled and columns.label is not None:
         numbers = [_number(name) for name in (columns.label, *columns.known)]
         if 0 < _number(columns.label) <= max(numbers) == len(cells) + 1:
             names = [name for name in (*names, f"c{len(cells) + 1}") if name != columns.label]
-    return names, _Joined(b"".join(held).removeprefix(BOM), stream)
+    return names, _Joined(b"".join(lines).removeprefix(BOM), stream)
 
 
 def _number(name: str) -> int:
@@ -78,24 +78,24 @@ class _Joined:
 
 def _first_row(stream: Any, separator: str, file: str, limit: int) -> tuple[list[str], list[bytes]]:
     """Return the cells of the first row, and its lines."""
-    held: list[bytes] = []
+    lines: list[bytes] = []
 
-    def lines() -> Iterator[str]:
+    def decoded() -> Iterator[str]:
         left = limit
         while line := stream.readline(left + 1):
             left -= len(line)
             if left < 0:
                 raise too_long(file, 1, "a header", limit)
-            held.append(line)
-            yield line.decode("utf-8-sig" if len(held) == 1 else "utf-8")
+            lines.append(line)
+            yield line.decode("utf-8-sig" if len(lines) == 1 else "utf-8")
 
     try:
-        names = next(csv.reader(lines(), delimiter=separator), [])
+        names = next(csv.reader(decoded(), delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error) as wrong:
-        raise Malformed(file, 1, None, excerpt(held[0]), "a header of column names in UTF-8") from wrong
+        raise Malformed(file, 1, None, excerpt(lines[0]), "a header of column names in UTF-8") from wrong
     except read_errors() as wrong:
         raise Malformed(file, 1, None, str(wrong).rstrip("."), "a whole file") from wrong
     if not names:
-        got = "an empty line" if held else "an empty file"
+        got = "an empty line" if lines else "an empty file"
         raise Malformed(file, 1, None, got, "the names of the columns, and a row in each line after them")
-    return names, held
+    return names, lines

@@ -26,21 +26,21 @@ Features = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float32]]
 
 
 def with_derived(
-    block: Block, held: Mapping[str, StringColumn], columns: Columns, row_problems: RowProblems, names: Names | None
+    block: Block, strings: Mapping[str, StringColumn], columns: Columns, row_problems: RowProblems, names: Names | None
 ) -> Block:
     """Return a block with the features of text and date columns.
 
     Parameters
     ----------
     block : the well-formed rows of a table, with other columns
-    held : strings of each row of the table, and which rows have one
+    strings : strings of each row of the table, and which rows have one
     columns : which columns are text
     row_problems : the lines of the rows of the table; receives values that are not dates
     names : receives the names of features; None if names are not kept
     """
     found, split, bits = list[Features](), columns.options.text_features, columns.options.bits
     before = row_problems.good.copy()
-    for name, column in held.items():
+    for name, column in strings.items():
         cells = column.words
         if name in columns.options.text:
             indptr, hashes = split.hashes(cells.text, cells.starts, cells.stops, column.present, name)

@@ -59,7 +59,7 @@ def _derived(
     """Return the strings of keys of text and dates, None if other values are among them; and dicts without these."""
     if not columns.derived:
         return {}, dicts
-    held = dict[str, StringColumn]()
+    strings = dict[str, StringColumn]()
     for name in sorted(columns.derived):
         if not columns.uses(name):
             continue
@@ -72,8 +72,10 @@ def _derived(
             return None, dicts
         ends = np.cumsum([0, *map(len, texts)])
         joined = np.frombuffer(b"".join(texts) + bytes(PAD), np.uint8)
-        held[name] = StringColumn(Spans(joined, ends[:-1], ends[1:]), np.array([v is not None for v in values], bool))
-    return held, [{key: value for key, value in one.items() if key not in held} for one in dicts]
+        strings[name] = StringColumn(
+            Spans(joined, ends[:-1], ends[1:]), np.array([v is not None for v in values], bool)
+        )
+    return strings, [{key: value for key, value in one.items() if key not in strings} for one in dicts]
 
 
 def _is_found(name: str, column: StringColumn, columns: Columns) -> bool:

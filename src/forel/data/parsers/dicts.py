@@ -99,8 +99,8 @@ class _Rows:
         name = _bytes(key)
         if isinstance(value, Mapping):
             within = namespace + b"^" + name if namespace else name
-            for inner, held in value.items():
-                self._feature(within, inner, held)
+            for inner, content in value.items():
+                self._feature(within, inner, content)
         elif isinstance(value, str | list | tuple):
             within = namespace + b"^" + name if namespace else name
             for word in (value,) if isinstance(value, str) else value:

@@ -150,9 +150,9 @@ class _Rows:
             if status == layout.MORE_KEYS:
                 larger = np.zeros((4 * len(self.keys), layout.KEY_COLUMNS), np.uint64)
                 scanner("json_keys", "rebuild")(self.keys, larger)
-                self.keys, held = larger, self.events
+                self.keys, smaller = larger, self.events
                 self.events = np.empty((2 * len(larger), 4), np.uint64)
-                self.events[:done] = held[:done]
+                self.events[:done] = smaller[:done]
             elif status == layout.MORE_NAMES:
                 self.inner = np.zeros((4 * len(self.inner), 2), np.uint64)
             else:
@@ -164,8 +164,8 @@ class _Rows:
             return self.special.keys[number - 1], KINDS[kind]
         # A key without its escapes is in scratch memory.
         offset = start + self.text.ctypes.data - self.scratch.ctypes.data
-        held, start = (self.scratch, offset) if 0 <= offset < self.scratch.size else (self.text, start)
-        return held[start : start + length].tobytes().decode("utf-8", "surrogatepass"), KINDS[kind]
+        memory, start = (self.scratch, offset) if 0 <= offset < self.scratch.size else (self.text, start)
+        return memory[start : start + length].tobytes().decode("utf-8", "surrogatepass"), KINDS[kind]
 
     def _add_odd_line(self, problems: ProblemSink, file: str, line: int) -> None:
         """Read the next line by Python's own parser."""

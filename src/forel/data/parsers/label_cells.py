@@ -91,9 +91,9 @@ def dicts_with_numbers(
     for line, item in rest:
         value = item.get(label) if isinstance(item, Mapping) and label is not None else None
         if isinstance(value, str) and words is None and not optional:
-            held = [(line, item), *islice(rest, FIRST - 1)]
-            labels = (one.get(label) for _, one in held if isinstance(one, Mapping))
-            rest = chain(held, rest)
+            first = [(line, item), *islice(rest, FIRST - 1)]
+            labels = (one.get(label) for _, one in first if isinstance(one, Mapping))
+            rest = chain(first, rest)
             found[str(label)] = kind = kind_of_words(word for word in labels if isinstance(word, str))
             words = LabelWords.of_kind(kind)
             if words is None:

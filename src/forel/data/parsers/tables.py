@@ -134,18 +134,18 @@ def dictionary_batches(stream: Any, columns: Columns) -> Iterator[Any]:
         found = (batch.select(wanted) for batch in file.iter_batches(batch_size=size, columns=wanted))
         return _ahead(batch.replace_schema_metadata(None) for batch in found)
 
-    held = batches(names)
-    start = list(islice(held, 2))
+    rest = batches(names)
+    start = list(islice(rest, 2))
     if len(start) < 2:
         yield from start
         return
     # Metadata has this information, but pyarrow aborts the process if it is damaged.
     words = [name for name in names if _grows(*(batch.column(name) for batch in start))]
     if words:
-        start, held = [], batches([name for name in names if name not in words])
+        start, rest = [], batches([name for name in names if name not in words])
     while start:
         yield start.pop(0)
-    yield from held
+    yield from rest
 
 
 def _grows(before: Any, after: Any) -> bool:
@@ -208,24 +208,24 @@ def table_blocks(
         if transform is not None:
             transform.check(features)
             width = transform.width(features)
-        held = {name: _feature(batch.column(name), name, columns, known) for name in features}
-        for feature, column in held.items():
+        values = {name: _feature(batch.column(name), name, columns, known) for name in features}
+        for feature, column in values.items():
             if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
                 kind = "number" if isinstance(column, NumberColumn) else "category"
                 add_kind(found, columns.known, feature, kind)
-        dictionaries = DictionaryColumns.of([held[name] for name in features], batch.num_rows, buffers)
+        dictionaries = DictionaryColumns.of([values[name] for name in features], batch.num_rows, buffers)
         class_words = None
         if columns.label is not None and columns.label in batch.schema.names:
-            held[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
+            values[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
         if columns.importance is not None and columns.importance in batch.schema.names:
-            held[columns.importance] = _importance(batch.column(columns.importance), columns.importance)
+            values[columns.importance] = _importance(batch.column(columns.importance), columns.importance)
         words = given_words(columns, {**columns.known, **found})
         expected = "a number" if words is None else words.expected
         size = max(1, block_bytes // (4 * max(1, width)))
         for start in range(0, batch.num_rows, size):
             rows = slice(start, start + size)
             row_problems = RowProblems(lines[rows], problems, file)
-            part = {name: column.slice_rows(rows) for name, column in held.items()}
+            part = {name: column.slice_rows(rows) for name, column in values.items()}
             cells = Cells.empty(lines[rows].size, len(features), buffers)
             dictionaries.fill(cells, start)
             block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
@@ -325,8 +325,11 @@ def _parsed(array: Any, name: str) -> NumberColumn:
 def _numbers(array: Any) -> NumberColumn:
     import pyarrow as pa
 
-    held = plain(array)
-    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if held is None else held.astype(float)
+    numbers = plain(array)
+    if numbers is None:
+        wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    else:
+        wide = numbers.astype(float)
     with np.errstate(over="ignore"):
         return NumberColumn(wide.astype(np.float32), valid(array), wide)
 

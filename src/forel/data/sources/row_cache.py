@@ -187,12 +187,12 @@ def open_cache(stream: Any, file: str) -> RowCache | None:
         stored = _Stored(stream)
     except (OSError, ValueError):  # not a file on a disk
         stored = None
-    held = b"" if stored is None else stored.beginning
-    if stored is None or not has_cache_header(held):
+    first = b"" if stored is None else stored.beginning
+    if stored is None or not has_cache_header(first):
         if has_cache_header(beginning):
             raise Malformed(file, 1, None, "a cache in a stream or compressed", "it as a file, as it was written")
         return None
-    if held != MAGIC and len(held) == HEAD:
+    if first != MAGIC and len(first) == HEAD:
         raise Malformed(file, 1, None, "a cache of another version", "one that this version of forel wrote")
     try:
         content = json.loads(stored.text())

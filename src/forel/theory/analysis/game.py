@@ -245,7 +245,7 @@ def _features(loss: Loss) -> Vector:
 def dimension(loss: Loss) -> int:
     """Return the dimension of a loss; raise ValueError if it has none."""
     for name in ("g", "features", "center"):
-        held = getattr(loss, name, None)
-        if held is not None:
-            return int(np.size(held)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
+        array = getattr(loss, name, None)
+        if array is not None:
+            return int(np.size(array)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
     raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not have")

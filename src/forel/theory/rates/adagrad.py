@@ -113,13 +113,13 @@ class DiagonalAdaGrad:
         self, scale: ArrayLike, offset: ArrayLike = 0.0, beta: ArrayLike = 0.0, *, gradient_bound: float = math.inf
     ) -> None:
         check_gradient_bound(gradient_bound)
-        held = {
+        arguments = {
             "scale": constants("scale", scale, "positive numbers", low=math.ulp(0.0)),
             "offset": constants("offset", offset, "numbers of at least 0", low=0.0),
             "beta": constants("beta", beta, "numbers of at least 0", low=0.0),
             "gradient_bound": gradient_bound,
         }
-        for name, value in held.items():
+        for name, value in arguments.items():
             object.__setattr__(self, name, value)
 
     def init(self, n: int) -> DiagonalRoot:

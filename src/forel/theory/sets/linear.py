@@ -31,10 +31,10 @@ class HalfSpace:
     rotatable: ClassVar[bool] = True
 
     def __init__(self, normal: ArrayLike, offset: float) -> None:
-        held = vector("normal", normal)
-        if not held.any():
+        checked = vector("normal", normal)
+        if not checked.any():
             raise ValueError("normal: got zeros, expected at least one entry that is not 0")
-        object.__setattr__(self, "normal", frozen(held))
+        object.__setattr__(self, "normal", frozen(checked))
         object.__setattr__(self, "offset", number("offset", offset))
 
     @property
@@ -183,10 +183,10 @@ class Polyhedron:
         for rows_name, rows, side_name, side in (("A", A, "b", b), ("C", C, "d", d)):
             if (rows is None) != (side is None):
                 raise ValueError(f"{rows_name}, {side_name}: got only one of the two, expected both or neither")
-            held = np.zeros((0, n)) if rows is None else matrix(rows_name, rows, n)
-            object.__setattr__(self, rows_name, frozen(held))
+            checked = np.zeros((0, n)) if rows is None else matrix(rows_name, rows, n)
+            object.__setattr__(self, rows_name, frozen(checked))
             object.__setattr__(
-                self, side_name, frozen(np.zeros(0) if side is None else vector(side_name, side, held.shape[0]))
+                self, side_name, frozen(np.zeros(0) if side is None else vector(side_name, side, checked.shape[0]))
             )
         if self._linear_program(np.zeros(n)) is None:
             raise Infeasible("A, b, C, d: got constraints that no point satisfies, expected a feasible system")

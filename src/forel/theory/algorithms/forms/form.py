@@ -118,7 +118,7 @@ class Form:
 def _positive(strength: ArrayLike) -> Strength:
     if np.ndim(strength) < 2:
         return constants("strength", strength, "positive numbers", low=math.ulp(0.0))
-    held = matrix("strength", strength)
-    if eigen("strength", held)[0][0] <= 0:
+    checked = matrix("strength", strength)
+    if eigen("strength", checked)[0][0] <= 0:
         raise ValueError("strength: got a singular matrix, expected a positive definite one")
-    return frozen(held)
+    return frozen(checked)

@@ -106,6 +106,21 @@ def test_gradients_of_version_2_are_converted_exactly():
     assert stored.records.tobytes() == model._lanes.records.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("bias", [False, True])
+def test_slopes_that_are_too_large_void_the_certificate_and_leave_numbers_finite(bias):
+    """In float32, labels of 10²² are beyond the range of gradients, however small the values are."""
+    X, y, _ = stream(units=np.float32(1e-6))
+    settings = Settings("squared", alpha=(0.1, 1.0), rate="scale_free", filters=[(1.0,)], bias=bias)
+    model = Linear(N, settings, certified=True)
+    for _ in range(3):
+        model.learn(X, 1e22 * y)
+    assert np.isfinite(model._lanes._scales).all()
+    assert np.isfinite(model._lanes.records).all()
+    assert "left the range of float32" in model.summary()
+    assert "left the range of float32" in model.certificate(1).floor_void
+
+
 def test_points_are_those_of_the_same_settings_without_filters():
     X, y, importance = stream()
     model = Linear(N, SETTINGS, dtype=np.float64, certified=True)

@@ -242,11 +242,19 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 
 @inline
 def gather_kept_slopes(w, noise):
-    """Put the slopes of the lanes whose gradients are kept beside scales in the order of these gradients."""
+    """Put the slopes of the lanes whose gradients are kept beside scales in the order of these gradients.
+
+    Values in the unit of their coordinate are far from the range of the type, so that sums of their products with
+    slopes within GRADIENT_LIMIT do not overflow; other slopes are left out, and their rows count as clipped.
+    """
+    row = w.row
     for m in range(CERTIFIED_LANES):
-        slope = w.row[ROW_SLOPE + certified_lane(m)]
-        w.row[ROW_KEPT + 1 + m] = slope
-        w.row[ROW_KEPT_NOISE + 1 + m] = -noise if slope != 0 else REAL_ZERO  # a sum that does not change is not rounded
+        k = certified_lane(m)
+        slope = row[ROW_SLOPE + k]
+        inside = abs(slope) <= GRADIENT_LIMIT
+        row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if inside else REAL_ONE
+        row[ROW_KEPT + 1 + m] = slope if inside else REAL_ZERO
+        row[ROW_KEPT_NOISE + 1 + m] = -noise if slope != 0 else REAL_ZERO  # a sum that does not change is not rounded
 
 
 @inline
@@ -277,7 +285,7 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
             v *= inverse
             if KEEPS_GRADIENTS_BY_SCALES:
                 at = q * SCALE_WIDTH
-                add_gradients(w.scales, at, scale, change, w.row, ROW_KEPT, ROW_KEPT_NOISE, v, GRADIENT_LIMIT)
+                add_gradients(w.scales, at, scale, change, w.row, ROW_KEPT, ROW_KEPT_NOISE, v)
             else:
                 w.scales[q] = scale
         largest = max(largest, abs(v))

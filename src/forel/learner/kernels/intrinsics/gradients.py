@@ -18,13 +18,13 @@ INDEX = types.uint64
 
 @extending.intrinsic
 def add_gradients(typing_context: Any, scales: Any, at: Any, scale: Any, change: Any, row: Any, slopes: Any, noise: Any,
-                  v: Any, limit: Any) -> Any:  # fmt: skip
+                  v: Any) -> Any:  # fmt: skip
     """Set a scale, and add slopes times v to the three numbers after it; see ``plain``."""
     real = scales.dtype
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pairs = zip(signature.args, arguments, strict=True)
-        scales, at, scale, change, row, slopes, noise, v, limit = (
+        scales, at, scale, change, row, slopes, noise, v = (
             make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a for kind, a in pairs
         )
         vector = ir.VectorType(v.type, SIZE)
@@ -38,12 +38,8 @@ def add_gradients(typing_context: Any, scales: Any, at: Any, scale: Any, change:
             first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, I32(0))
             return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(I32, SIZE), [I32(0)] * SIZE))
 
-        def extreme(comparison: str, a: Any, b: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(comparison, a, b), a, b)
-
         before = builder.fmul(builder.load(target, align=1), splat(change))
         g = builder.fmul(load(slopes), splat(v))
-        g = extreme("<", extreme(">", g, splat(builder.fneg(limit))), splat(limit))
         mask = ir.Constant(integer, [ir.Constant(integer.element, EXPONENTS[str(v.type)])] * SIZE)
         binade = builder.bitcast(builder.and_(builder.bitcast(before, integer), mask), vector)
         added = builder.fadd(g, builder.fmul(binade, load(noise), flags=FUSED), flags=FUSED)
@@ -51,4 +47,4 @@ def add_gradients(typing_context: Any, scales: Any, at: Any, scale: Any, change:
         builder.store(total, target, align=1)
         return context.get_dummy_value()
 
-    return types.void(scales, INDEX, real, real, row, INDEX, INDEX, real, real), codegen
+    return types.void(scales, INDEX, real, real, row, INDEX, INDEX, real), codegen

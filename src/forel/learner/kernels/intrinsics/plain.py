@@ -61,16 +61,16 @@ def binade(x):
     return x * 0 + (math.ldexp(1.0, math.frexp(abs(x))[1] - 1) if x != 0 else 0.0)
 
 
-def add_gradients(scales, at, scale, change, row, slopes, noise, v, limit):
+def add_gradients(scales, at, scale, change, row, slopes, noise, v):
     """Set ``scales[at]`` to a scale, multiply the three numbers after it by ``change``, and add gradients to them.
 
-    Gradients are v times the numbers of ``row`` from ``slopes`` on, within ±limit; each sum is rounded with the noise
-    from ``noise`` on, in units in the last place.
+    Gradients are v times the numbers of ``row`` from ``slopes`` on; each sum is rounded with the noise from ``noise``
+    on, in units in the last place.
     """
     for j in range(1, 4):
         before, g = scales[np.int64(at) + j] * change, row[np.int64(slopes) + j] * v
         unit = before * 0 + (math.ldexp(1.0, math.frexp(abs(before))[1] - 1) if before != 0 else 0.0)
-        scales[np.int64(at) + j] = before + (min(max(g, -limit), limit) + unit * row[np.int64(noise) + j])
+        scales[np.int64(at) + j] = before + (g + unit * row[np.int64(noise) + j])
     scales[np.int64(at)] = scale
 
 

@@ -4,7 +4,8 @@ Peers: Vowpal Wabbit's default, ``--coin``, ``--ftrl``, and ``--ftrl`` with the 
 its Python package is installed; scikit-learn's batch logistic regression at its best C on the test rows of a9a.
 Input: eight real data sets from ``FOREL_DATA`` (missing ones are skipped) and two generated streams, the same lines in
 the same order for all, and the small tables of ``table_sets.py``. Then the same for squared loss, on the streams of
-``regression_sets.py``. The default experts were chosen on the sets marked "chosen" only.
+``regression_sets.py``. The default experts were chosen on the sets marked "chosen" only. Then, without peers, how much
+more log-loss the default would have without each kind of expert, also on the streams of ``drift_sets.py``.
 Output: Markdown tables of average log-losses and mean squared errors, with relative differences.
 """
 
@@ -21,6 +22,7 @@ import sys
 import tempfile
 from functools import partial
 
+import drift_sets
 import numpy as np
 import regression_sets
 import table_sets
@@ -102,6 +104,21 @@ def table(sets, chosen, peers, loss):
     return behind
 
 
+def kinds_table(sets, chosen):
+    """Print the relative loss of the default mixture without each kind of expert."""
+    kinds = "setting", "filter", "full filter", "mixer", "fixed share"
+    print(f"| data | log-loss | {' | '.join(f'without {kind}' for kind in kinds)} |")
+    print(f"|---|---:|{'---:|' * len(kinds)}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "set.vw"
+        for name, examples in sets.items():
+            path.write_text("".join(examples()))
+            found = forel.train(path).explain_mixture()
+            more = {one.kind: f"{one.without / found.loss:+.2%}" for one in found.kinds}
+            mark = " (chosen)" if name in chosen else ""
+            print(f"| {name}{mark} | {found.loss:.5f} | {' | '.join(more.get(k, '') for k in kinds)} |", flush=True)
+
+
 def batch():
     """Log-losses on the test rows of a9a: after one pass, and of batch logistic regression at the best C."""
     trained = forel.train(DATA / "a9a.svm.gz")
@@ -126,7 +143,7 @@ def summary(behind, what):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--table", choices=("streams", "tables", "regression"), help="print only this one")
+    parser.add_argument("--table", choices=("streams", "tables", "regression", "kinds"), help="print only this one")
     wanted = parser.parse_args().table
     peers = importlib.util.find_spec("vowpalwabbit") is not None
     names = [name for name in SETS if any(DATA.glob(f"{name}.*"))]
@@ -146,6 +163,9 @@ def main():
         behind = table(regression_sets.sets(DATA), regression_sets.CHOSEN, peers, "squared")
         fresh = [each for name, each in behind.items() if name not in regression_sets.CHOSEN]
         summary(fresh, "streams that the experts were not chosen on")
+    if wanted in (None, "kinds"):
+        every = {name: partial(lines, name) for name in (*names, "clicks, 20,000 rows")} | drift_sets.SETS
+        kinds_table(every, (*CHOSEN, *drift_sets.CHOSEN))
 
 
 if __name__ == "__main__":

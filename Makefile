@@ -67,6 +67,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/reference.py
 	$(BIN)/python benchmarks/learner.py
 	$(BIN)/python benchmarks/formats.py
+	$(BIN)/python benchmarks/inputs.py
 	$(BIN)/python benchmarks/river_door.py
 	$(BIN)/python benchmarks/train.py --certified --lanes 16
 	$(BIN)/python benchmarks/memory.py

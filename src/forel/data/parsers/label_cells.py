@@ -89,7 +89,11 @@ def dicts_with_numbers(
     label, optional = columns.label, columns.options.unlabelled
     words, rest = given_words(columns, columns.known), iter(items)
     for line, item in rest:
-        value = item.get(label) if isinstance(item, Mapping) and label is not None else None
+        mapping = type(item) is dict or isinstance(item, Mapping)
+        value = item.get(label) if mapping and label is not None else None
+        if words is None and not isinstance(value, str):
+            yield line, item
+            continue
         if isinstance(value, str) and words is None and not optional:
             first = [(line, item), *islice(rest, FIRST - 1)]
             labels = (one.get(label) for _, one in first if isinstance(one, Mapping))

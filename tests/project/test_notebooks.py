@@ -2,12 +2,16 @@
 
 import ast
 import html
+import io
 import json
 import pathlib
+import sys
+import types
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import forel
 from forel.doors.sklearn import FTRLClassifier
@@ -16,6 +20,7 @@ from forel.losses import Linear as LinearLoss
 from forel.notebook import card
 from forel.theory.algorithms import gradient_descent
 from forel.theory.analysis import Bound, play
+from forel.training import progress_bar
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -97,3 +102,94 @@ def test_notebooks_run(path):
         if last is not None:
             shown = eval(compile(last, str(path), "eval"), names)
             assert getattr(shown, "_repr_html_", shown.__repr__)()
+
+
+class Shown:
+    """What a notebook shows: one output, which is updated in place."""
+
+    def __init__(self):
+        self.contents = []
+
+    def display(self, content, display_id):
+        assert display_id
+        self.contents.append(content)
+        return self
+
+    def update(self, content):
+        self.contents.append(content)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A process that looks like the kernel of a notebook, with bars that are shown at once."""
+    shown = Shown()
+    shell = types.SimpleNamespace(kernel=object())
+    module = types.ModuleType("IPython")
+    module.get_ipython = lambda: shell
+    module.display = types.ModuleType("IPython.display")
+    module.display.display, module.display.HTML = shown.display, str
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", module.display)
+    monkeypatch.setattr(progress_bar, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress_bar, "UPDATE_SECONDS", 0.0)
+    shown.shell = shell
+    return shown
+
+
+def test_training_in_a_notebook_shows_a_bar_that_disappears(notebook, tmp_path):
+    options = {"label": "click", "bits": 8, "passes": 2}
+    trained = forel.train(VISITS, **options)
+    *bars, last = notebook.contents
+    assert last == ""
+    trees = [ElementTree.fromstring(bar) for bar in bars]
+    values = [float(tree.find("progress").get("value")) for tree in trees]
+    assert values == [0.5, 1.0]
+    assert "pass 2 of 2, 40 rows, loss" in trees[-1].find("progress").tail
+    plain = forel.train(VISITS, progress=False, **options)
+    assert plain.model.weights.tolist() == trained.model.weights.tolist()
+    notebook.contents.clear()
+    path = tmp_path / "rows.vw"
+    path.write_text("1 |a x\n0 |a y\n" * 50)
+    forel.train(path, bits=8, block_bytes=64)
+    values = [float(ElementTree.fromstring(bar).find("progress").get("value")) for bar in notebook.contents[:-1]]
+    assert len(values) > 4
+    assert values == sorted(values)
+    assert values[-1] == 1.0
+    notebook.contents.clear()
+    forel.train(iter(VISITS), label="click", bits=8)  # of unknown length
+    assert ElementTree.fromstring(notebook.contents[0]).find("progress").get("value") is None
+    forel.train(VISITS, label="click", by="site", bits=8)
+    assert notebook.contents[-1] == ""
+
+
+def test_there_is_no_bar_where_nobody_looks(notebook, capsys):
+    seen = []
+    for progress in (False, seen.append):
+        forel.train(VISITS, label="click", bits=8, progress=progress)
+    del notebook.shell.kernel  # IPython on a terminal
+    for progress in (None, True):
+        forel.train(VISITS, label="click", bits=8, progress=progress)
+    assert seen[-1].rows == 40
+    assert not notebook.contents
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(ValueError, match="progress: got 'yes', expected a function, or True, False or None"):
+        forel.train(VISITS, label="click", bits=8, progress="yes")
+
+
+def test_a_bar_on_a_terminal(notebook, monkeypatch):
+    del notebook.shell.kernel
+    monkeypatch.setenv("TERM", "xterm")
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=100)
+    monkeypatch.setattr("rich.console.Console", lambda stderr: console)
+    forel.train(VISITS, label="click", bits=8, block_bytes=64, progress=True)
+    assert "40 rows" in text.getvalue()
+
+
+def test_a_bar_is_removed_when_training_fails(notebook, tmp_path):
+    path = tmp_path / "rows.vw"
+    path.write_text("1 |a x\n0 |a y\n" * 50 + "7 |a x\n")
+    with pytest.raises(ValueError, match="got the label 7"):
+        forel.train(path, bits=8, block_bytes=64)
+    assert len(notebook.contents) > 1
+    assert notebook.contents[-1] == ""

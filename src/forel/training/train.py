@@ -38,6 +38,7 @@ from forel.training.learning import end_pass, learn_pass
 from forel.training.metrics import StreamMetrics
 from forel.training.options import options_for
 from forel.training.passes import Passes
+from forel.training.progress_bar import observer
 from forel.training.schema import SchemaTracker
 from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
@@ -83,7 +84,7 @@ def train(
     calibrate: bool = False,
     start: Stored | None = None,
     copy: bool = True,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
     cache: Path | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: int = 1_000_000,
@@ -120,7 +121,7 @@ def train(
         to continue from stays calibrated
     start : a stored model to continue from, with its settings and read options
     copy : train a copy of it; False trains the given model in place, which saves memory
-    progress : called after each block
+    progress : called after each block; None for a bar in notebooks, True for one on terminals as well, False for none
     cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint : file for the model and the state of the run, from which an interrupted run resumes; removed when the
         trained model is saved
@@ -158,15 +159,17 @@ def train(
         for name, value in one_model.items():
             if value is not None:
                 raise refuse(name, value, "none with by, which trains all models in one pass")
-        return train_by_key(
-            source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
-            certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
-            names=names_for(options, reading.get("names")), progress=progress,
-        )  # fmt: skip
+        with observer(progress, source, 1) as observe:
+            return train_by_key(
+                source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
+                certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
+                names=names_for(options, reading.get("names")), progress=observe,
+            )  # fmt: skip
     if fallback or learners is not None:
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by")
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)
+        observe = stack.enter_context(observer(progress, source, number))
         seed = None if shuffle is None else whole("shuffle", shuffle)
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
         settings = initial_settings(settings, start, certified, share)
@@ -231,8 +234,8 @@ def train(
             given = begun if state.pass_number == 1 else None
             for update in learn_pass(model, state, blocks, held_out, given, merge, sampling):
                 state.seconds = time.perf_counter() - started
-                if progress is not None:
-                    progress(update)
+                if observe is not None:
+                    observe(update)
                 if save is not None:
                     save(model, state)
             end_pass(model, state, state.pass_number < blocks.number)

@@ -7,8 +7,8 @@ import typer
 
 import forel
 from forel.data.options import BLOCK_BYTES
-from forel.doors.cli.progress import size_of
 from forel.training.history import History, certificate_values, mixture_weights
+from forel.training.progress_bar import size_of
 from forel.training.trained import Trained
 
 __all__ = ["Page"]

@@ -1,12 +1,10 @@
 """The output of ``forel train``: progress while it runs, and a summary."""
 
 import json
-import os
 import time
 from contextlib import ExitStack
 from typing import Any, cast
 
-from forel.data.sources.streams import expand_paths
 from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
 from forel.doors.cli.console import open_console
 from forel.doors.cli.keys import key_table
@@ -14,10 +12,11 @@ from forel.doors.cli.outputs import Saved
 from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
 from forel.doors.cli.slices import period_table, slice_table
 from forel.learner.keyed import KeyedModels
+from forel.training.progress_bar import size_of
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
-__all__ = ["Reporter", "print_summary", "size_of"]
+__all__ = ["Reporter", "print_summary"]
 
 HEADER = ("average", "since", "rows", "features", "rows/s", "MB/s")
 UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
@@ -98,14 +97,6 @@ class Reporter:
         features = update.entries / max(update.rows, 1)
         cells = f"{total.loss:.6f}", f"{recent.loss:.6f}", update.rows, f"{features:.1f}", f"{rows:.0f}"
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
-
-
-def size_of(source: list[str]) -> int | None:
-    """Return the total size of files, None if one of them is a stream or compressed."""
-    files = [path for one in source if one != "-" for path in expand_paths(one)]
-    if "-" in source or any(not os.path.isfile(p) or p.endswith((".gz", ".zst", ".zstd")) for p in files):
-        return None
-    return sum(os.path.getsize(path) for path in files)
 
 
 def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool, stderr: bool) -> None:

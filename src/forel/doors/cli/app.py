@@ -23,7 +23,7 @@ COMMANDS = {
     "predict": "Write a prediction for each example.",
     "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
     "explain": "Show the contribution of each feature to a prediction.",
-    "inspect": "Show the settings, largest weights and certificate of a model.",
+    "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert data to another format, or a model to a smaller one.",
     "generate": "Write synthetic examples, and report the best possible loss.",
     "cache": "Write parsed files to a cache, or show the content of a cache.",

@@ -22,7 +22,7 @@ def inspect(
         str | None, typer.Option(help="The key of one of the models that --by trained.", show_default=False)
     ] = None,
 ) -> None:
-    """Show the settings, experts, largest weights and certificate of a model.
+    """Show the settings, experts, weights and certificate of a model.
 
     Weights have names if the model was trained with --names. They are ordered
     by weight times a typical value of the feature.

@@ -108,8 +108,8 @@ def test_columns_keep_their_types(tmp_path):
         convert(tmp_path / "late.csv", tmp_path / "late.parquet")
     assert convert(tmp_path / "late.csv", tmp_path / "late.parquet", categories=["c"]).rows == 400_001
     (tmp_path / "a.vw").write_text("1 |a b")
-    for source, said in [("a.vw", "source: got 'vw', expected columns for parquet"), ("*.csv*", "got '2 files'")]:
-        with pytest.raises(ValueError, match=said):
+    for source, message in [("a.vw", "source: got 'vw', expected columns for parquet"), ("*.csv*", "got '2 files'")]:
+        with pytest.raises(ValueError, match=message):
             convert(str(tmp_path / source), tmp_path / "c.parquet")
     convert(tmp_path / "a.csv.gz", tmp_path / "some.parquet", keep=["n"], label="late")
     assert pq.read_table(tmp_path / "some.parquet").column_names == ["n", "late"]
@@ -137,14 +137,14 @@ def test_the_command_converts_data_and_models(folder, tmp_path):
     assert set(stored.model.measured) == {"learner", "serving"}
     before, after = (np.concatenate([m for _, m in predict_blocks(s, data)]) for s in (load(model), stored))
     assert 0 < np.abs(before - after).max() < 0.01
-    for arguments, said in [
+    for arguments, message in [
         ((folder / "a.vw", "--serving", "-o", small), "not a complete model file"),
         ((small, "--serving", "-o", model), "expected a forel.learner.linear.Linear or a fitted estimator"),
         (("--serving", "-o", model), "expected one model file"),
     ]:
         done = command("convert", *arguments, stdin=None)
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
 
 
 def test_a_model_file_is_an_estimator_as_it_is(folder, tmp_path):

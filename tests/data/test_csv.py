@@ -284,16 +284,16 @@ READING = [
 
 @given(st.lists(CELLS, min_size=1, max_size=9), st.sampled_from(READING), st.integers(1, 99))
 @settings(max_examples=200)
-def test_batches_for_columnar_files_mean_the_same(rows, told, block_bytes):
+def test_batches_for_columnar_files_mean_the_same(rows, more, block_bytes):
     text = "\n".join(["y,n,city,code", *map(",".join, rows)]).encode()
-    kinds = {"categories": ["code", "city"], "label": "y", **told}
+    kinds = {"categories": ["code", "city"], "label": "y", **more}
     mine = read(io.BytesIO(text), "csv", bits=BITS, block_bytes=block_bytes, **kinds)
     blocks = list(mine)
     columns = Columns(mine.options)
-    names = Names(BITS) if "names" in told else None
+    names = Names(BITS) if "names" in more else None
     form = CsvFormat(",", Columns(known=columns.kinds), BITS, block_bytes)
     batches = csv_batches(io.BytesIO(text), form, Problems(), "")
-    step = parse_crosses(told.get("interactions", ()))
+    step = parse_crosses(more.get("interactions", ()))
     other = list(table_blocks(batches, columns, BITS, 1 << 20, Problems(), names, "", step))
     same(examples(blocks), examples(other))
     if names is not None:

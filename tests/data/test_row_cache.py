@@ -81,7 +81,7 @@ def written(path, key=None, **parts):
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ({"values": np.float32([1, np.nan, 3])}, "a value of nan"),
         ({"values": np.float32([1, 2, -np.inf])}, "a value of -inf"),
@@ -96,13 +96,13 @@ def written(path, key=None, **parts):
         ({"indptr": np.array([0, -1, 3])}, "rows that do not follow one another"),
     ],
 )
-def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, said):
+def test_numbers_that_no_source_gives_never_reach_a_model(tmp_path, parts, message):
     path = tmp_path / "c.cache"
     written(path)
     assert train(path, Settings(alpha=1.0)).rows == 2
     written(path, **parts)
     for way in (lambda: whole_block(path), lambda: train(path, Settings(alpha=1.0))):
-        with pytest.raises(Malformed, match=rf"c\.cache, line 1: got {re.escape(said)}.*, expected a whole cache"):
+        with pytest.raises(Malformed, match=rf"c\.cache, line 1: got {re.escape(message)}.*, expected a whole cache"):
             way()
 
 

@@ -118,8 +118,8 @@ ROWS = [
 @pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
 def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
     source = FORMS[form](ROWS, pa.Table.from_pylist(ROWS, SCHEMA))
-    said = "tsv" if form == "tsv" else "auto"
-    reader = read(source, said, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
+    given = "tsv" if form == "tsv" else "auto"
+    reader = read(source, given, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
     same(examples(reader), reference_rows(ROWS))
 
 
@@ -150,10 +150,10 @@ def test_generated_tables_equal_the_reference(rows):
     table = pa.Table.from_pylist(rows, SCHEMA)
     for form in ("dicts", "jsonl", "csv", "table", "polars", "stream"):
         source = FORMS[form](rows, table)
-        said = form if form in ("jsonl", "csv") else "auto"
+        given = form if form in ("jsonl", "csv") else "auto"
         # A line of CSV with nothing in any cell is an empty line.
         wanted = reference_rows(row for row in rows if form != "csv" or any(v is not None for v in row.values()))
-        same(examples(read(source, said, bits=BITS, label="y", importance="w")), wanted)
+        same(examples(read(source, given, bits=BITS, label="y", importance="w")), wanted)
 
 
 JSON = st.recursive(

@@ -69,13 +69,13 @@ def test_values_that_are_not_numbers_raise():
     reader = read(io.BytesIO(b"c,d\nx,1\n3,1\n"), "csv", bucket=["c"], on_error="skip")
     assert sum(map(len, reader)) == 1
     assert "line 2, column 'c': got 'x', expected a number" in reader.problems.messages[0]
-    for wrong, said in [
+    for wrong, message in [
         ({"log": ["z"]}, "log: got 'z', expected one of the columns p, q, c"),
         ({"bucket": ["z:3"]}, "bucket: got 'z', expected one of the columns"),
         ({"bucket": ["p:99"]}, "bucket: got 'p:99', expected 1 to 64"),
         ({"bucket": ["p"], "log": ["p"]}, "categories, log, bucket, text, date: got 'p', expected one of these"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             list(read(pa.Table.from_pylist(ROWS), **wrong))
     with pytest.raises(ValueError, match="none for vw, which has no columns"):
         list(read(io.BytesIO(b"1 |a b"), log=["a"]))

@@ -58,14 +58,14 @@ def run(*words, fails=True):
     ],
 )
 def test_training_errors_name_the_place_and_the_remedy(words, message, folder):
-    said = " ".join(run("train", *words.split()).replace("│", " ").split())
-    assert message in said
+    shown = " ".join(run("train", *words.split()).replace("│", " ").split())
+    assert message in shown
 
 
 @pytest.mark.filterwarnings("default")
 def test_a_positive_label_that_no_row_has_is_a_warning(folder):
-    said = run("train", "rows.csv", "--label", "churn", "--positive", "maybe", "--quiet", fails=False)
-    assert "--positive: got 'maybe', which no row has as its label" in said
+    shown = run("train", "rows.csv", "--label", "churn", "--positive", "maybe", "--quiet", fails=False)
+    assert "--positive: got 'maybe', which no row has as its label" in shown
     with pytest.warns(UserWarning, match="positive: got 'maybe', which no row has"):
         trained = forel.train("rows.csv", label="churn", positive="maybe", bits=10)
     with warnings.catch_warnings():  # rows of a later day may have none
@@ -93,8 +93,8 @@ def test_rows_to_predict_may_lack_columns(folder):
     with pytest.raises(ValueError, match="text: got 'city', expected one of the columns age"):
         forel.predict(model, "age.csv", strict=True)
     # None at all.
-    said = run("predict", "other.csv", "--model", "m")
-    assert "columns: got length, width, expected those of training: age, city" in said
+    shown = run("predict", "other.csv", "--model", "m")
+    assert "columns: got length, width, expected those of training: age, city" in shown
 
 
 def test_spaces_around_cells_and_names_do_not_matter(folder):

@@ -46,11 +46,11 @@ class Tree(HTMLParser):
         assert self.open.pop()[0] == tag
 
     def handle_data(self, data):
-        for _, _, said in self.open:
-            said.append(data)
+        for _, _, content in self.open:
+            content.append(data)
 
     def all(self, name):
-        return [(attributes, "".join(said)) for tag, attributes, said in self.found if tag == name]
+        return [(attributes, "".join(content)) for tag, attributes, content in self.found if tag == name]
 
 
 def reported(rows, settings=None, **options):
@@ -85,15 +85,15 @@ def written(tmp_path_factory):
 
 
 def test_figures_are_those_of_the_command(written):
-    said, text = written
+    content, text = written
     values = {a["id"]: a["value"] for a, _ in Tree(text).all("data") if "id" in a}
     for column, key in (("progressive", "report"), ("held-out", "holdout")):
         for field in ("rows", "loss", "entropy", "auc", "calibration", "mean_label", "mean_prediction"):
-            assert float(values[f"{column}-{field}"]) == said[key][field]
-    assert float(values["pass-2-loss"]) == said["passes"][1]
-    assert html.escape(said["certificate"], quote=False) in text
-    assert f"{said['non_zero_weights']:,} of 65,536 slots" in text
-    assert f"{said['malformed']:,} malformed examples were skipped" in text
+            assert float(values[f"{column}-{field}"]) == content[key][field]
+    assert float(values["pass-2-loss"]) == content["passes"][1]
+    assert html.escape(content["certificate"], quote=False) in text
+    assert f"{content['non_zero_weights']:,} of 65,536 slots" in text
+    assert f"{content['malformed']:,} malformed examples were skipped" in text
     assert "forel train a.vw --report r.html --json --certificate" in text
 
 
@@ -185,7 +185,7 @@ def test_what_makes_no_sense_for_a_loss_is_left_out(loss, titles):
     rng = np.random.default_rng(0)
     rows = [{"x": x, "y": float(x + rng.normal() > 0)} for x in rng.normal(size=300)]
     text = page(*reported(rows, Settings(loss), label="y"))
-    assert [said for _, said in Tree(text).all("h2")] == [*titles, "Largest contributions", "Settings"]
+    assert [title for _, title in Tree(text).all("h2")] == [*titles, "Largest contributions", "Settings"]
     assert ("AUC" in text) == (loss != "squared")
     assert ("nats" in text) == (loss == "logistic")
     assert_alone(text)

@@ -192,9 +192,9 @@ def test_errors_of_unsupported_options_name_an_alternative():
     for name, advice in vowpal.UNSUPPORTED.items():
         done = CliRunner().invoke(app, ["train", "rows.vw", f"--{name}"], env={"COLUMNS": "300", "TERM": "dumb"})
         assert done.exit_code == 2
-        said = " ".join(done.output.split())
-        assert f"Vowpal Wabbit's --{name}" in said, said
-        assert advice in said
+        sentence = " ".join(done.output.split())
+        assert f"Vowpal Wabbit's --{name}" in sentence, sentence
+        assert advice in sentence
         for option in re.findall(r"--[a-z][a-z-]+", advice):
             assert option[2:] in own | {"hash"}, f"{name}: {option} does not exist"
     done = CliRunner().invoke(app, ["train", "rows.vw", "-l", "0.5"], env={"COLUMNS": "300", "TERM": "dumb"})

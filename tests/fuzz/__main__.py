@@ -19,7 +19,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="of fuzzers; all if none are given")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each")
-    parser.add_argument("--seed", type=int, help="another one every time if not said")
+    parser.add_argument("--seed", type=int, help="a random one by default")
     options = parser.parse_args()
     seed = time.time_ns() % 1_000_000 if options.seed is None else options.seed
     failed = []

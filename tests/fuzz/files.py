@@ -219,7 +219,7 @@ def run(seconds, seed=0):
         opener = Opener()
         try:
             known = {path: opener(path) for path in wholes}
-            wrong = {path.name: said for path, said in known.items() if said[0] != "numbers"}
+            wrong = {path.name: message for path, message in known.items() if message[0] != "numbers"}
             assert not wrong, wrong
             while time.monotonic() < until or not tried:
                 path = rng.choice(wholes)
@@ -230,18 +230,18 @@ def run(seconds, seed=0):
                 else:
                     data, done = damaged(rng, path.read_bytes())
                     other.write_bytes(data)
-                kind, said = opener(other)
+                kind, message = opener(other)
                 tried["forged" if forge else "damaged", kind] += 1
-                named = forge or (kind == "sentence" and "damaged-" in said)
-                same = kind == "numbers" and (forge or said == known[path][1])
-                if not (same or (kind == "sentence" and named and "\n" not in said)):
+                named = forge or (kind == "sentence" and "damaged-" in message)
+                same = kind == "numbers" and (forge or message == known[path][1])
+                if not (same or (kind == "sentence" and named and "\n" not in message)):
                     raise AssertionError(
-                        f"seed {seed}, number {sum(tried.values())}: {path.name}, {done}: {kind} {said}"
+                        f"seed {seed}, number {sum(tried.values())}: {path.name}, {done}: {kind} {message}"
                     )
         finally:
             opener.close()
-    told = ", ".join(f"{how} with {kind} {count:,}" for (how, kind), count in sorted(tried.items()))
-    print(f"files, seed {seed}: {sum(tried.values()):,} files, {told}")
+    counts = ", ".join(f"{how} with {kind} {count:,}" for (how, kind), count in sorted(tried.items()))
+    print(f"files, seed {seed}: {sum(tried.values()):,} files, {counts}")
     return sum(tried.values())
 
 

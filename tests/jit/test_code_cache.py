@@ -214,11 +214,11 @@ def _refused(capfd, reason):
     capfd.readouterr()
     for _ in range(2):
         assert cached()(X, 0.5) == right()
-    said = capfd.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert said[0].startswith(f"forel: {folder.NOT_CACHED}: ")
-    assert reason in said[0]
-    assert "set FOREL_CACHE to" in said[0]
+    message = capfd.readouterr().err.splitlines()
+    assert len(message) == 1
+    assert message[0].startswith(f"forel: {folder.NOT_CACHED}: ")
+    assert reason in message[0]
+    assert "set FOREL_CACHE to" in message[0]
 
 
 def test_a_folder_of_somebody_else_is_not_used(code, monkeypatch, capfd):
@@ -447,12 +447,12 @@ text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 50
 block = next(iter(read(io.BytesIO(text), bits=10)))
 model = Linear(1 << 10, Settings(l1=0.1))
 margins = model.progress(block.matrix(1 << 10), block.labels)
-told = [margins.tobytes().hex(), model.weights.tobytes().hex(), block.indices.tobytes().hex()]
-told.append(model.margins(block.matrix(1 << 10)).tobytes().hex())
+results = [margins.tobytes().hex(), model.weights.tobytes().hex(), block.indices.tobytes().hex()]
+results.append(model.margins(block.matrix(1 << 10)).tobytes().hex())
 late = "numba" in sys.modules
 import numba  # after its C modules have been loaded one by one
-told.append(numba.njit(lambda x: np.zeros(3).sum() + x)(1.5))
-print(json.dumps([told, late]))
+results.append(numba.njit(lambda x: np.zeros(3).sum() + x)(1.5))
+print(json.dumps([results, late]))
 """
 
 

@@ -81,7 +81,7 @@ def test_the_certificate_among_seen_coordinates_is_the_same(settings):
         padded[seen] = part
         assert proof.regret(part) == pytest.approx(every.regret(padded), rel=1e-12)
         assert proof.bound(part) == pytest.approx(every.bound(padded), rel=1e-12)
-    # A model told by a few coordinates is 0 in all others, where the learner was not.
+    # A model given by a few coordinates is 0 in all others, where the learner was not.
     few = seen[::2]
     padded = np.zeros(whole.size)
     padded[few] = 0.2

@@ -151,7 +151,7 @@ def test_loss_floors_use_the_slopes_of_filters_as_well():
 
 
 def test_what_filters_do_not_have_is_refused():
-    for bad, said in (
+    for bad, message in (
         ({"loss": "hinge"}, "loss: got 'hinge', expected logistic or squared"),
         ({"rate": "root"}, "rate: got 'root', expected the default"),
         ({"l1": 1.0}, "l1: got 1.0, expected 0 where algorithm='filter'"),
@@ -163,7 +163,7 @@ def test_what_filters_do_not_have_is_refused():
             "memory: got 0.9, expected 1, but with algorithm='filter'",
         ),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             Settings(**{"algorithm": "filter", **bad})
     with pytest.raises(ValueError, match="unless algorithm='proximal' and rate='scale_free'"):
         Settings(filters=FILTERS)

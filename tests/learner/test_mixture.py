@@ -295,8 +295,8 @@ def test_mixtures_of_a_user_defined_loss_and_refused_options():
     assert own.guarantee().measured <= own.guarantee().bound
     with pytest.raises(ValueError, match="setting: got 4, expected 0 to 3"):
         known.only(4)
-    for share, loss, said in ((0.9, "logistic", "at most 0.75"), (0.1, "hinge", "None, but for log-loss")):
-        with pytest.raises(ValueError, match=said):
+    for share, loss, message in ((0.9, "logistic", "at most 0.75"), (0.1, "hinge", "None, but for log-loss")):
+        with pytest.raises(ValueError, match=message):
             Mixture(N, Settings(loss, alpha=ALPHAS), share=share)
     known.reset()
     assert known.loss == known.rounds == 0
@@ -402,8 +402,8 @@ def test_the_command_lists_the_mixed_settings(clicks, tmp_path):
     )
     assert found["report"]["loss"] <= found["settings"][0]["loss"] + np.log(13) / 3000 + 1e-9
     page = tmp_path / "r.html"
-    said = run("train", clicks, "-b", 14, "--lanes", 4, "--best", "--model", tmp_path / "b.forel", "--report", page)
-    assert "best of 4 settings" in said
+    message = run("train", clicks, "-b", 14, "--lanes", 4, "--best", "--model", tmp_path / "b.forel", "--report", page)
+    assert "best of 4 settings" in message
     assert "Weights of the mixture" in page.read_text()
     assert "learner, which can continue training" in run("inspect", tmp_path / "b.forel")
     assert "best of 11 experts" in run("inspect", tmp_path / "m.forel")

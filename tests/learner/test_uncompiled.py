@@ -25,7 +25,7 @@ VW = b"1 2.5 tag|a x:1.5 y:-3e-7 |b z:123456789.123\\n0 |b long_name_of_a_featur
 SVM = b"1 1:0.5 7:2 # note\\n-1 2:1e-3\\n+1 qid:3 1:4.25 900:1\\n"
 CSV = b'label,age,city\\n1,31.5,"Oslo, N"\\n0,,Rome\\n1,1e3,Oslo\\n'
 OBJECTS = b'{"y": 1, "a": {"x": -1e-7, "w": "\\\\u00e9"}, "b": ["u"]}\\n{"y": 0, "a": true, "b": "\\\\n", "c": null}\\n'
-told = []
+results = []
 for text, options in (
     (VW * 5, {"interactions": ("ab",), "on_error": "skip"}),
     (SVM * 3, {}),
@@ -33,19 +33,19 @@ for text, options in (
     (OBJECTS * 3, {"label": "y", "format": "jsonl"}),
 ):
     for block in read(io.BytesIO(text), bits=10, **options):
-        told += [block.indptr.tolist(), block.indices.tolist(), block.values.tolist(), block.labels.tolist()]
+        results += [block.indptr.tolist(), block.indices.tolist(), block.values.tolist(), block.labels.tolist()]
 text = b"1 |a x:1.5 y\\n0 |b z\\n1 |a y |b z:2\\n" * 5
 block = next(iter(read(io.BytesIO(text), bits=10)))
 matrix = block.matrix(1 << 10)
 model = Linear(1 << 10, Settings(l1=0.1))
-told += [model.progress(matrix, block.labels).ravel().tolist(), model.margins(matrix).ravel().tolist()]
+results += [model.progress(matrix, block.labels).ravel().tolist(), model.margins(matrix).ravel().tolist()]
 mixture = Mixture(1 << 10, Settings(alpha=[0.1, 0.3], l1=[0.1, 0.1]))
-told += [np.ravel(mixture.progress(matrix, block.labels)).tolist()]
+results += [np.ravel(mixture.progress(matrix, block.labels)).tolist()]
 river = LinearClassifier(alpha=0.1)
 for k in range(20):
     river.learn_one({"a": 1.0, "b": k % 3} if k % 2 else {"c": 0.5}, k % 2 == 0)
-told += [list(river.predict_proba_one({"a": 1.0, "c": k}).values()) for k in range(3)]
-print(json.dumps(told))
+results += [list(river.predict_proba_one({"a": 1.0, "c": k}).values()) for k in range(3)]
+print(json.dumps(results))
 """
 
 

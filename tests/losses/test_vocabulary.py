@@ -57,11 +57,11 @@ def test_attributes_of_a_function_describe_the_loss():
     assert plain([0.0, 2.0], 1.0).tolist() == [1.0, 1.0]
     assert plain.slope([0.0, 2.0], 1.0).tolist() == [-1.0, 1.0]
 
-    def told(margin, label):
+    def described(margin, label):
         return margin_and_label(margin, label)
 
-    told.labels, told.title, told.least = Choice((-1, 1)), "distance", 0.0
-    known = Settings(told)
+    described.labels, described.title, described.least = Choice((-1, 1)), "distance", 0.0
+    known = Settings(described)
     assert (known.title, known.least, known.signed) == ("distance", 0.0, True)
 
 

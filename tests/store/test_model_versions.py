@@ -176,7 +176,7 @@ def test_unknown_fields_are_refused(path):
 
 
 @pytest.mark.parametrize(
-    ("reading", "said"),
+    ("reading", "message"),
     [
         ({"bits": 2, "tokens": "bytes"}, "tokens='bytes', expected one of this version; update forel"),
         ({"bits": 2, "ignore": 3}, "ignore=3, expected a value of its type"),
@@ -185,9 +185,9 @@ def test_unknown_fields_are_refused(path):
         (3, "model: got 3, expected reading options by name"),
     ],
 )
-def test_unknown_read_options_are_refused(path, reading, said):
+def test_unknown_read_options_are_refused(path, reading, message):
     save(path, load(path).model, extra={"reading": reading})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         list(predict_blocks(load(path), [{"x": 1.0}]))
 
 

@@ -311,8 +311,8 @@ def test_square_brackets_in_names_are_no_markup(tmp_path):
 
 
 def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
-    said = "features: got 1,099,511,627,776 in 1 lane, which need 8,796.1 GB of memory"
-    with pytest.raises(MemoryError, match=said):
+    message = "features: got 1,099,511,627,776 in 1 lane, which need 8,796.1 GB of memory"
+    with pytest.raises(MemoryError, match=message):
         Lanes(1 << 40, Settings(), 1)
     save(tmp_path / "m", Linear(4, Settings()))
     with store_files.open_file(tmp_path / "m") as file:
@@ -321,10 +321,10 @@ def test_too_large_models_raise_memory_errors(monkeypatch, tmp_path, clicks):
                   ("state", "totals")}  # fmt: skip
     arrays["slots"] = np.arange(len(arrays["state"]), dtype=np.int64)
     store_files.write_file(tmp_path / "huge", {**header, "features": 1 << 40}, arrays)
-    with pytest.raises((MemoryError, ModelFileError), match=f"huge: {said}.*fewer bits, or fewer lanes"):
+    with pytest.raises((MemoryError, ModelFileError), match=f"huge: {message}.*fewer bits, or fewer lanes"):
         load(tmp_path / "huge")
     done = run("inspect", tmp_path / "huge")
-    assert (done.exit_code, f"huge: {said}" in done.stderr) == (2, True)
+    assert (done.exit_code, f"huge: {message}" in done.stderr) == (2, True)
     monkeypatch.setattr(validation, "total_memory", lambda: 8e9)
     done = run("train", clicks, "-b", 28, "--model", tmp_path / "n", "--quiet")
     assert done.exit_code == 2

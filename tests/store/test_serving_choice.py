@@ -71,14 +71,14 @@ def test_stated_losses_and_sizes_are_those_of_rows_and_files(alpha, tmp_path):
     for one, size in ((serving_model(model), choice.bytes), (serving_model(model, mixed=True), choice.mixture_bytes)):
         save(tmp_path / "s", one)
         assert sum(array.nbytes for array in load_file(tmp_path / "s").values()) == size
-    said = str(choice)
+    message = str(choice)
     for number in (
         f"{min(losses):.6f}",
         f"{mixture_loss:.6f}",
         f"{choice.bytes:,} bytes",
         f"alpha={alpha[np.argmin(losses)]}",
     ):
-        assert number.removesuffix(".0") in said
+        assert number.removesuffix(".0") in message
 
 
 def test_a_mixture_that_is_better_is_served(tmp_path):

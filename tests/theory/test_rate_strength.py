@@ -37,13 +37,13 @@ class Scripted:
     def __init__(self, *strengths):
         self.strengths = [np.array(s, dtype=float) if np.ndim(s) else s for s in strengths]
         self.shape = ("scalar", "diagonal", "matrix")[np.ndim(strengths[0])]
-        self.told = []
+        self.curvatures = []
 
     def init(self, n):
         return 0
 
     def update(self, state, g, curvature=0.0):
-        self.told.append(curvature)
+        self.curvatures.append(curvature)
         return min(state + 1, len(self.strengths) - 1)
 
     def strength(self, state):
@@ -89,10 +89,10 @@ def test_a_rate_that_needs_curvature_is_refused_where_losses_are_linearized(make
         Unsupported, match=r"CurvatureAdaptive\(diameter=2.0\) .* linearizes them; use curvature_adaptive\(diameter\)"
     ):
         make(CurvatureAdaptive(2.0))
-    rate = Scripted(1.0)  # one of the user's own is only told of the curvature that is kept, which is none
+    rate = Scripted(1.0)  # a user-defined rate receives only the curvature that is kept, which is none
     algorithm = make(rate)
     algorithm.update(algorithm.init(2), Quadratic([1.0, 2.0], 3.0))
-    assert rate.told == [0.0]
+    assert rate.curvatures == [0.0]
 
 
 @pytest.mark.parametrize("surrogate", [QuadraticBound(), Exact()], ids=str)

@@ -323,7 +323,7 @@ def test_a_gradient_above_the_bound_is_no_error(rate):
 
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize(
-    ("g", "said"),
+    ("g", "message"),
     [
         ([1.0, math.nan, 0.0], "g: got nan at index 1, expected finite numbers"),
         ([-math.inf, 1.0, 0.0], "g: got -inf at index 0, expected finite numbers"),
@@ -332,8 +332,8 @@ def test_a_gradient_above_the_bound_is_no_error(rate):
         (1.0, r"g: got shape \(\), expected a vector of length 3"),
     ],
 )
-def test_invalid_gradients_raise(rate, g, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_gradients_raise(rate, g, message):
+    with pytest.raises(ValueError, match=message):
         rate.update(rate.init(N), np.array(g))
 
 
@@ -403,7 +403,7 @@ def test_gradient_bounds_that_are_not_positive_are_refused(rate, gradient_bound)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: tuned_rate(1.0, 1.0, 0), "horizon: got 0, expected a whole number of at least 1"),
         (lambda: entropic_rate(1, 1.0), "n: got 1, expected a whole number of at least 2"),
@@ -422,6 +422,6 @@ def test_gradient_bounds_that_are_not_positive_are_refused(rate, gradient_bound)
         ),
     ],
 )
-def test_invalid_parameters_raise(call, said):
-    with pytest.raises(ValueError, match=said):
+def test_invalid_parameters_raise(call, message):
+    with pytest.raises(ValueError, match=message):
         call()

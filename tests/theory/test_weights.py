@@ -64,7 +64,7 @@ def test_whole_floats_count_as_rounds(weights):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ([1, -2], "values: got -2.0 at index 1, expected numbers of at least 0"),
         ([1, math.nan], "values: got nan at index 1"),
@@ -74,6 +74,6 @@ def test_whole_floats_count_as_rounds(weights):
         ("often", "values: got 'often'"),
     ],
 )
-def test_given_refuses(values, said):
-    with pytest.raises(ValueError, match=said):
+def test_given_refuses(values, message):
+    with pytest.raises(ValueError, match=message):
         Given(values)

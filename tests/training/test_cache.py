@@ -197,12 +197,12 @@ def test_a_cache_is_read_with_the_options_it_was_written_with(folder, tmp_path):
     write_cache(folder / "a.csv", path, bits=10, label="click")
     assert len(concatenate(read(path, bits=10))) == 400
     assert len(concatenate(read(path, bits=10, label="click"))) == 400
-    for options, said in [
+    for options, message in [
         ({}, "bits: got 22, expected 10, as .*c.cache was made with"),
         ({"bits": 10, "label": "y"}, "label: got 'y', expected 'click'"),
         ({"bits": 10, "names": True}, "names: got True, expected False"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             list(read(path, **options))
 
 

@@ -174,9 +174,9 @@ def test_certificate_and_guarantee_are_about_predictions_before_calibration():
     plain, found = (train(ROWS, settings, certified=True, calibrate=c, **OPTIONS) for c in (False, True))
     assert (found.certificate, str(found.model.guarantee())) == (plain.certificate, str(plain.model.guarantee()))
     assert found.report == plain.report
-    said = calibration_sentence(found.calibrated, True, True)
-    assert said.endswith("; the mixture's guarantee and the certificate above are about predictions before calibration")
-    assert str(found.calibrated.calibration) in said
+    text = calibration_sentence(found.calibrated, True, True)
+    assert text.endswith("; the mixture's guarantee and the certificate above are about predictions before calibration")
+    assert str(found.calibrated.calibration) in text
     assert found.best().calibrated is None
 
 

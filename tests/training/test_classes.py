@@ -63,8 +63,8 @@ def test_rows_of_every_format_give_the_same_model():
     found = {}
     for form, source in sources().items():
         options = {} if form == "vw" else {"label": "topic"}
-        said = {"classes": 3} if form in ("vw", "codes") else {}
-        found[form] = forel.train(source, ONE, bits=8, **options, **said)
+        count = {"classes": 3} if form in ("vw", "codes") else {}
+        found[form] = forel.train(source, ONE, bits=8, **options, **count)
     expected = found["csv"]
     order = list(dict.fromkeys(r["topic"] for r in ROWS))
     assert expected.reading["classes"] == order
@@ -241,7 +241,7 @@ def test_the_commands_train_predict_and_evaluate(tmp_path, monkeypatch):
     assert json.loads(run("evaluate", "rows.csv", "-i", "m", "--json"))["accuracy"] > 0.5
     assert "class" in run("inspect", "m")
     assert "prediction of '" in run("explain", "rows.csv", "-i", "m")
-    said = run("train", "rows.vw", "--oaa", "3", "--alpha", "1", "-b", "8", "--json")
-    assert sorted(json.loads(said)["report"]["classes"]) == ["1", "2", "3"]
+    output = run("train", "rows.vw", "--oaa", "3", "--alpha", "1", "-b", "8", "--json")
+    assert sorted(json.loads(output)["report"]["classes"]) == ["1", "2", "3"]
     wrong = CliRunner().invoke(app, ["predict", "rows.csv", "-i", "m", "--link", "identity"])
     assert "--link: got 'identity', expected auto for several classes" in wrong.stderr

@@ -171,7 +171,7 @@ def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
     shutil.copy(folder / "a.vw", source)
     options = {**OPTIONS, "checkpoint": path, "checkpoint_every": 1}
     stopped(3, source, SETTINGS, **options)
-    for change, said in [
+    for change, message in [
         ({"holdout": 5}, "holdout: got 5, expected 7, as when"),
         ({"passes": 3}, "passes: got 3"),
         ({"names": False}, "names: got False"),
@@ -181,7 +181,7 @@ def test_resuming_with_other_options_or_files_is_refused(folder, tmp_path):
         ({"source": [source, source]}, "resume: got '2 files', expected the same files as when"),
         ({"source": folder / "a.vw"}, "a.vw, which has changed"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             train(**{"source": source, "settings": SETTINGS, **options, **change}, resume=True)
     os.utime(source, ns=(0, source.stat().st_mtime_ns + 1))
     with pytest.raises(ValueError, match=r"a\.vw, which has changed"):
@@ -320,7 +320,7 @@ def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_pa
     assert "Traceback" not in done.stderr
     assert model.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["m.forel"]
-    for more, said in [
+    for more, message in [
         (("--model", tmp_path / "nosuch" / "m.forel", "--checkpoint", 1), "create the folder first"),
         (("--resume", "--predictions", "p.txt"), "predictions of earlier rows would be missing"),
     ]:
@@ -328,7 +328,7 @@ def test_the_command_reports_write_errors_and_keeps_the_old_model(folder, tmp_pa
             line([folder / "a.vw"], model, *more), env=QUIET, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 2
-        assert said in done.stderr
+        assert message in done.stderr
 
 
 def test_names_of_blocks_read_ahead_are_recorded_once(folder):

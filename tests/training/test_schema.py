@@ -101,10 +101,10 @@ def test_other_rows_are_warned_about_once_with_counts():
 def test_missing_new_and_renamed_columns():
     model = train()
     renamed = csv_text(names=("Site", "age", "cost", "click"))
-    (said,) = warning(model, io.BytesIO(renamed))
-    assert said.endswith("column 'price' is missing; column 'site' is missing, and 'Site' is new; column 'cost' is new")
-    (said,) = warning(model, pa.Table.from_pylist(ROWS).drop_columns(["site", "click"]))
-    assert said.endswith(": column 'site' is missing")
+    (text,) = warning(model, io.BytesIO(renamed))
+    assert text.endswith("column 'price' is missing; column 'site' is missing, and 'Site' is new; column 'cost' is new")
+    (text,) = warning(model, pa.Table.from_pylist(ROWS).drop_columns(["site", "click"]))
+    assert text.endswith(": column 'site' is missing")
     without = [{name: row[name] for name in ("age", "price")} for row in ROWS]
     assert warning(model, without[:20]) == []  # few rows without a key say nothing
     assert warning(model, without) == ["the rows differ from those of training: column 'site' is missing"]
@@ -113,8 +113,8 @@ def test_missing_new_and_renamed_columns():
 def test_columns_with_options_are_compared_in_their_units():
     model = train(log=["price"], bucket=["age"])
     assert set(model.schema) == {"price", "site"}
-    (said,) = warning(model, [{**ROWS[1], "price": 1000.0}])
-    assert said.endswith("1 of the values of 'price' are not from 0 to 59.5, such as 1000")
+    (text,) = warning(model, [{**ROWS[1], "price": 1000.0}])
+    assert text.endswith("1 of the values of 'price' are not from 0 to 59.5, such as 1000")
 
 
 def test_strict_refuses_with_the_line():

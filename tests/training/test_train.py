@@ -80,8 +80,8 @@ def test_train_evaluate_predict_inspect(folder, tmp_path):
         "--holdout", 10, "--certificate", "--names", "-p", written,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for said in ("log-loss", "normalized entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"):
-        assert said in done.stdout
+    titles = "log-loss", "normalized entropy", "AUC", "calibration ratio", "held out", "no fixed model of norm at"
+    assert [title for title in titles if title not in done.stdout] == []
     assert "average      since       rows" in done.stderr
     direct = train(folder / "a.vw", SETTINGS, bits=18, holdout=10, certified=True)
     assert f"{direct.report.loss:.6f}" in done.stdout
@@ -112,8 +112,8 @@ def test_predictions_read_columns_as_in_training(tmp_path):
     table.write_text("price,site,click\n" + "".join(f"{1 << k % 7},s{k % 3},{k % 2}\n" for k in range(200)))
     options = ("--bucket", "price", "--log", "price", "--label", "click", "-f", path, "-b", 12)
     assert "got 'price', expected one of these for a column" in command("train", table, *options).stderr
-    said = "--bucket price:2 --keep price -q p: --label click -b 12 --names --alpha 0.1"
-    options = (*said.split(), "-f", path)
+    flags = "--bucket price:2 --keep price -q p: --label click -b 12 --names --alpha 0.1"
+    options = (*flags.split(), "-f", path)
     assert command("train", table, *options).returncode == 0
     shown = json.loads(command("inspect", path, "--json").stdout)
     assert shown["reading"]["bucket"] == ["price:2"]
@@ -190,7 +190,7 @@ def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, in
 
 
 @pytest.mark.parametrize(
-    ("loss", "labels", "said"),
+    ("loss", "labels", "fragment"),
     [
         ("logistic", "-1 0", "line 2: got the label 0, expected -1 or 1 as before"),
         ("logistic", "1 2", "line 2: got the label 2, expected 0 and 1"),
@@ -198,9 +198,9 @@ def test_both_codings_of_labels_suit_every_loss(tmp_path, loss, labels, kept, in
         ("poisson", "1 -2", "expected a number of at least 0"),
     ],
 )
-def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, said, interpreted):
+def test_invalid_labels_raise_or_are_skipped(tmp_path, loss, labels, fragment, interpreted):
     (tmp_path / "a.vw").write_text("".join(f"{y} |a x\n" for y in labels.split()))
-    with pytest.raises(Malformed, match=said):
+    with pytest.raises(Malformed, match=fragment):
         train(tmp_path / "a.vw", Settings(loss), bits=8)
     skipped = train(tmp_path / "a.vw", Settings(loss), bits=8, on_error="skip")
     assert (skipped.model.rounds, skipped.problems.count) == (1, 1)
@@ -217,12 +217,12 @@ def test_errors_of_labels_name_the_line(tmp_path, block_bytes):
 
 
 def test_invalid_arguments_are_refused(folder):
-    for options, said in [
+    for options, fragment in [
         ({"holdout": 1}, "holdout: got 1, expected 0 for none, or at least 2"),
         ({"passes": 0}, "passes: got 0"),
         ({"bits": 99}, "bits: got 99"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=fragment):
             train(folder / "a.vw", **options)
     with pytest.raises(ValueError, match="a stream with tags, which can be read only once"):
         train("-", passes=2, tags=True)
@@ -236,7 +236,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     table.write_text("click,site\n1,news\n")
     path, begun = tmp_path / "m.forel", tmp_path / "begun.forel"
     train(folder / "a.vw", SETTINGS, bits=8).save(begun)
-    for arguments, said in [
+    for arguments, fragment in [
         (("train", bad, "-f", path), "bad.vw, line 2, column 8: got 'x', expected a number"),
         (("train", tmp_path / "nosuch.vw"), "nosuch.vw"),
         (("train", folder / "a.vw", "--loss", "nosuch"), "loss: got 'nosuch', expected one of logistic"),
@@ -250,7 +250,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     ]:
         done = command(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments
-        assert said in done.stderr
+        assert fragment in done.stderr
         assert "Traceback" not in done.stderr
     assert not path.exists()
     for arguments in (

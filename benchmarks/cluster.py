@@ -29,7 +29,7 @@ from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.merge_states import learn_shard, merge, restore
 from forel.learner.rows import CoalescedRows
-from forel.training.shards import Merging
+from forel.training.shards import WARM_UP, Merging
 
 FILES, EVERY, SHARDS = 4, 1000, 4
 
@@ -93,7 +93,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--data", type=pathlib.Path, help="only compare losses on real data in this folder")
     arguments = parser.parse_args()
+    if arguments.data is not None:
+        compare_real(arguments.data)
+        return
     settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "16 settings": default_grid()}
     with tempfile.TemporaryDirectory() as folder:
         files = write(pathlib.Path(folder), arguments.rows)
@@ -133,7 +137,9 @@ def main():
 def compare(paths, which, settings, costs):
     """Print the loss of shards, and the estimate of the time of learning them."""
     seconds, alone = processor_seconds(lambda: forel.train(paths, settings, certified=True))
-    spent, shards = processor_seconds(lambda: forel.train(paths, settings, merge=Merging(EVERY, SHARDS)))
+    spent, shards = processor_seconds(
+        lambda: forel.train(paths, settings, certified=True, merge=Merging(EVERY, SHARDS))
+    )
     print(f"\n{SHARDS} shards merged every {EVERY:,} rows, {alone.rows:,} rows, {which}")
     print(
         f"loss {shards.report.loss:.5f}, in order {alone.report.loss:.5f}: {shards.report.loss / alone.report.loss:.4f}"
@@ -141,6 +147,29 @@ def compare(paths, which, settings, costs):
     estimate = costs.merged(alone.rows, 1, 1, SHARDS, EVERY)
     predicted = estimate.stages["learn and merge"] - alone.rows * costs.learn
     print(f"more processor time than in order: {spent - seconds:.1f} s, estimated {predicted:.1f} s")
+
+
+REAL = {
+    "a9a.svm.gz": {},
+    "elec2.csv.gz": {"label": "class"},
+    "bike_sharing.csv.gz": {"label": "cnt", "loss": "squared"},
+}
+
+
+def compare_real(folder):
+    """Print the loss of shards on real data, relative to learning in order, with and without the rows before each."""
+    print("data, rows; 2, 8 and 64 shards with 128 rows before each; without")
+    for name, given in REAL.items():
+        options = {name: value for name, value in given.items() if name != "loss"} | {"bits": 16}
+        experts = default_grid(loss=given.get("loss", "logistic"), full_filters=())
+        alone = forel.train(folder / name, experts, certified=True, **options).report
+        ratios = [
+            forel.train(folder / name, experts, merge=Merging(EVERY, shards, warm_up=w), **options).report.loss
+            / alone.loss
+            for w in (WARM_UP, 0)
+            for shards in (2, 8, 64)
+        ]
+        print(f"| {name.split('.')[0]} | {alone.rows:,} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios) + " |")
 
 
 def extrapolate(costs):

@@ -131,7 +131,7 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "MIN_SHARD_ROWS", 5)
-    alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5), **options_of("gzip"))
+    alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5, warm_up=7), **options_of("gzip"))
     rounds, killed = [], []
 
     def kill(progress):
@@ -142,7 +142,7 @@ def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, fil
 
     with RayWorkers(address, 2) as workers, RayLearners(2) as learners:
         together = forel.train(
-            files["gzip"], ONE, cluster=workers, merge=Merging(20, 5, learners), progress=kill, **options_of("gzip")
+            files["gzip"], ONE, cluster=workers, merge=Merging(20, 5, learners, 7), progress=kill, **options_of("gzip")
         )
     assert len(rounds) > 20
     assert len(killed) == 2

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from forel.learner import merge_ledgers
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.linear import Linear, Settings
 from forel.learner.merge_states import check_mergeable, learn_shard, merge, restore, slice_of
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
+from forel.learner.settings import Filter
 from forel.losses import Linear as LinearLoss
 from forel.theory.algorithms import ad_click
 
@@ -37,21 +39,28 @@ def learn_alone(model, rows, labels):
     return learn_shard(model, rows, labels, np.ones(labels.size))[1]
 
 
-def spike(z0, n0, g0, shards, strength):
+def averaged(base, shards, strength, l1):
     """Return the merged (z, n, g) of dense proximal states: the formula as it is written down."""
-    G, D = [g - g0 for _, _, g in shards], [n - n0 for _, n, _ in shards]
-    total = sum(G)
-    n = n0 + sum(D) + np.maximum(total**2 - sum(one**2 for one in G), 0)
-    moved = sum((g - g0) - (z - z0) for z, _, g in shards)
-    gained = sum(strength(nk) - strength(n0) for _, nk, _ in shards)
-    center = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
-    return z0 + total - (strength(n) - strength(n0)) * center, n, g0 + total
+    penalties = np.append(np.full(FEATURES, l1), 0.0)
+
+    def point(z, n):
+        return -np.sign(z) * np.maximum(np.abs(z) - penalties, 0) / strength(n)
+
+    gains = [strength(n) - strength(base[1]) for _, n, _ in shards]
+    total = np.sum(gains, axis=0)
+    known = total > 0
+    share = [np.divide(gain, total, out=np.zeros_like(gain), where=known) for gain in gains]
+    x = sum(part * point(z, n) for part, (z, n, _) in zip(share, shards, strict=True))
+    dual = sum(part * z for part, (z, _, _) in zip(share, shards, strict=True))
+    n, g = (base[j] + sum(shard[j] - base[j] for shard in shards) for j in (1, 2))
+    z = np.where(x == 0, np.clip(dual, -penalties, penalties), -x * strength(n) - np.sign(x) * penalties)
+    return np.where(known, z, base[0]), n, g
 
 
 @pytest.mark.parametrize("shards", [2, 5])
 def test_merged_states_are_those_of_the_formula(interpreted, shards):
     rng = np.random.default_rng(shards)
-    model = Linear(FEATURES, Settings(alpha=0.3, l1=0.1), dtype=np.float64, certified=True)
+    model = Linear(FEATURES, Settings(alpha=0.3, l1=0.4), dtype=np.float64, certified=True)
     for _ in range(3):
         base = model.state[:, :, 0].copy()
         parts, dense = [], []
@@ -62,35 +71,47 @@ def test_merged_states_are_those_of_the_formula(interpreted, shards):
             dense.append(tuple(own.T))
         assert np.array_equal(model.state[:, :, 0], base)  # a shard leaves the model as it was
         restore(model, merge(model, parts))
-        expected = spike(*base.T, dense, lambda n: np.sqrt(n) / 0.3)
-        assert np.allclose(model.state[:, :, 0].T, expected, rtol=1e-12, atol=1e-14)
+        expected = averaged(base.T, dense, lambda n: (1 + np.sqrt(n)) / 0.3, 0.4)
+        owners = np.bincount(np.concatenate([part.slots for part in parts]), minlength=FEATURES + 1)
+        assert np.allclose(model.state[owners > 1, :, 0].T, np.array(expected)[:, owners > 1], rtol=1e-12, atol=1e-14)
     assert model.rounds == 3 * shards * 8
 
 
-@pytest.mark.parametrize("algorithm", ["proximal", "centered"])
-def test_rows_of_one_gradient_each_are_a_batch_of_the_theory(interpreted, algorithm):
+def test_weights_are_the_average_of_those_that_the_theory_plays(interpreted):
+    rng = np.random.default_rng(0)
+    model = Linear(FEATURES, Settings("absolute", alpha=0.5, l1=0.2, bias=False), dtype=np.float64, certified=True)
+    theory, parts, played, gains = ad_click(alpha=0.5, beta=1.0, l1=0.2), [], [], []
+    for _ in range(4):
+        rows, _ = rows_of(rng, 3)
+        parts.append(learn_alone(model, rows, np.full(3, 100.0)))  # every prediction is too small: slopes of -1
+        state, gradients = theory.init(FEATURES), -dense_of(rows)[:, :-1]
+        for gradient in gradients:
+            state = theory.update(state, LinearLoss(gradient))
+        played.append(theory.play(state))
+        gains.append(np.sqrt(np.sum(gradients**2, axis=0)) / 0.5)
+    restore(model, merge(model, parts))
+    total = np.sum(gains, axis=0)
+    expected = np.divide(np.sum(np.array(gains) * played, axis=0), total, out=np.zeros(FEATURES), where=total > 0)
+    assert np.count_nonzero(expected) > 5
+    assert np.allclose(model.weights[:, 0], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_centered_rows_of_one_gradient_each_are_a_batch_of_the_theory(interpreted):
     # Gradients of one sign: n grows by the square of their sum, as in a round whose loss is the sum of losses.
     rng = np.random.default_rng(0)
-    settings = Settings("absolute", algorithm=algorithm, alpha=0.5, l1=0.2, bias=False)
+    settings = Settings("absolute", algorithm="centered", alpha=0.5, l1=0.2, bias=False)
     model = Linear(FEATURES, settings, dtype=np.float64, certified=True)
-    theory = ad_click(alpha=0.5, beta=1.0, l1=0.2)
-    state = theory.init(FEATURES)
     played = []
     for _ in range(6):
         rows, _ = rows_of(rng, 4)
         rows = rows._replace(values=np.abs(rows.values))
-        weights = model.weights[:, 0]
-        if algorithm == "proximal":
-            assert np.allclose(theory.play(state), weights, rtol=1e-10, atol=1e-12)
-        labels = dense_of(rows)[:, :-1] @ weights + 100.0  # every prediction is too small: slopes of -1
+        labels = dense_of(rows)[:, :-1] @ model.weights[:, 0] + 100.0  # every prediction is too small: slopes of -1
         parts = [learn_alone(model, CoalescedRows(rows.indptr[r : r + 2] - rows.indptr[r],
                                                   rows.indices[rows.indptr[r] : rows.indptr[r + 1]],
                                                   rows.values[rows.indptr[r] : rows.indptr[r + 1]]), labels[r : r + 1])
                  for r in range(4)]  # fmt: skip
         restore(model, merge(model, parts))
-        gradient = -dense_of(rows)[:, :-1].sum(axis=0)
-        played.append(gradient)
-        state = theory.update(state, LinearLoss(gradient))
+        played.append(-dense_of(rows)[:, :-1].sum(axis=0))
         assert np.allclose(model.state[:FEATURES, 1, 0], np.sum(np.square(played), axis=0), rtol=1e-12)
     total = np.sum(played, axis=0)
     assert np.allclose(model.state[:FEATURES, model._lanes.layout.gradient_part, 0], total, rtol=1e-12)
@@ -135,12 +156,133 @@ def test_scales_are_the_largest_and_records_change_their_unit(interpreted):
     unit = model._lanes.units(slice(None))[0]
     z, n, g = model.state[0, :, 0] * [unit, unit * unit, unit]
     assert (model._lanes.scales[0], unit) == (2.0**130, 2.0**384)
-    assert (z, g) == (-9 * 2.0**127, -9 * 2.0**127)
-    assert n == pytest.approx(81 * 2.0**254, rel=1e-14)  # gradients of -1 and -8 times 2¹²⁷, of one sign
+    assert (g, n) == (-9 * 2.0**127, 65 * 2.0**254)  # gradients of -1 and -8 times 2¹²⁷
+    # Points of 1/1.01 and 1/8.08 times 2⁻¹²⁷, weighted by strengths of 1 and 64.
+    x = (1 + 64 / 8) / 65 / 1.01 * 2.0**-127
+    assert z == pytest.approx(-x * 8 * (0.08 + np.sqrt(65)) * 2.0**254, rel=1e-12)
+
+
+EXPERTS = default_grid(full_filters=())
+
+
+def both_of(rng, model, count):
+    """Return some rows, and the same rows as two shards, of which the second has learned the first before its own."""
+    rows, labels = rows_of(rng, 2 * count)
+    rows = rows._replace(values=rows.values.astype(model.dtype))
+    ones, last = np.ones(2 * count), rows.indptr[count]
+    first = CoalescedRows(rows.indptr[: count + 1], rows.indices[:last], rows.values[:last])
+    parts = [
+        learn_shard(model, first, labels[:count], ones[:count])[1],
+        learn_shard(model, rows, labels, ones, offset=0, warm_up=count)[1],
+    ]
+    return rows, labels, parts
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_shards_that_learned_all_rows_before_theirs_add_up_to_learning_in_order(interpreted, loss):
+    # Sums, gradients, filters, mixers and fixed share telescope; weights of settings are averages all the same.
+    rng = np.random.default_rng(2)
+    settings = default_grid(loss=loss, full_filters=())
+    merged, alone = (Mixture(FEATURES, settings, dtype=np.float64, certified=True) for _ in range(2))
+    for model in (merged, alone):
+        model.progress(*rows_of(np.random.default_rng(1), 30, 10.0))  # so that scales do not grow later
+    rows, labels, parts = both_of(rng, merged, 15)
+    restore(merged, merge(merged, parts))
+    alone.progress(rows, labels)
+    filters = settings.first_filter
+    assert (merged.rounds, merged.weight) == (alone.rounds, alone.weight) == (60, 60.0)
+    assert np.allclose(merged.linear.loss, alone.linear.loss, rtol=1e-12)
+    assert np.allclose(merged.linear._lanes.gradients, alone.linear._lanes.gradients, rtol=1e-11, atol=1e-13)
+    remembering = [k for k, one in enumerate(settings.filters) if one.memory == 1]
+    for lane in (filters + k for k in remembering):
+        assert np.allclose(merged.linear.state[:, :2, lane], alone.linear.state[:, :2, lane], rtol=1e-9, atol=1e-12)
+    assert np.allclose(merged.ledger.losses, alone.ledger.losses, rtol=1e-12)
+    assert merged.loss == pytest.approx(alone.loss, rel=1e-12)
+    # The second mixer forgets, and the rows of later shards do not make it forget those of earlier ones.
+    assert np.allclose(merged.ledger.mixer_states[0], alone.ledger.mixer_states[0], rtol=1e-6, atol=1e-9)
+    assert np.allclose(merged.ledger.residuals[:1], alone.ledger.residuals[:1], rtol=1e-9)
+    assert np.allclose(merged.ledger.weights, alone.ledger.weights, atol=0.01)
+
+
+def test_filters_of_one_feature_are_the_posterior_of_all_rows(interpreted):
+    # With squared loss and one feature in a row, filters are exact, and so is the sum of their information.
+    rng = np.random.default_rng(4)
+    settings = Settings("squared", alpha=(1.0, 30.0), rate="scale_free", filters=(Filter(3.0), Filter(0.1)), bias=False)
+    merged, alone = (Mixture(4, settings, dtype=np.float64, certified=True) for _ in range(2))
+    widest = CoalescedRows(np.arange(5), np.arange(4, dtype=np.int32), np.full(4, 8.0))
+    for model in (merged, alone):
+        model.progress(widest, np.arange(4.0))
+    for _ in range(3):
+        parts = []
+        for _ in range(3):
+            indices = rng.integers(0, 4, 10).astype(np.int32)
+            rows = CoalescedRows(np.arange(11), indices, rng.normal(size=10))
+            labels = rows.values * (1 + indices) + rng.normal(size=10)
+            parts.append(learn_shard(merged, rows, labels, np.ones(10))[1])
+            alone.progress(rows, labels)
+        restore(merged, merge(merged, parts))
+    assert np.allclose(merged.linear.state[:4, :2, 2:], alone.linear.state[:4, :2, 2:], rtol=1e-10)
+
+
+def test_filters_merge_as_the_formula_in_their_information(interpreted):
+    rng = np.random.default_rng(8)
+    settings = Settings("squared", alpha=(1.0, 30.0), rate="scale_free", beta=0.01,
+                        filters=(Filter(3.0), Filter(3.0, memory=0.9)))  # fmt: skip
+    model = Mixture(FEATURES, settings, dtype=np.float64, certified=True)
+    model.progress(*rows_of(rng, 20))
+    variances = np.array([3.0, 3.0])
+    base, scales = model.linear.state[:, :2, 2:].copy(), model.linear._lanes.scales.copy()
+    parts = [learn_alone(model, *rows_of(rng, 9, 1.0 + k)) for k in range(3)]
+    restore(model, merge(model, parts))
+    found, largest = model.linear.state[:, :2, 2:], np.max([scales] + [_scattered(scales, p) for p in parts], axis=0)
+    prior, kept, gained = largest[:, None] ** 2 / variances, np.ones((FEATURES + 1, 2)), np.zeros((FEATURES + 1, 2))
+    vector = (prior + base[:, 1]) * base[:, 0]
+    for part in parts:
+        own, own_prior = base.copy(), _scattered(scales, part)[:, None] ** 2 / variances
+        own[part.slots] = part.records[:, :2, 2:]
+        vector += (own_prior + own[:, 1]) * own[:, 0] - (own_prior + base[:, 1]) * base[:, 0]
+        kept *= np.minimum(own[:, 1] / base[:, 1], 1)
+        gained += np.maximum(own[:, 1] - base[:, 1], 0)
+    information = base[:, 1] * kept + gained
+    assert (kept[:, 1] < 1).any()
+    assert np.allclose(found[:, 1], information, rtol=1e-12)
+    assert np.allclose(found[:, 0], vector / (prior + information), rtol=1e-9, atol=1e-12)
+
+
+def _scattered(scales, part):
+    own = scales.copy()
+    own[part.slots] = part.scales
+    return own
+
+
+@pytest.mark.parametrize("memory", [1.0, 0.97])
+def test_mixers_add_up_the_information_of_ridge_regressions(memory):
+    # Recursive least squares in plain numpy: with memory 1, merging shards is learning all rows in order.
+    rng, size, variance = np.random.default_rng(3), 4, 0.3
+
+    def learned(state, rows):
+        mean, covariance = state[0].copy(), state[1:].copy()
+        for x, y in rows:
+            c = covariance @ x
+            mean, covariance = mean + c * (y - mean @ x) / (1 + x @ c), covariance - np.outer(c, c) / (1 + x @ c)
+            covariance = memory * covariance + (1 - memory) * variance * np.eye(size)
+        return np.vstack((mean, covariance))
+
+    rows = [(rng.normal(size=size), rng.normal()) for _ in range(40)]
+    start = learned(np.vstack((np.full(size, 0.25), variance * np.eye(size))), rows[:10])
+    states = [(start, learned(start, rows[a : a + 10])) for a in (10, 20, 30)]
+    found = merge_ledgers._merged_mixer(start, states, [memory**10] * 3, variance)
+    if memory == 1:
+        assert np.allclose(found, learned(start, rows[10:]), rtol=1e-9, atol=1e-12)
+    assert np.linalg.eigvalsh(found[1:]).min() > 0
+    assert np.linalg.eigvalsh(found[1:]).max() <= variance * (1 + 1e-9)
+    one = merge_ledgers._merged_mixer(start, states[:1], [memory**10], variance)
+    assert np.allclose(one, states[0][1], rtol=1e-8, atol=1e-11)
 
 
 @pytest.mark.parametrize(("settings", "classes"), [
     (Settings(alpha=0.5, l1=0.1), None), (default_grid(lanes=4), None), (Settings("softmax", alpha=0.5), 3),
+    (EXPERTS, None),
 ])  # fmt: skip
 def test_loss_floors_of_merged_models_hold(interpreted, settings, classes):
     # The oracle recomputes the claim from the rows: losses of many fixed models.
@@ -178,11 +320,15 @@ def test_loss_floors_of_merged_models_hold(interpreted, settings, classes):
     assert proof.loss_floor(l2=0.1) > 0.2
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared", "absolute"])
-def test_the_guarantee_of_a_mixture_holds_after_merges(interpreted, loss):
+@pytest.mark.parametrize(("loss", "filters"), [
+    ("logistic", False), ("squared", False), ("absolute", False), ("logistic", True), ("squared", True),
+])  # fmt: skip
+def test_the_guarantee_of_a_mixture_holds_after_merges(interpreted, loss, filters):
     for seed in range(4):
         rng = np.random.default_rng(seed)
         settings = Settings(loss, alpha=(0.01, 0.3, 3.0), bias=False)
+        if filters:
+            settings = default_grid(loss=loss, full_filters=())
         model = Mixture(FEATURES, settings, dtype=np.float64, certified=True)
         for k in range(6):
             parts = []
@@ -192,7 +338,7 @@ def test_the_guarantee_of_a_mixture_holds_after_merges(interpreted, loss):
                 labels = labels if shard % 2 else 1 - labels
                 labels = labels if loss == "logistic" else labels * (1 + shard + 3 * k)
                 importance = np.full(labels.size, 1.0 + 2 * (k == 3 and shard == 1))
-                parts.append(learn_shard(model, rows, labels, importance)[1])
+                parts.append(learn_shard(model, rows, labels, importance, warm_up=shard % 3)[1])
             restore(model, merge(model, parts))
         found = model.guarantee()
         assert not found.void
@@ -231,8 +377,8 @@ def test_restoring_excludes_changes_of_the_model_and_of_its_lanes(make):
     (Settings(algorithm="mirror"), {"certified": True}, "algorithm=mirror"),
     (Settings(rate="root"), {"certified": True}, "rate=root"),
     (Settings(penalty_weight="every", l1=0.1), {"certified": True}, "penalty_weight=every"),
-    (Settings(), {}, "a model without certificate"),
     (Settings(alpha=(0.1, 1.0)), {"certified": True, "share": 0.01}, "share=0.01"),
+    (default_grid(), {"certified": True}, "full-covariance filters"),
 ])  # fmt: skip
 def test_states_that_cannot_be_merged_are_refused(settings, options, message):
     with pytest.raises(ValueError, match=f"merge: got .*{message}"):

@@ -100,10 +100,12 @@ class Lanes:
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
     def realign(self) -> None:
-        """Align records to cache lines again, after they were unpickled."""
-        records = _zeros(self.records.size, self.dtype)
-        records[:] = self.records
-        self.records = records
+        """Align records and scales to cache lines again, after they were unpickled."""
+        for name in ("records", "_scales"):
+            unaligned = getattr(self, name)
+            aligned = _zeros(unaligned.size, self.dtype)
+            aligned[:] = unaligned
+            setattr(self, name, aligned)
 
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
         """Return lanes with the same settings in the initial state; arguments that are not None replace a size."""

@@ -1,11 +1,16 @@
 r"""Merging states: several learners continue one state on different rows, and their changes become one state.
 
-Let $G_k$ be learner k's sum of gradients of a coordinate and $D_k$ its sum of squares since the common state. Adding
-both up over K learners would make steps K times too long. With the strengths of delayed feedback, gradients of one sign
-count as one large gradient: $n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. For proximal regularizers,
-the sum of centers that learners added, $\sum \sigma x$, is scaled to the strength of that n:
-$z = z_0 + \sum_k G_k - (1/\eta - 1/\eta_0) \sum_k \sum \sigma x / \sum_k \sum \sigma$. A coordinate that occurs in the
-rows of one learner only has exactly that learner's state.
+Let $D_k$ be learner k's sum of squared gradients of a coordinate. They add up, so that rates become what they are in
+order, $n = n_0 + \sum_k D_k$. Adding up steps as well would make them K times too long for K learners. For proximal
+regularizers, the point is the average of the learners' points, $x = \sum_k \sigma_k x_k / \sum_k \sigma_k$, weighted
+by the strength $\sigma_k$ that the rows of each have added, and z is what has this point: for convex losses, an average
+loses no more than the learners do on average. Centered regularizers have no freedom in z, which is
+$z_0 + \sum_k G_k$ with the sums of gradients $G_k$; their strengths are those of delayed feedback, where gradients of
+one sign count as one large gradient: $n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. Gaussian filters
+add up their information, see :mod:`forel.learner.merge_ledgers`. A coordinate that occurs in the rows of one learner
+only has exactly that learner's state.
+
+A learner may first learn some rows before its own, which other learners count: its changes are those since then.
 
 Sums of certificates add up, because loss floors need convexity alone, and Lemma 5 needs only that the next point
 minimizes the objective. The loss of a mixture is that of its predictions. What mixtures lose because they do not see
@@ -15,24 +20,25 @@ Reference: B. McMahan and M. Streeter, Delay-Tolerant Algorithms for Asynchronou
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.dual_points import in_scales
 from forel.learner.guard import changing
+from forel.learner.kernels.merging import ADDED, KEPT
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
-from forel.learner.ledger import Ledger
+from forel.learner.merge_ledgers import merged_ledger
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.units import units_of
 from forel.validation import refuse
 
-__all__ = ["StateSlice", "check_mergeable", "learn_shard", "merge", "restore", "slice_of"]
+__all__ = ["StateSlice", "check_mergeable", "learn_shard", "merge", "restore", "slice_of", "slots_of"]
 
 SQUARES, SCALED = 4, SUMS  # sums of squares that bound the rounding of g_{1:t}, in units of features and of scales
 
@@ -48,6 +54,9 @@ class StateSlice:
     scales : their scales; None for rates without scales
     sums, rounds, weight : as in :class:`forel.learner.lanes.Lanes`
     ledger : the losses of a mixture; None for one model
+    gradients : sums of gradients that are kept beside scales; None if records have them
+    start : of a shard, the state before its own rows at the coordinates that differ from the common state; None if
+        that is the common state
     """
 
     slots: NDArray[np.int64]
@@ -57,26 +66,26 @@ class StateSlice:
     rounds: int
     weight: float
     ledger: NDArray[np.float64] | None = None
+    gradients: NDArray[Any] | None = None
+    start: "StateSlice | None" = None
 
 
 def check_mergeable(model: Learner) -> None:
     """Raise for models whose states cannot be merged."""
-    settings, layout = model.settings, model.linear._lanes.layout
+    settings = model.settings
     if settings.rule not in ("proximal", "centered"):
         raise refuse(
             "merge",
             f"algorithm={settings.rule}",
             "proximal or centered; other algorithms store points instead of gradients",
         )
-    if settings.filters:
-        raise refuse("merge", "filters", "settings without filters, which store means, such as default_grid(lanes=16)")
+    if isinstance(model, Mixture) and model._pool.full is not None:
+        raise refuse("merge", "full-covariance filters", "settings without: full_filters=()")
     if settings.rate not in ("adagrad", "scale_free") or settings.penalty_weight != "once":
         got = f"rate={settings.rate}, penalty_weight={settings.penalty_weight}"
         raise refuse("merge", got, "rate adagrad or scale_free and penalty_weight once; others count rounds")
     if model.share is not None:
         raise refuse("merge", f"share={model.share:g}", "no share: with one, weights depend on the order of all rows")
-    if layout.rule == "proximal" and layout.parts < 3:
-        raise refuse("merge", "a model without certificate", "certified=True, which stores the sums of gradients")
 
 
 def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
@@ -90,6 +99,7 @@ def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
         lanes.rounds,
         lanes.weight,
         model.ledger.array.copy() if isinstance(model, Mixture) else None,
+        lanes.gradients[slots] if lanes.layout.gradient_lanes else None,
     )
 
 
@@ -100,6 +110,8 @@ def restore(model: Learner, part: StateSlice) -> None:
         lanes.state[part.slots] = part.records
         if part.scales is not None:
             lanes.scales[part.slots] = part.scales
+        if part.gradients is not None:
+            lanes.gradients[part.slots] = part.gradients
         lanes.all_sums[:] = part.sums
         lanes.rounds, lanes.weight = part.rounds, part.weight
         if isinstance(model, Mixture) and part.ledger is not None:
@@ -114,6 +126,7 @@ def learn_shard(
     held_out: Any = None,
     again: bool = False,
     offset: int = 0,
+    warm_up: int = 0,
 ) -> tuple[NDArray[Any], StateSlice]:
     """Learn rows, and return their margins and the state afterwards; the model itself does not change.
 
@@ -123,6 +136,7 @@ def learn_shard(
     rows, labels, importance, held_out : as in :meth:`forel.learner.linear.Linear.progress`
     again : whether the rows are those of an earlier pass, as in :meth:`forel.learner.linear.Linear.relearn`
     offset : the number of rows in the shards before this one, which gives each shard different rounding noise
+    warm_up : the number of rows at the beginning that belong to another shard; they are learned, and not counted
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), certified=True, dtype=np.float64)
@@ -132,17 +146,47 @@ def learn_shard(
     >>> model.rounds, model.state[0].ravel()  # two gradients of -1/2 count as one of -1
     (2, array([-1.,  1., -1.]))
     """
-    lanes = model.linear._lanes
-    slots = np.unique(rows.indices[: rows.indptr[-1]]).astype(np.int64)
-    slots = np.append(slots, model.features) if model.settings.bias else slots
+    lanes, learn = model.linear._lanes, model.relearn if again else model.progress
+    slots = slots_of(model, rows)
     before = slice_of(model, slots)
     lanes.rounds += offset
     try:
-        margins = (model.relearn if again else model.progress)(rows, labels, importance, held_out)
+        start = None
+        if warm_up:
+            first, rows = _split(rows, warm_up)
+            early = None if held_out is None else held_out[:warm_up]
+            learn(first, labels[:warm_up], importance[:warm_up], early)
+            labels, importance = labels[warm_up:], importance[warm_up:]
+            held_out = None if held_out is None else held_out[warm_up:]
+            start = slice_of(model, slots_of(model, first))
+            start = replace(start, rounds=start.rounds - offset)
+        margins = learn(rows, labels, importance, held_out)
         lanes.rounds -= offset
-        return margins, slice_of(model, slots)
+        return margins, replace(slice_of(model, slots), start=start)
     finally:
         restore(model, before)
+
+
+def slots_of(model: Learner, rows: CoalescedRows) -> NDArray[np.int64]:
+    """Return the coordinates of rows, in order, with the bias."""
+    slots = _unique(rows.indices[: rows.indptr[-1]]).astype(np.int64)
+    return np.append(slots, model.features) if model.settings.bias else slots
+
+
+def _unique(numbers: NDArray[Any]) -> Any:
+    """Return different numbers in order; for integers several times as fast as numpy's function."""
+    ordered = np.sort(numbers)
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+
+
+def _split(rows: CoalescedRows, count: int) -> tuple[CoalescedRows, CoalescedRows]:
+    """Return the first rows, and the others."""
+    indptr, indices, values = rows
+    first = indptr[count]
+    return (
+        CoalescedRows(indptr[: count + 1], indices[:first], values[:first]),
+        CoalescedRows(indptr[count:] - first, indices[first:], values[first:]),
+    )
 
 
 def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
@@ -150,121 +194,130 @@ def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
 
     Parameters
     ----------
-    model : the common state that all shards started from, which is not changed
-    shards : their states afterwards, as :func:`learn_shard` returns them
+    model : the common state, which is not changed
+    shards : their states, as :func:`learn_shard` returns them
     """
     check_mergeable(model)
-    lanes = model.linear._lanes
-    slots = np.unique(np.concatenate([shard.slots for shard in shards]))
+    slots = _unique(np.concatenate([shard.slots for shard in shards]))
     base, places = slice_of(model, slots), [np.searchsorted(slots, shard.slots) for shard in shards]
-    records, scales = base.records.copy(), base.scales
-    if scales is not None:
-        scales = scales.copy()
-        for place, shard in zip(places, shards, strict=True):
+    starts = [base if shard.start is None else shard.start for shard in shards]
+    merged = _merged_records(model.linear._lanes, base, shards, places)
+    sums, ledger = base.sums.copy(), None
+    for start, shard in zip(starts, shards, strict=True):
+        sums += shard.sums - start.sums
+    _count_rounding(model.linear._lanes, sums, merged)
+    if isinstance(model, Mixture):
+        ledger = merged_ledger(model, [_ledger(start) for start in starts], [_ledger(shard) for shard in shards])
+    rounds = base.rounds + sum(shard.rounds - start.rounds for start, shard in zip(starts, shards, strict=True))
+    weight = base.weight + sum(shard.weight - start.weight for start, shard in zip(starts, shards, strict=True))
+    return StateSlice(slots, merged.records, merged.scales, sums, rounds, weight, ledger, merged.gradients)
+
+
+class _Merged(NamedTuple):
+    """Merged numbers of coordinates, and which of these several shards have."""
+
+    records: NDArray[Any]
+    scales: NDArray[Any] | None
+    gradients: NDArray[Any] | None
+    several: NDArray[np.bool_]
+
+
+def _ledger(part: StateSlice) -> NDArray[np.float64]:
+    assert part.ledger is not None
+    return part.ledger
+
+
+def _merged_records(
+    lanes: Lanes, base: StateSlice, shards: Sequence[StateSlice], places: Sequence[NDArray[np.int64]]
+) -> _Merged:
+    """Return the numbers of all coordinates.
+
+    Parameters
+    ----------
+    lanes : the common state
+    base : its slice at all coordinates
+    shards, places : the states of shards, and where their coordinates are among all
+    """
+    from forel.learner.kernels.kernel import routine
+
+    count, first_filter = base.slots.size, lanes.lanes - lanes.layout.filters
+    owners, records, scales = np.zeros(count, np.int64), base.records.copy(), None
+    if base.scales is not None:
+        scales = base.scales.copy()
+        for shard, place in zip(shards, places, strict=True):
             scales[place] = np.maximum(scales[place], np.asarray(shard.scales))
-    owners = np.zeros(slots.size, np.int64)
-    for place, shard in zip(places, shards, strict=True):
+    for shard, place in zip(shards, places, strict=True):
         owners[place] += 1
         records[place] = shard.records  # final for coordinates of one shard
-    sums = base.sums + sum((shard.sums - base.sums for shard in shards), np.zeros_like(base.sums))
-    several = np.flatnonzero(owners > 1)
-    if several.size:
-        merged = _Coordinates(lanes, base, scales, several).merged(shards, places)
-        records[several] = merged
-        _count_rounding(lanes, sums, merged, None if scales is None else scales[several])
-    ledger = None
-    if isinstance(model, Mixture):
-        ledger = _merged_ledger(model, [shard.ledger for shard in shards if shard.ledger is not None])
-    rounds = base.rounds + sum(shard.rounds - base.rounds for shard in shards)
-    weight = base.weight + sum(shard.weight - base.weight for shard in shards)
-    return StateSlice(slots, records, scales, sums, rounds, weight, ledger)
-
-
-class _Coordinates:
-    """Coordinates of several shards: their common state, in float64 and in the units of the merged scales."""
-
-    def __init__(self, lanes: Lanes, base: StateSlice, scales: NDArray[Any] | None, several: NDArray[np.int64]) -> None:
-        self.lanes, self.several = lanes, several
-        self.units = np.ones(several.size) if scales is None else units_of(scales[several])
-        self.base = self._in_units(base, several, np.arange(several.size))
-
-    def _in_units(self, part: StateSlice, chosen: NDArray[Any], at: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the chosen records of a slice by part, coordinate and lane, in the units of coordinates ``at``."""
-        found: NDArray[np.float64] = part.records[chosen].astype(np.float64).transpose(1, 0, 2)
-        if part.scales is not None:
-            change = np.minimum(units_of(part.scales[chosen]) / self.units[at], 1.0)[:, None]
-            found *= change  # z, n and g; n once more
-            found[1] *= change
-        return found
-
-    def merged(self, shards: Sequence[StateSlice], places: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
-        """Return the merged records."""
-        gradient = self.lanes.layout.gradient_part
-        z0, n0, g0 = self.base[0], self.base[1], self.base[gradient]
-        total, added, squares, moved, gained = (np.zeros_like(z0) for _ in range(5))
+    units = np.ones(count) if scales is None else units_of(scales)
+    signed_units = np.where(base.slots == lanes.features, -units, units)  # the bias has no penalty
+    added = np.zeros((count, ADDED, lanes.lanes))
+    added[:, KEPT, first_filter:] = 1
+    rule = lanes.parameters.reshape(5, -1).astype(np.float64), _scaled(lanes), first_filter
+    proximal = lanes.settings.rule == "proximal"
+    gradients = None if base.gradients is None else base.gradients * _factors(base.scales, units)[:, None]
+    for shard, place in zip(shards, places, strict=True):
+        start = _start_of(shard, base, place)
+        factors, start_factors = (_factors(part.scales, units[place]) for part in (shard, start))
+        own_scales = _in_units(shard.scales, units[place])
+        routine("merging", "add_shard")(
+            place, owners, shard.records, factors, start.records, start_factors, own_scales, signed_units[place], *rule,
+            proximal, added,
+        )  # fmt: skip
+        if gradients is not None and shard.gradients is not None and start.gradients is not None:
+            gradients[place] += shard.gradients * factors[:, None] - start.gradients * start_factors[:, None]
+    largest = float(np.finfo(lanes.dtype).max)
+    routine("merging", "merge_records")(
+        owners, base.records, _factors(base.scales, units), _in_units(scales, units), signed_units, *rule, proximal,
+        largest, added, records,
+    )  # fmt: skip
+    if gradients is not None:
+        gradients = np.clip(gradients, -largest, largest).astype(lanes.dtype)
         for shard, place in zip(shards, places, strict=True):
-            chosen = np.isin(place, self.several, assume_unique=True)
-            at = np.searchsorted(self.several, place[chosen])
-            found = self._in_units(shard, chosen, at)
-            z, n, g = found[0], found[1], found[gradient] - g0[at]
-            total[at] += g
-            squares[at] += g * g
-            added[at] += np.maximum(n - n0[at], 0.0)
-            moved[at] += g - (z - z0[at])
-            gained[at] += np.sqrt(n) - np.sqrt(n0[at])  # strengths grow in proportion to √n
-        result = np.empty_like(self.base)
-        result[1] = n0 + added + np.maximum(total * total - squares, 0.0)
-        result[0] = result[gradient] = g0 + total
-        if self.lanes.settings.rule == "proximal":
-            gain = np.sqrt(result[1]) - np.sqrt(n0)
-            center = np.divide(moved, gained, out=np.zeros_like(moved), where=gained > 0)
-            result[0] = z0 + total - gain * center
-        largest = float(np.finfo(self.lanes.dtype).max)
-        records: NDArray[Any] = np.clip(result, -largest, largest).transpose(1, 0, 2).astype(self.lanes.dtype)
-        return records
+            alone = owners[place] == 1
+            gradients[place[alone]] = np.asarray(shard.gradients)[alone]
+    return _Merged(records, scales, gradients, owners > 1)
+
+
+def _start_of(shard: StateSlice, base: StateSlice, place: NDArray[np.int64]) -> StateSlice:
+    """Return the state of a shard before its own rows, at its coordinates."""
+    names = ("records", "scales", "gradients")
+    known: dict[str, Any] = {}
+    for name in names:
+        array = getattr(base, name)
+        known[name] = None if array is None else array[place]
+    if shard.start is not None:
+        at = np.searchsorted(shard.slots, shard.start.slots)
+        for name, array in known.items():
+            if array is not None:
+                array[at] = getattr(shard.start, name)
+    return replace(base, slots=shard.slots, **known)
+
+
+def _factors(scales: NDArray[Any] | None, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the factors from the units of scales into other ones."""
+    return np.ones(units.size) if scales is None else np.minimum(units_of(scales) / units, 1.0)
+
+
+def _in_units(scales: NDArray[Any] | None, units: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scales in units; 1 for rates without them."""
+    return np.ones(units.size) if scales is None else scales / units
 
 
 def _scaled(lanes: Lanes) -> bool:
     return lanes.layout.rate == "scale_free"
 
 
-def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: NDArray[Any], scales: Any) -> None:
+def _count_rounding(lanes: Lanes, sums: NDArray[np.float64], merged: _Merged) -> None:
     """Add one more rounding of g_{1:t} of merged coordinates to the sums."""
     if not lanes.certified:
         return
-    gradients = merged[:, lanes.layout.gradient_part].astype(np.float64)
+    found = merged.records[:, lanes.layout.gradient_part] if merged.gradients is None else merged.gradients
+    gradients, certified = found[merged.several].astype(np.float64), list(lanes.layout.certified_lanes)
+    scales = None if merged.scales is None else merged.scales[merged.several]
     if scales is not None:
         gradients *= units_of(scales)[:, None]
-    sums[SQUARES] += np.sum(np.square(gradients), axis=0)
+    sums[SQUARES, certified] += np.sum(np.square(gradients), axis=0)
     if scales is not None:
         gradients = in_scales(gradients, np.broadcast_to(scales[:, None], gradients.shape))
-    sums[SCALED] += np.sum(np.square(gradients), axis=0)
-
-
-def _merged_ledger(model: Mixture, shards: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the ledger of a mixture, with the cost of not seeing the losses of other shards.
-
-    With Φ(L) = −(1/η) log mean e^{−ηL}, each shard lost at most Φ(L₀ + L_k) − Φ(L₀) beyond the gap in its ledger. A
-    mixture that sees all rows in order loses at most Φ(L₀ + Σ L_k) − Φ(L₀), from which its bound follows. The
-    difference is added to the gap.
-    """
-    base, rate = model.ledger, model._pool.pooling.rate
-    merged, parts = base.copy(), [base.copy() for _ in shards]
-    for part, array in zip(parts, shards, strict=True):
-        part.array[:] = array
-    merged.array[:] += sum((part.array - base.array for part in parts), np.zeros_like(base.array))
-    merged.largest_importance = max(part.largest_importance for part in parts)
-    merged.lowest = min(part.lowest for part in parts)
-    merged.highest = max(part.highest for part in parts)
-    start = _potential(base, rate(base))
-    alone = sum(_potential(part, rate(part)) - start for part in parts)
-    merged.gap += max(0.0, alone - (_potential(merged, rate(merged)) - start))
-    return merged.array
-
-
-def _potential(ledger: Ledger, rate: float) -> float:
-    """Return −(1/η) log mean e^{−ηL} of the losses of settings: their mean for η = 0, their minimum for η = ∞."""
-    least = float(ledger.losses.min())
-    if rate == 0 or not np.isfinite(rate):
-        return float(ledger.losses.mean()) if rate == 0 else least
-    return least - float(np.log(np.mean(np.exp(-rate * (ledger.losses - least))))) / rate
+    sums[SCALED, certified] += np.sum(np.square(gradients), axis=0)

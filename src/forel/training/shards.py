@@ -2,7 +2,9 @@
 
 A round takes the next rows of the source, splits them into consecutive shards of equal size, learns each shard from the
 common state, and merges. The model therefore depends on the number of shards, and not on the number of machines. Rounds
-are short at first, because a shard does not know the other rows of its round, which matter most after few rows.
+are short at first, because a shard does not know the other rows of its round, which matter most after few rows. On
+streams that drift, the last rows matter most: each shard first learns the rows before its own, which only the shard
+that they belong to counts.
 """
 
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.learner.merge_states import StateSlice, learn_shard, merge, restore
+from forel.learner.merge_states import StateSlice, learn_shard, merge, restore, slice_of, slots_of
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.validation import whole
@@ -20,7 +22,8 @@ from forel.validation import whole
 __all__ = ["Merging", "SequentialLearner", "Shard", "ShardLearners"]
 
 SEEN_PER_ROW = 16  # rows learned before a round, at least, for each row of the round
-MIN_SHARD_ROWS = 32
+WARM_UP = 128  # rows before its own that a shard learns first
+MIN_SHARD_ROWS = 512
 
 
 class Shard(NamedTuple):
@@ -32,6 +35,7 @@ class Shard(NamedTuple):
     held_out: NDArray[np.bool_] | None
     again: bool
     offset: int
+    warm_up: int = 0
 
 
 class ShardLearners(Protocol):
@@ -67,47 +71,50 @@ class Merging:
     every : the number of rows of each shard between two merges, after the shorter first rounds
     shards : the number of shards, on which the model depends
     learners : where shards are learned; in this process by default
+    warm_up : the number of rows before its own that a shard learns first, for streams that drift; 0 for none
 
     >>> merging = Merging(every=1000, shards=8)
-    >>> [merging.round_sizes(seen) for seen in (0, 10_000, 1_000_000)]
-    [(32, 32), (632, 79), (8000, 1000)]
+    >>> [merging.round_sizes(seen) for seen in (0, 20_000, 1_000_000)]
+    [(512, 512), (1250, 625), (8000, 1000)]
     """
 
     every: int = 1000
     shards: int = 4
     learners: ShardLearners = field(default_factory=SequentialLearner)
+    warm_up: int = WARM_UP
 
     def __post_init__(self) -> None:
         whole("merge", self.every, low=1)
         whole("shards", self.shards, low=1)
+        whole("warm_up", self.warm_up)
 
     def round_sizes(self, seen: int) -> tuple[int, int]:
         """Return the number of rows of the next round and of each of its shards, after ``seen`` rows."""
-        wanted = min(max(seen // SEEN_PER_ROW, MIN_SHARD_ROWS), self.shards * self.every)
-        shards = min(self.shards, max(1, wanted // MIN_SHARD_ROWS))
-        each = -(-wanted // shards)
+        fewest = min(MIN_SHARD_ROWS, self.every)
+        wanted = min(max(seen // SEEN_PER_ROW, fewest), self.shards * self.every)
+        shards = min(self.shards, max(1, wanted // fewest))
+        each = min(-(-wanted // shards), self.every)
         return shards * each, each
 
     def learn(
         self, model: Learner, rows: CoalescedRows, labels: Any, importance: Any, held_out: Any, again: bool, each: int
     ) -> NDArray[Any]:
         """Learn the rows of a round in shards of ``each`` rows, and return their margins before learning."""
+        if rows.number <= each:
+            margins = (model.relearn if again else model.progress)(rows, labels, importance, held_out)
+            self.learners.update(model, slice_of(model, slots_of(model, rows)))
+            return margins
         shards = []
         for start in range(0, rows.number, each):
-            stop = min(start + each, rows.number)
-            some, first, last = slice(start, stop), rows.indptr[start], rows.indptr[stop]
+            begin, stop = max(start - self.warm_up, 0), min(start + each, rows.number)
+            some, first, last = slice(begin, stop), rows.indptr[begin], rows.indptr[stop]
             own = CoalescedRows(
-                rows.indptr[start : stop + 1] - first, rows.indices[first:last], rows.values[first:last]
+                rows.indptr[begin : stop + 1] - first, rows.indices[first:last], rows.values[first:last]
             )
-            shards.append(
-                Shard(own, labels[some], importance[some], None if held_out is None else held_out[some], again, start)
-            )
-        if len(shards) == 1:
-            found = [learn_shard(model, *shards[0])]
-            merged = found[0][1]
-        else:
-            found = self.learners.learn(model, shards)
-            merged = merge(model, [state for _, state in found])
+            own_held_out = None if held_out is None else held_out[some]
+            shards.append(Shard(own, labels[some], importance[some], own_held_out, again, start, start - begin))
+        found = self.learners.learn(model, shards)
+        merged = merge(model, [state for _, state in found])
         restore(model, merged)
         self.learners.update(model, merged)
         return np.concatenate([margins for margins, _ in found])

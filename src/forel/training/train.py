@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,6 @@ from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate_sums import CertificateSums
-from forel.learner.grid import without_filters
 from forel.learner.merge_states import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
@@ -105,7 +105,7 @@ def train(
     threads : number of parser threads, which does not change the result; None for a default
     cluster : reads and parses files elsewhere, such as :class:`forel.doors.cluster.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
-    merge : learn in shards that are merged again and again, possibly on several machines; it implies ``certified``
+    merge : learn in shards that are merged again and again, possibly on several machines
     by : train a model for each value of this column, in one pass, each as on its rows alone; ``Trained.keys`` has their
         metrics. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
@@ -146,7 +146,6 @@ def train(
     settings = settings_with_loss(settings, loss, start)
     if merge is not None and checkpoint is not None:
         raise refuse("checkpoint", os.fspath(checkpoint), "none with merge: the end of a round is within a block")
-    certified = certified or merge is not None
     options = options_for(source, start, reading)
     joint = settings is not None and settings.loss_function.joint
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
@@ -173,7 +172,7 @@ def train(
         seed = None if shuffle is None else whole("shuffle", shuffle)
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
         settings = initial_settings(settings, start, certified, share)
-        settings = settings if merge is None or start is not None else without_filters(settings)
+        settings = settings if merge is None or start is not None else replace(settings, full_filters=())
         if start is not None:
             certified, share = start.model.certified, start.model.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)

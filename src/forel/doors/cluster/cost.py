@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from forel.training.shards import MIN_SHARD_ROWS, SEEN_PER_ROW
+from forel.training.shards import MIN_SHARD_ROWS, SEEN_PER_ROW, WARM_UP
 
 __all__ = ["Costs", "Estimate"]
 
@@ -74,7 +74,7 @@ class Costs:
         """
         coordinates = self.features * every * self.distinct
         shards_each = math.ceil(shards / learners)
-        learn = shards_each * (every * self.learn + 3 * coordinates * self.slice)
+        learn = shards_each * ((every + WARM_UP) * self.learn + 3 * coordinates * self.slice)
         merge = shards * coordinates * (self.merge + self.slice)
         changes = coordinates * self.coordinate_bytes * (shards + learners)
         sent = shards * every * self.row_bytes + changes
@@ -90,5 +90,5 @@ class Costs:
     def _short_rounds(shards: int, every: int) -> float:
         """Return about how many rounds there are before they have their full length."""
         # The number of rows seen grows by a factor of 1 + 1/SEEN_PER_ROW in each round until rounds are full.
-        growth = max(shards * every / MIN_SHARD_ROWS, 1.0)
+        growth = max(shards * every / min(MIN_SHARD_ROWS, every), 1.0)
         return math.log(growth) / math.log1p(1 / SEEN_PER_ROW) + SEEN_PER_ROW

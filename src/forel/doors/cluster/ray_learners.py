@@ -113,14 +113,10 @@ class _Replica:
 
 def _with_views(shard: Shard) -> Shard:
     """Return a shard with arrays that kernels accept."""
-    rows, labels, importance, held_out, again, offset = shard
-    return Shard(
-        CoalescedRows(*map(writable_view, rows)),
-        writable_view(labels),
-        writable_view(importance),
-        held_out,
-        again,
-        offset,
+    return shard._replace(
+        rows=CoalescedRows(*map(writable_view, shard.rows)),
+        labels=writable_view(shard.labels),
+        importance=writable_view(shard.importance),
     )
 
 

@@ -192,7 +192,7 @@ SOUP = st.lists(
 
 @given(ROWS | SOUP, st.integers(1, 80))
 @settings(max_examples=400)
-def test_rows_and_soup_equal_the_reference(body, block_bytes):
+def test_rows_and_random_bytes_equal_the_reference(body, block_bytes):
     check(HEADER + body, block_bytes)
     check(HEADER + body, 1 << 20)
     check((HEADER + body).replace(b",", b"\t"), block_bytes, "tsv")

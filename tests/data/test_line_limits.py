@@ -152,7 +152,7 @@ def test_the_work_of_a_table_grows_as_its_width():
         assert Name.compared < 10 * columns
 
 
-def test_blank_lines_of_a_wide_table_ask_for_no_memory(monkeypatch):
+def test_blank_lines_of_a_wide_table_take_no_memory(monkeypatch):
     asked = []
     held = buffers.Buffers.empty
     monkeypatch.setattr(

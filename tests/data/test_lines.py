@@ -330,7 +330,7 @@ def test_only_the_first_messages_are_kept():
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-9, 9)), max_size=40), max_size=5))
-def test_equal_slots_of_a_row_are_summed_wherever_the_table_puts_them(rows):
+def test_equal_slots_of_a_row_are_summed_at_any_place_of_the_table(rows):
     from forel.data.compiled.merge import merge_rows
 
     # Slots that differ by multiples of the table's width meet in it.

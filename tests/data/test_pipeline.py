@@ -67,7 +67,7 @@ def test_the_first_error_of_the_file_is_raised_after_the_blocks_before(tmp_path,
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_only_so_many_tasks_are_ahead_and_stopping_early_ends_the_threads(threads):
+def test_the_number_of_tasks_ahead_is_bounded_and_stopping_early_ends_the_threads(threads):
     begun, closed = [], []
 
     def tasks():

@@ -168,7 +168,7 @@ def test_fit_begins_anew_unless_warm_start():
     assert same(warm, passes)
     assert not same(once, warm)
     assert (passes.t_, passes.n_iter_, warm.n_iter_) == (8000, 2, 1)
-    # The first pass alone says how well unseen rows are predicted.
+    # Only the first pass measures how well unseen rows are predicted.
     assert passes.progressive_loss_ == once.progressive_loss_
 
 
@@ -367,7 +367,7 @@ def test_every_class_has_a_certificate(interpreted):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_softmax_gives_probabilities_of_its_own(classes, request):
+def test_softmax_has_joint_probabilities(classes, request):
     if classes == 2:  # the kernel of three classes is compiled, that of two runs from the same source
         request.getfixturevalue("interpreted")
     rng = np.random.default_rng(0)

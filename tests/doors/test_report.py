@@ -213,7 +213,7 @@ def test_a_report_of_no_training_is_refused(tmp_path):
     assert "learns nothing" in done.stderr
 
 
-def test_it_is_written_all_or_not_at_all(small, tmp_path):
+def test_it_is_written_atomically(small, tmp_path):
     target = tmp_path / "r.html"
     target.write_text("before")
     trained, history = small

@@ -293,7 +293,7 @@ def test_pipelines_and_evaluations():
 @pytest.mark.parametrize(
     "duplicate", [lambda m: pickle.loads(pickle.dumps(m)), copy.deepcopy], ids=["pickle", "deepcopy"]
 )
-def test_copies_go_on_where_they_were_and_apart(duplicate):
+def test_copies_continue_independently(duplicate):
     data = stream(200, 2000)
     model, whole = LinearClassifier(alpha=0.1, l1=0.1), LinearClassifier(alpha=0.1, l1=0.1)
     for x, y in data[:100]:
@@ -308,7 +308,7 @@ def test_copies_go_on_where_they_were_and_apart(duplicate):
     assert model.clone().weights == {}
 
 
-def test_hashed_names_share_slots_and_values_that_meet_are_added():
+def test_values_of_hashed_names_that_share_a_slot_are_added():
     model, same = LinearRegressor(alpha=0.1, bits=1), LinearRegressor(alpha=0.1, bits=1)
     model.learn_one({"a": 1.0, "c": 2.0}, 1.0)  # both have slot 1
     same.learn_one({"a": 3.0}, 1.0)

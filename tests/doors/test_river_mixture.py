@@ -149,7 +149,7 @@ def test_a_value_of_no_meaning_changes_nothing(interpreted):
     assert pickle.dumps(model) == before
 
 
-def test_predictions_beside_learning_are_those_of_some_moment():
+def test_predictions_during_learning_are_those_of_some_moment():
     """Compiled, with two threads: every probability is that of the model after some number of rows."""
     data = [(x, m > 0) for x, m in stream(150, seed=3)]
     probe, model, moments = {"f1": 1.0, "f3": -0.5}, LinearClassifier(), set()

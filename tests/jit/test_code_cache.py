@@ -69,7 +69,7 @@ def right():
 
 
 @LINKS
-def test_a_later_call_has_the_same_bits_and_does_not_ask_numba(kept):
+def test_a_later_call_has_the_same_bits_and_does_not_use_numba(kept):
     asked = []
     linked, plain, x = cached(asked), compiled(), np.random.default_rng(0).normal(size=1000)
     assert linked(x, 0.3) == plain(x, 0.3)
@@ -413,7 +413,7 @@ with lock.compile_lock(pathlib.Path(sys.argv[1]), sys.argv[2]):
 
 
 @pytest.mark.skipif(lock.locks is None, reason="without locks every process compiles")
-def test_a_lock_is_waited_for_so_long_and_no_longer(tmp_path, monkeypatch):
+def test_waiting_for_a_lock_has_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "LIMIT", 0.2)
     monkeypatch.setattr(lock, "waited", 0.0)
     mine = key.key("f")

@@ -152,7 +152,7 @@ def timestamps(rounds=400):
     return np.column_stack([when, x, np.ones(rounds)]).astype(np.float32), x
 
 
-def test_timestamps_in_nanoseconds_are_learned_beside(interpreted):
+def test_timestamps_in_nanoseconds_do_not_prevent_learning(interpreted):
     X, y = timestamps()
     model = Linear(3, Settings(rate="scale_free", alpha=0.5), certified=True)
     losses = [model.learn(X[a : a + 100], y[a : a + 100])[0] for a in range(0, 400, 100)]

@@ -290,7 +290,7 @@ def test_a_user_defined_loss_is_one_function():
 @pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
 @pytest.mark.parametrize("certified", [False, True])
 @pytest.mark.parametrize("lanes", [1, 2])
-def test_copies_go_on_as_the_model_itself_scales_and_all(algorithm, certified, lanes):
+def test_copies_continue_as_the_model_does_with_its_scales(algorithm, certified, lanes):
     dense, labels = stream("logistic")
     half, settings = ROUNDS // 2, Settings(rate="scale_free", algorithm=algorithm, alpha=(0.5, 0.2)[:lanes], l1=0.02)
     model = Linear(N, settings, dtype=np.float64, certified=certified)

@@ -33,7 +33,7 @@ X, Y = np.eye(3, dtype=np.float32), np.array([0, 1, 1])
     [lambda: Linear(3, Settings()), lambda: Mixture(3, Settings(alpha=(0.1, 1.0))), lambda: FTRLClassifier(alpha=1.0)],
     ids=["linear", "mixture", "classifier"],
 )
-def test_copies_have_a_guard_and_go_on(make, duplicate):
+def test_copies_have_a_guard_and_continue(make, duplicate):
     model = make()
     learn = (
         (lambda m: m.partial_fit(X, Y, classes=[0, 1]))

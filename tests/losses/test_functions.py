@@ -140,7 +140,7 @@ def test_a_loss_copies_the_arrays_of_the_caller() -> None:
         (None, "value(x): got None, expected one number, or infinity where f is not defined"),
     ],
 )
-def test_values_of_a_loss_of_ones_own(value: Any, message: str) -> None:
+def test_values_of_a_user_defined_loss(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=r"^value") as error:
         Convex(lambda x: value, lambda x: x)(np.ones(2))
     assert str(error.value) == message
@@ -155,7 +155,7 @@ def test_values_of_a_loss_of_ones_own(value: Any, message: str) -> None:
         ("up", "subgradient(x): got 'up', expected a vector of numbers"),
     ],
 )
-def test_subgradients_of_a_loss_of_ones_own(gradient: Any, message: str) -> None:
+def test_subgradients_of_a_user_defined_loss(gradient: Any, message: str) -> None:
     with pytest.raises(ValueError, match=r"^subgradient") as error:
         Convex(lambda x: 0.0, lambda x: gradient).subgradient(np.ones(2))
     assert str(error.value) == message

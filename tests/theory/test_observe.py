@@ -184,7 +184,7 @@ def test_a_gradient_is_not_measured_by_later_features():
     assert both.stages[0].strength.tolist() == alone.stages[0].strength.tolist() == [2.0]
 
 
-def test_the_game_shows_features_before_it_asks_for_the_point():
+def test_the_game_shows_features_before_the_point_is_played():
     calls = []
 
     class Adversary:

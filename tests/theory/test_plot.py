@@ -104,7 +104,7 @@ def test_regret_draws_regret_and_bound_with_their_last_values():
     assert set(texts(figure)) == {f"regret: {last}", "bound: 2,000"}
 
 
-def test_labels_stand_beside_their_lines_when_there_is_room():
+def test_labels_are_next_to_their_lines_where_there_is_space():
     figure = plot.regret(game(), [0.0, 0.0], bound=np.full(30, 50.0))
     figure.draw_without_rendering()
     (axes,) = figure.axes
@@ -114,7 +114,7 @@ def test_labels_stand_beside_their_lines_when_there_is_room():
         assert text.get_position()[0] > 1
 
 
-def test_compare_draws_games_of_different_lengths_in_colors_and_dashes_of_their_own():
+def test_compare_draws_games_of_different_lengths_in_different_colors_and_dashes():
     games = {str(i): game(rounds=10 + i) for i in range(12)}
     figure = plot.compare(games, [0.0, 0.0])
     lines = figure.axes[0].lines[:12]
@@ -193,7 +193,7 @@ def test_posterior_stacks_the_weights_and_names_them_at_the_end():
     assert axes.get_ylim() == (0, 1)
 
 
-def test_posterior_puts_the_least_of_many_experts_together():
+def test_posterior_groups_the_experts_of_least_weight():
     mixed = advice(5000, 12)
     (axes,) = posterior(mixed, most=2).axes
     assert len(axes.collections) == 3

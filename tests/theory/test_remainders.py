@@ -144,7 +144,7 @@ def test_every_algorithm_plays_argmins(name):
         trace = play(algorithm, losses)
         _ = trace.added
     except Unsupported:
-        return  # the survey says nothing of it
+        return  # the survey does not cover it
     assert not trace.suboptimality.any()
 
 

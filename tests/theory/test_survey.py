@@ -43,7 +43,7 @@ def test_every_result_holds_and_bounds_are_no_larger_than_they_need_be(result):
 
 
 @pytest.mark.parametrize("result", EXTENSIONS, ids=lambda r: r.key)
-def test_every_statement_beside_the_survey_holds_and_is_attained(result):
+def test_every_further_statement_holds_and_is_attained(result):
     outcome = result.run()
     assert result.holds(outcome), outcome
     assert result.tight(outcome)

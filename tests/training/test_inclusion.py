@@ -137,7 +137,7 @@ def test_files_do_not_depend_on_blocks_threads_or_interruptions(rule, path, tmp_
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_a_continued_run_goes_on_counting(tmp_path):
+def test_a_continued_run_continues_the_counts(tmp_path):
     whole = train(ROWS, SETTINGS, min_count=3, **OPTIONS)
     first = train(ROWS[:100], SETTINGS, min_count=3, **OPTIONS)
     first.save(tmp_path / "m")

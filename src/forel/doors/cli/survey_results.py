@@ -68,7 +68,7 @@ def _row(result: Result, outcome: Outcome, seconds: float) -> dict[str, object]:
 def _table(rows: list[tuple[Result, Outcome, float]], width: int) -> Table:
     """Return the table; a narrow terminal gets it without the cases."""
     wide = width >= 130
-    table = Table("what", "says", "measured", "", "bound", "slack", "tight", "verdict", *["case"] * wide)
+    table = Table("result", "statement", "measured", "", "bound", "slack", "tight", "verdict", *["case"] * wide)
     for column in (2, 4, 5):
         table.columns[column].justify = "right"
         table.columns[column].no_wrap = True

@@ -7,7 +7,6 @@ rest of the piece is read again. Rows, problems, names and kinds are therefore t
 number of workers.
 """
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from forel.data.position import Position
 from forel.data.problems import Problems
 from forel.data.reader import Reader
 from forel.data.sources.files import single_sources
+from forel.data.sources.remote import absolute, file_state, is_file, open_file
 from forel.data.sources.streams import is_compressed
 from forel.validation import refuse
 
@@ -40,7 +40,7 @@ class Piece:
 
     Parameters
     ----------
-    path : the file, as an absolute path
+    path : the file, as an absolute path or URL
     name : its name in messages
     start : position of its beginning; ``line`` is predicted where earlier lines are not counted yet
     stop : offset of its end in bytes; None for the end of the file
@@ -203,7 +203,7 @@ def _shifted(block: Block, lines: int) -> Block:
 def pieces_of(reader: Reader) -> Iterator[Piece]:
     """Yield the pieces of a reader's source, with the kinds of columns known so far."""
     for number, name in enumerate(single_sources(reader.source)):
-        if not isinstance(name, str) or not os.path.isfile(name):
+        if not is_file(name):
             got = repr(name) if isinstance(name, str) else type(name).__name__
             raise refuse("source", got, "files, which workers of a cluster can open")
         if number < reader.start.file:
@@ -212,7 +212,7 @@ def pieces_of(reader: Reader) -> Iterator[Piece]:
         starts = [start, *_range_starts(name, reader.options, start)]
         for first, after in zip(starts, [*starts[1:], None], strict=True):
             yield Piece(
-                os.path.abspath(name),
+                absolute(name),
                 name,
                 first,
                 None if after is None else after.bytes,
@@ -224,7 +224,7 @@ def pieces_of(reader: Reader) -> Iterator[Piece]:
 
 def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[Position]:
     """Yield the beginnings of the second and further ranges of a plain file."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         beginning = file.read(SEARCHED)
         try:
             if is_compressed(beginning) or format_of(path, options, beginning) not in LINE_FORMATS:
@@ -232,7 +232,7 @@ def _range_starts(path: str, options: ReadOptions, start: Position) -> Iterator[
         except ValueError:  # an unknown format, for which the worker raises
             return
         before = start.bytes
-        for end in range(start.bytes + PIECE, os.path.getsize(path), PIECE):
+        for end in range(start.bytes + PIECE, file_state(path)[0], PIECE):
             line_start = _line_start(file, before, end)
             if line_start > before:
                 yield start._replace(bytes=line_start, line=LATER)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from forel.data.sources.remote import file_state, is_file
 from forel.data.sources.streams import expand_paths
 from forel.markup import html, tag
 from forel.training.state import Progress
@@ -153,9 +154,9 @@ def _display(terminals: bool) -> Display | None:
 def size_of(source: list[str]) -> int | None:
     """Return the total size of files, None if one of them is a stream or compressed."""
     files = [path for one in source if one != "-" for path in expand_paths(one)]
-    if "-" in source or any(not os.path.isfile(p) or p.endswith(COMPRESSED) for p in files):
+    if "-" in source or any(not is_file(p) or p.endswith(COMPRESSED) for p in files):
         return None
-    return sum(os.path.getsize(path) for path in files)
+    return sum(file_state(path)[0] for path in files)
 
 
 def _sizes(source: Any) -> tuple[int | None, int | None]:

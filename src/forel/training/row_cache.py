@@ -12,6 +12,7 @@ from typing import Any
 from forel.data import Block, Malformed, Problems, Reader, ReadOptions, read
 from forel.data.pipeline import ordered_blocks
 from forel.data.sources.files import fingerprints, single_sources
+from forel.data.sources.remote import is_file
 from forel.data.sources.row_cache import HEAD, CacheWriter, RowCache, has_cache_header, open_cache
 from forel.store.atomic import Path, temporary_path
 from forel.store.locks import try_lock
@@ -177,9 +178,7 @@ def is_one_shot(source: Any) -> bool:
     """
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return True
-    return any(
-        not os.path.isfile(one) if isinstance(one, str) else hasattr(one, "read") for one in single_sources(source)
-    )
+    return any(not is_file(one) if isinstance(one, str) else hasattr(one, "read") for one in single_sources(source))
 
 
 def _fingerprint(reader: Reader) -> dict[str, Any]:

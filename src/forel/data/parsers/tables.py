@@ -33,6 +33,7 @@ from forel.data.parsers.columns import Columns
 from forel.data.parsers.derived_columns import derived_columns, with_derived
 from forel.data.parsers.label_cells import class_labels, given_words, has_classes, no_labels, word_labels, words_of
 from forel.data.problems import Malformed, Problems
+from forel.data.sources.remote import RemoteFile
 from forel.validation import refuse
 
 __all__ = ["NumberedBatch", "arrow_batches", "dictionary_batches", "number_rows", "parquet_batches", "table_blocks"]
@@ -99,7 +100,10 @@ def _native(stream: Any) -> Any:
     """Return a plain file as an Arrow file, which is read without Python calls; other streams unchanged."""
     import pyarrow as pa
 
-    name = getattr(getattr(stream, "raw", None), "name", None)
+    raw = getattr(stream, "raw", None)
+    if isinstance(raw, RemoteFile):
+        return raw.native
+    name = getattr(raw, "name", None)
     if not isinstance(name, str) or not os.path.isfile(name):
         return stream
     # The name may belong to another file by now.

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from forel.data.sources.remote import absolute, file_state, is_file
 from forel.data.sources.streams import expand_paths
 
 __all__ = ["fingerprints", "single_sources"]
@@ -31,7 +32,6 @@ def fingerprints(source: Any) -> list[list[Any]] | None:
     (6, None)
     """
     found = single_sources(source)
-    if not all(isinstance(one, str) and os.path.isfile(one) for one in found):
+    if not all(is_file(one) for one in found):
         return None
-    states = [(os.path.abspath(one), os.stat(one)) for one in found]
-    return [[path, state.st_size, state.st_mtime_ns] for path, state in states]
+    return [[absolute(one), *file_state(one)] for one in found]

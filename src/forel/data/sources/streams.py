@@ -19,6 +19,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
+from forel.data.sources.remote import RemoteFile, is_url, open_file, url_files
 from forel.validation import refuse
 
 __all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "read_errors", "skip"]
@@ -41,12 +42,14 @@ class Chunk:
 
 
 def expand_paths(source: str | os.PathLike[str]) -> list[str]:
-    """Return the files that match a path or glob pattern, in natural order; "-" is standard input.
+    """Return the files that match a path, URL or glob pattern, in natural order; "-" is standard input.
 
     >>> expand_paths("-")
     ['-']
     """
     path = os.fspath(source)
+    if is_url(path):
+        return sorted(url_files(path), key=natural_key)
     if path == "-" or os.path.isfile(path):
         return [path]
     if os.path.isdir(path):
@@ -130,7 +133,7 @@ def _raw(source: Any) -> Iterator[Any]:
         if path == "-":
             yield sys.stdin.buffer
         else:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 yield file
     elif hasattr(source, "peek"):
         yield source
@@ -149,7 +152,7 @@ def _raw(source: Any) -> Iterator[Any]:
 
 def skip(stream: Any, size: int) -> None:
     """Skip ``size`` bytes of a stream: by seeking in a plain file, by reading in a compressed one."""
-    if isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable():
+    if isinstance(getattr(stream, "raw", None), io.FileIO | RemoteFile) and stream.seekable():
         stream.seek(size, os.SEEK_CUR)
         return
     while size > 0 and (got := len(stream.read(min(size, 1 << 20)))):

@@ -64,6 +64,19 @@ def test_importances_and_soft_labels_are_as_in_the_reference_for_any_block_size(
     assert ledger.loss <= total * (1 + 1e-12)
 
 
+def test_experts_that_are_dropped_leave_their_weight_to_the_others():
+    margins, y = switching(rows=150)
+    full, ones = margins[:60, :1] + 0.5, np.ones(150)
+    ledger, _ = played(np.column_stack([margins[:60], full]), y[:60], ones[:60])
+    before, ledger = ledger, ledger.without_last(1)
+    assert ledger.weights == pytest.approx(before.weights[:3] / before.weights[:3].sum())
+    assert ledger.losses == pytest.approx(before.losses[[0, 1, 2, 4]])
+    bayes.bayes(margins[60:], y[60:], ones[60:], ledger.sums, np.empty(90))
+    shared = fixed_share_margins(margins, full, np.empty((150, 0)), y, ones)
+    assert ledger.losses[-1] == pytest.approx((np.logaddexp(0, shared) - y * shared).sum(), rel=1e-9)
+    assert ledger.tracked_rows == 150
+
+
 def test_a_ledger_without_fixed_share_continues_with_it_at_the_same_loss():
     margins, y = switching()
     former = Ledger(3, False)

@@ -80,6 +80,7 @@ bench: $(READY)
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/intervals.py
+	$(BIN)/python benchmarks/churn.py
 
 bench-sparsity: $(READY)
 	$(BIN)/python benchmarks/sparsity.py

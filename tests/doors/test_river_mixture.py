@@ -177,3 +177,11 @@ def test_a_grid_of_one_setting_is_no_mixture():
     assert LinearClassifier(alpha=0.1)._learner.model.experts is None
     assert LinearClassifier(alpha=0.1).guarantee() is None
     assert isinstance(LinearRegressor()._learner, DictLearner)
+
+
+def test_raw_numbers_need_no_scaler(interpreted):
+    """The first rows of the guide's table: numbers in units of their own."""
+    from benchmarks import churn
+
+    mixed, raw = (churn.progressive_loss(churn.models()[name], 40) for name in ("forel", "river, LogisticRegression"))
+    assert mixed < 1 < raw

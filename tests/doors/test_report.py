@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from forel.data.clicks import write_clicks
 from forel.doors.report import page, plots, write_report
 from forel.doors.report.axes import axis_for, linear_axis
+from forel.learner.grid import default_grid
 from forel.learner.linear import Settings
 from forel.training.history import Curve, History, certificate_values
 from forel.training.train import train
@@ -160,6 +161,20 @@ class SameName(dict):
 
     def is_shared(self, slot):
         return False
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_experts_of_a_mixture_are_listed_with_their_kinds():
+    rows = [{"x": float(k % 3), "y": int(k % 3 > 0)} for k in range(60)]
+    mixed, history = reported(rows, default_grid(), label="y")
+    tree, found = Tree(page(mixed, history)), mixed.explain_mixture()
+    text = [content for _, content in tree.all("section") if content.startswith("Experts")]
+    assert len(text) == 1
+    for one in (*found.expert_rows(), *found.kind_rows()):
+        assert "".join(one) in text[0]
+    assert found.guarantee in text[0]
+    one, history = reported(rows, Settings(), label="y")
+    assert not any(content.startswith("Experts") for _, content in Tree(page(one, history)).all("section"))
 
 
 @settings(max_examples=30)

@@ -110,8 +110,11 @@ class MixtureExplanation:
         return "\n".join([self.headline, *blocks, *self.notes])
 
     def _repr_html_(self) -> str:
-        tables = _table(EXPERT_COLUMNS, self.expert_rows()), _table(self.kind_columns, self.kind_rows())
-        return html(tag("div", tag("p", self.headline), *tables, *(tag("p", note) for note in self.notes)))
+        return html(tag("div", tag("p", self.headline), *self.tables(), *(tag("p", note) for note in self.notes)))
+
+    def tables(self) -> tuple[Element, Element]:
+        """Return the tables of experts and of kinds as elements of a page."""
+        return _table(EXPERT_COLUMNS, self.expert_rows()), _table(self.kind_columns, self.kind_rows())
 
     @property
     def headline(self) -> str:

@@ -1,4 +1,4 @@
-"""The page: settings, metrics, plots, the largest weights, malformed examples, and the command."""
+"""The page: settings, metrics, plots, experts, the largest weights, malformed examples, and the command."""
 
 import os
 from collections.abc import Sequence
@@ -68,6 +68,7 @@ def page(
         tag("p", _lead(trained, source)),
         _measures(columns, settings.title),
         tag("div", *figures, class_="figures"),
+        _experts(trained),
         *(slice_section(table, settings.title) for table in trained.slices),
         *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
         tag(
@@ -123,6 +124,17 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
 def _mixture(trained: Trained, history: History) -> Element | None:
     curves, guarantee = history.curves.get("shares"), trained.model.guarantee()
     return plots.mixture(curves, str(guarantee)) if curves and guarantee is not None else None
+
+
+def _experts(trained: Trained) -> Element | None:
+    found = trained.explain_mixture()
+    if found is None:
+        return None
+    tables = (
+        tag("div", one, class_="scroll", tabindex="0", role="region", aria_label="table") for one in found.tables()
+    )
+    notes = (tag("p", note) for note in found.notes)
+    return tag("section", tag("h2", "Experts"), tag("p", f"{found.headline}."), *tables, *notes)
 
 
 def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from forel.learner import merge_ledgers
+from forel.learner import merge_ledgers, merge_states
 from forel.learner.factory import make_learner
+from forel.learner.filters import Filter
 from forel.learner.grid import default_grid
+from forel.learner.kernels import merging
 from forel.learner.linear import Linear, Settings
 from forel.learner.merge_states import check_mergeable, learn_shard, merge, restore, slice_of
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
-from forel.learner.settings import Filter
 from forel.losses import Linear as LinearLoss
 from forel.theory.algorithms import ad_click
 
@@ -392,3 +393,7 @@ def test_features_that_are_zero_in_all_shards_leave_certificates_finite(interpre
     restore(model, merge(model, [learn_alone(model, row, np.ones(1)) for _ in range(2)]))
     assert np.isfinite(model.snapshot().sums).all()
     assert "could have had" in model.summary()
+
+
+def test_sums_of_coordinates_are_where_the_kernel_has_them():
+    assert (merge_states.ADDED, merge_states.KEPT) == (merging.ADDED, merging.KEPT)

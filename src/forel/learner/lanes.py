@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.learner.aligned import aligned_zeros
 from forel.learner.certified_lanes import certified_lanes
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import SUMS, Layout
@@ -19,7 +20,6 @@ from forel.validation import enough_memory, refuse, whole
 
 __all__ = ["Labels", "Lanes", "summed"]
 
-LINE = 64  # bytes of a cache line
 BLOCK = 1 << 15  # coordinates processed at a time
 CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache
 SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
@@ -92,8 +92,8 @@ class Lanes:
 
     def _allocate(self, slots: int) -> None:
         sizes = self.layout.sizes(slots)
-        self.records = _zeros(slots * self.layout.width, self.dtype)
-        self._scales = _zeros(sizes["scales"], self.dtype)
+        self.records = aligned_zeros(slots * self.layout.width, self.dtype)
+        self._scales = aligned_zeros(sizes["scales"], self.dtype)
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)
         self.drift_marks = np.zeros(sizes["drift_marks"])
@@ -103,7 +103,7 @@ class Lanes:
         """Align records and scales to cache lines again, after they were unpickled."""
         for name in ("records", "_scales"):
             unaligned = getattr(self, name)
-            aligned = _zeros(unaligned.size, self.dtype)
+            aligned = aligned_zeros(unaligned.size, self.dtype)
             aligned[:] = unaligned
             setattr(self, name, aligned)
 
@@ -333,14 +333,6 @@ def _as_integers(table: NDArray[Any]) -> NDArray[Any]:
     """View a table as the widest integers that divide a row, which are zero only if all bits are."""
     wide = table.itemsize * table.shape[1] % 8 == 0 and table.flags.c_contiguous
     return table.view(np.uint64 if wide else {4: np.uint32, 8: np.uint64}[table.itemsize])
-
-
-def _zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros aligned to a cache line, in memory that the system commits only where it is written."""
-    padding = LINE // dtype.itemsize
-    raw = np.zeros(count + padding, dtype)
-    start = (-raw.ctypes.data % LINE) // dtype.itemsize
-    return raw[start : start + count]
 
 
 def summed(start: float, terms: NDArray[Any]) -> float:

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from forel.learner.dual_points import in_scales
 from forel.learner.guard import changing
-from forel.learner.kernels.merging import ADDED, KEPT
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
 from forel.learner.merge_ledgers import merged_ledger
@@ -40,6 +39,7 @@ from forel.validation import refuse
 
 __all__ = ["StateSlice", "check_mergeable", "learn_shard", "merge", "restore", "slice_of", "slots_of"]
 
+ADDED, KEPT = 5, 1  # as in forel.learner.kernels.merging, which imports numba
 SQUARES, SCALED = 4, SUMS  # sums of squares that bound the rounding of g_{1:t}, in units of features and of scales
 
 

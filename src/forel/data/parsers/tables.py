@@ -329,11 +329,8 @@ def _parsed(array: Any, name: str) -> NumberColumn:
 def _numbers(array: Any) -> NumberColumn:
     import pyarrow as pa
 
-    numbers = plain(array)
-    if numbers is None:
-        wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    else:
-        wide = numbers.astype(float)
+    found = plain(array)
+    wide = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if found is None else found.astype(float)
     with np.errstate(over="ignore"):
         return NumberColumn(wide.astype(np.float32), valid(array), wide)
 

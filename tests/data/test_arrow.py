@@ -75,17 +75,17 @@ def test_reading_a_table_imports_neither_pandas_nor_the_documentation_of_arrow(t
 @pytest.mark.parametrize("groups", [1 << 20, 3000])
 @pytest.mark.parametrize("largest", [1 << 10, 1 << 30])
 def test_dictionary_encoded_words_of_parquet_files_are_those_of_the_rows(groups, largest, tmp_path, monkeypatch):
-    from forel.data.parsers import tables
+    from forel.data.parsers import arrow_batches
 
     # Batches of 4096 rows; ids are more than the writer's dictionary takes, so that later ones are not numbered.
-    monkeypatch.setattr(tables, "CELLS", 1)
-    monkeypatch.setattr(tables, "LARGEST", largest)
+    monkeypatch.setattr(arrow_batches, "CELLS", 1)
+    monkeypatch.setattr(arrow_batches, "LARGEST", largest)
     rng = np.random.default_rng(0)
     few = [[None, "", "Rome", "Oslo", "a longer name"][k] for k in rng.integers(0, 5, 9000)]
     table = pa.table({"few": few, "none": pa.nulls(9000, pa.string()), "id": [f"id{k}" for k in range(9000)]})
     pq.write_table(table, tmp_path / "t.parquet", dictionary_pagesize_limit=1 << 14, row_group_size=groups)
     with (tmp_path / "t.parquet").open("rb") as stream:
-        kinds = [str(batch.schema.field("id").type) for batch in tables.dictionary_batches(stream, Columns())]
+        kinds = [str(batch.schema.field("id").type) for batch in arrow_batches.dictionary_batches(stream, Columns())]
     grown = largest == 1 << 10 and groups > 4096
     assert all(("dictionary" in kind) != grown for kind in kinds)
     for more in ({}, {"interactions": ["few*id"]}):

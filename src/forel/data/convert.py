@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forel.data.options import TEXT, ReadOptions
+from forel.data.parsers.arrow_batches import arrow_batches, number_rows, parquet_batches
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import csv_batches
 from forel.data.parsers.csv_rows import CsvFormat
 from forel.data.parsers.csv_separator import format_of, separator_of
-from forel.data.parsers.tables import arrow_batches, number_rows, parquet_batches
 from forel.data.problems import Problems
 from forel.data.reader import read
 from forel.data.sources.detect import SUFFIXES

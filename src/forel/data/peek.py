@@ -13,9 +13,9 @@ from typing import Any
 from forel.data.features.dates import is_date
 from forel.data.features.label_words import LabelWords, choose_words, word_sign
 from forel.data.options import ReadOptions
+from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
 from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.csv_separator import format_of, separator_of
-from forel.data.parsers.tables import arrow_batches, parquet_batches
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
 from forel.validation import refuse, whole

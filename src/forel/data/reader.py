@@ -19,6 +19,7 @@ from forel.data.features.separate import SeparateFeatures
 from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.arrays import Arrays, arrays_of, frame_of, with_features
+from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
 from forel.data.parsers.csv_rows import CsvFormat
@@ -28,7 +29,7 @@ from forel.data.parsers.dicts import json_dicts
 from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
 from forel.data.parsers.label_cells import dicts_with_numbers
 from forel.data.parsers.lines import LineFormat, parse_lines
-from forel.data.parsers.tables import NumberedBatch, arrow_batches, dictionary_batches, number_rows, table_blocks
+from forel.data.parsers.tables import table_blocks
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.slices import SliceRecorder

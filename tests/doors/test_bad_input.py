@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -109,6 +110,14 @@ def test_spaces_around_cells_and_names_do_not_matter(folder):
     assert plain.schema == other.schema
     summary = CliRunner().invoke(app, ["peek", "spaced.csv"]).stdout
     assert "--label churn --model" in summary
+
+
+def test_rows_that_are_no_dicts_name_a_remedy(folder):
+    trained = forel.train("rows.csv", label="churn", bits=10)
+    with pytest.raises(ValueError, match=r"got Series, expected a dict of features; its to_dict\(\) is one"):
+        trained.predict_one(pd.Series({"age": 31}))
+    with pytest.raises(ValueError, match="got list, expected a dict of features; rows of numbers are a numpy array X"):
+        forel.train(([[1.0, 2.0], [2.0, 1.0]], [0, 1]), bits=10)
 
 
 def test_a_cell_of_spaces_is_missing(folder):

@@ -97,6 +97,8 @@ def test_what_a_graph_cannot_do_is_refused(options, message, interpreted):
     trained = forel.train(rows, Settings(alpha=0.5), label="y", **{"bits": 14, **options})
     with pytest.raises(ValueError, match=message):
         to_onnx(trained)
+    with pytest.raises(ValueError, match="model: got 'models by city', expected that of one key"):
+        to_onnx(forel.train(rows, Settings(alpha=0.5), label="y", by="city", bits=10))
     lines = forel.train([{"a": 1, "y": 1}] * 3, Settings(alpha=0.5), label="y", bits=4).model
     with pytest.raises(ValueError, match="model: got 'rows without named columns'"):
         to_onnx(lines)

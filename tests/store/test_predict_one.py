@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -172,6 +173,24 @@ def test_other_mixtures_name_the_setting_that_is_explained(interpreted):
     assert found.prediction == pytest.approx(forel.predict(trained.best(), [{"site": "news"}])[0], rel=1e-5)
     assert found.of == "the best setting, alpha=1"
     assert trained.best().explain_one({"site": "news"}).of is None
+
+
+def test_new_keys_are_warned_about_once(tmp_path, interpreted):
+    rows = [{"site": site, "age": 3.5, "note": "a b", "y": y, "id": 1} for site, y in (("news", 1), ("shop", 0))] * 20
+    options = {"label": "y", "bits": 6, "text": ["note"], "ignore": ["id"]}
+    trained = forel.train(rows, forel.Settings(alpha=0.5), **options)
+    model = Stored(serving_model(trained.model), trained.extra)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = model.predict_one(rows[0])
+        assert model.predict_one({"site": "news", "note": "c"}) > 0
+    with pytest.warns(UserWarning, match="'sit' is new; did you mean 'site'"):
+        model.predict_one({**rows[0], "sit": "news"})
+    with pytest.warns(UserWarning, match="'color' is new$"):
+        assert model.predict_one({**rows[0], "color": "red"}) == expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict_one({**rows[0], "color": "red", "sit": "shop"})
 
 
 def test_models_without_names_of_features_are_refused():

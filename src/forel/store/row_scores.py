@@ -1,7 +1,9 @@
 """Margins of single rows from fixed weights, without arrays: a dictionary holds the contribution of each value."""
 
+import difflib
 import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,17 +29,34 @@ class RowScorer:
     weight : returns the weight of a slot
     bias : weight of the constant feature
     options : how rows are read; crosses are not supported
+    known : the columns of training, of which others are warned about once; None if they are unknown
 
     >>> scorer = RowScorer(lambda slot: 2.0, 1.0, ReadOptions(label="y"))
     >>> scorer.margin({"age": 3, "city": "Rome", "y": 1}), scorer.margin({"age": [3]})
     (9.0, None)
     """
 
-    def __init__(self, weight: Callable[[int], float], bias: float, options: ReadOptions) -> None:
+    def __init__(
+        self,
+        weight: Callable[[int], float],
+        bias: float,
+        options: ReadOptions,
+        known: Collection[str] | None = None,
+    ) -> None:
         columns = Columns(options, options.kinds)
         constant = weight(slot(CONSTANT, bits=options.bits)) if options.constant else 0.0
         self._bias = bias + constant
-        self._keys = _Keys(lambda key: _Contributions(key, columns, weight))
+
+        def contributions(key: Any) -> _Contributions:
+            if known is not None and isinstance(key, str) and columns.uses(key) and key not in {*known, *columns.kinds}:
+                close = difflib.get_close_matches(key, known, 1, 0.7)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                warnings.warn(
+                    f"the row differs from those of training: {key!r} is new{hint}", UserWarning, stacklevel=5
+                )
+            return _Contributions(key, columns, weight)
+
+        self._keys = _Keys(contributions)
 
     def margin(self, row: Mapping[str, Any]) -> float | None:
         """Return the margin of a row; None if it has a value that is not a number within float32, a string or None."""

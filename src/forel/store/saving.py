@@ -194,7 +194,8 @@ class Stored:
             return None
         if options.transform is not None or options.sequences is not None:
             return None
-        return RowScorer(model.weight_at, float(model.bias[0]), options)
+        known = {*(self.extra.get("schema") or {}), *options.text, *options.date}
+        return RowScorer(model.weight_at, float(model.bias[0]), options, known if self.extra.get("schema") else None)
 
     def _margins(self, source: Any) -> NDArray[Any]:
         blocks = read(source, options=self._lenient)

@@ -68,7 +68,7 @@ class _Rows:
         start, columns, words = len(self.names), self.columns, Counter(self.words) if self.words else None
         try:
             if not isinstance(item, Mapping):
-                raise _Wrong(None, type(item).__name__, "a dict of features")
+                raise _Wrong(None, type(item).__name__, "a dict of features" + _instead_of(item))
             label = _number(columns.label, item.get(columns.label), np.nan, "a number")
             importance = _number(columns.importance, item.get(columns.importance), 1.0, "a number")
             if importance < 0:
@@ -275,3 +275,10 @@ def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> I
         problems.record(Malformed(file, line, 1, f"what Python refuses ({wrong})", "JSON of a reasonable size"))
     else:
         yield item
+
+
+def _instead_of(item: Any) -> str:
+    """Return what to use for an item that is not a dict."""
+    if hasattr(item, "to_dict"):
+        return "; its to_dict() is one"
+    return "; rows of numbers are a numpy array X, or (X, y)" if isinstance(item, list | tuple) else ""

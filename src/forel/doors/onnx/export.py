@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from forel.data.features.hashing import slot
 from forel.doors.onnx.graph import Graph
+from forel.learner.keyed import KeyedModels
 from forel.store import ServingModel, Stored, serving_model
 from forel.training.scoring import stored_model
 from forel.validation import refuse
@@ -42,9 +43,11 @@ def to_onnx(model: Any) -> "onnx.ModelProto":
     [('age', 1), ('city', 8)]
     """
     stored = stored_model(model)
+    if isinstance(stored.model, KeyedModels):
+        raise refuse("model", f"models by {stored.model.by}", "that of one key: to_onnx(stored.of_key(...))")
     small = stored.model if isinstance(stored.model, ServingModel) else serving_model(stored.model)
     if small.mixture is not None:
-        raise refuse("model", "a file with the mixture", "one model, such as one trained with alpha")
+        raise refuse("model", "a file with the mixture", "one model: train with alpha, or save with --best")
     if small.link not in LINKS:
         raise refuse("model", f"predictions by {small.link!r}", f"one of {', '.join(LINKS)}")
     if stored.calibration is not None:
@@ -81,7 +84,10 @@ def _add_columns(graph: Graph, stored: Stored, small: ServingModel) -> None:
     schema: Mapping[str, Mapping[str, Any]] = stored.extra.get("schema") or {}
     for name in UNSUPPORTED:
         if reading.get(name):
-            raise refuse("model", f"reading option {name}={reading[name]!r}", "columns of numbers and categories as is")
+            expected = (
+                "columns of numbers and categories; train on columns that have these features, or serve with forel"
+            )
+            raise refuse("model", f"reading option {name}={reading[name]!r}", expected)
     if not schema:
         raise refuse("model", "rows without named columns", "a model trained from a table, CSV or dicts")
     bits = stored.read_options.bits

@@ -21,6 +21,14 @@ def imported(*arguments):
     return set(done.stdout.splitlines()[-1].split())
 
 
+def test_the_collector_does_not_traverse_imported_objects_again_and_again():
+    shown = "print(gc.get_freeze_count() > 1000, gc.get_threshold()[0])"
+    run = f"import atexit, gc, sys; sys.argv = ['forel', '--version']\natexit.register(lambda: {shown})\n"
+    run += "from forel.doors.cli import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "True 100000", done.stderr
+
+
 @pytest.mark.parametrize(("option", "most"), [("--version", 7), ("--help", 7)])
 def test_version_and_help_import_no_command(option, most):
     modules = imported(option)

@@ -1,6 +1,5 @@
 """The application: a table of commands, whose modules are imported when they run."""
 
-import gc
 import importlib
 import os
 import sys
@@ -15,7 +14,6 @@ from forel.doors.cli.vowpal import translate_name
 
 __all__ = ["COMMANDS", "app", "load_command", "main"]
 
-COLLECTIONS = (100_000, 50, 100)  # new objects before a collection of each generation
 # The one-line help of each command, which is a function of the module of the same name.
 COMMANDS = {
     "train": "Train a model on files, in one pass by default.",
@@ -86,8 +84,6 @@ for _name, _help in COMMANDS.items():
 
 def main() -> None:
     """Run the command; an error is a message on stderr and exit code 1, not a traceback."""
-    # Imports create many objects that stay; the usual thresholds would traverse them dozens of times.
-    gc.set_threshold(*COLLECTIONS)
     # Arrow's default allocator returns memory after each batch of a table, and then has to request it again.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:

@@ -152,7 +152,7 @@ def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, fil
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(by_key, "FEWEST", 20)
+    monkeypatch.setattr(by_key, "FEWEST", 60)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
     options = {**options_of("csv"), "by": "city", "fallback": True, "certified": True, "holdout": 7}
     alone = forel.train(files["csv"], ONE, **options)

@@ -96,6 +96,44 @@ def test_blocks_of_any_size_are_regrouped():
     assert sum(b.size for b in blocks) == sum(b.size for b in found)
 
 
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_a_run_that_stopped_resumes_within_a_block(clicks, tmp_path, interpreted, short_rounds, passes):
+    lines = pathlib.Path(clicks).read_text().splitlines(keepends=True)[:100]
+    source = tmp_path / "bad.vw"
+    source.write_text("".join(line + ("1 |a b:oops\n" if k % 9 == 0 else "") for k, line in enumerate(lines)))
+    options = {"merge": Merging(every=20, shards=3, warm_up=4), "bits": 12, "names": True, "on_error": "skip",
+               "subsample": 0.7, "passes": passes, "block_bytes": 5000, "certified": True}  # fmt: skip
+    alone = train(str(source), ONE, **options)
+    places = set()
+    for after in (2, 5):
+        seen = []
+
+        def stop(progress, seen=seen, after=after):
+            seen.append(progress)
+            places.add(progress.block.after.rows)
+            if len(seen) > after:
+                raise StoppedError
+
+        saving = {"checkpoint": tmp_path / "c", "checkpoint_every": 1}
+        with pytest.raises(StoppedError):
+            train(str(source), ONE, progress=stop, **saving, **options)
+        resumed = train(str(source), ONE, resume=True, **saving, **options)
+        assert saved(tmp_path, resumed) == saved(tmp_path, alone)
+        assert (resumed.problems.count, resumed.problems.messages) == (alone.problems.count, alone.problems.messages)
+        assert resumed.certificate == alone.certificate
+    assert max(places) > 0
+    seen.clear()
+    with pytest.raises(StoppedError):
+        train(str(source), ONE, progress=stop, **saving, **options)
+    options["merge"] = Merging(every=21, shards=3, warm_up=4)
+    with pytest.raises(ValueError, match="merge"):
+        train(str(source), ONE, resume=True, **saving, **options)
+
+
 SETS = {
     "a9a.svm.gz": {}, "spambase.vw.gz": {}, "rcv1_small.vw.gz": {}, "amazon_books.vw.gz": {},
     "amazon_kitchen.vw.gz": {}, "elec2.csv.gz": {"label": "class"}, "bike_sharing.csv.gz": {"label": "cnt"},
@@ -137,7 +175,6 @@ def test_rows_before_its_own_let_a_shard_follow_a_stream_that_drifts():
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"merge": Merging(), "checkpoint": "c"}, "checkpoint: got 'c', expected none with merge"),
     ({"merge": Merging(), "settings": Settings(algorithm="mirror")}, "merge: got 'algorithm=mirror'"),
     ({"merge": Merging(), "share": 0.01}, "merge: got 'share=0.01'"),
 ])  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from forel.data.block import Block, concatenate
+from forel.data.position import BEGINNING, Position
 
 __all__ = ["regroup", "slice_rows"]
 
@@ -37,21 +38,29 @@ def slice_rows(block: Block, start: int, stop: int) -> Block:
     )
 
 
-def regroup(blocks: Iterable[Block], rows: Callable[[], int]) -> Iterator[Block]:
+def regroup(blocks: Iterable[Block], rows: Callable[[], int], start: Position | None = BEGINNING) -> Iterator[Block]:
     """Yield the rows of blocks in blocks of ``rows()`` rows each; the last one may have fewer.
+
+    Parameters
+    ----------
+    blocks : the blocks after ``start``; the first ``start.rows`` rows of the first one are left out
+    rows : returns the number of rows of the next block
+    start : the position of the first row
 
     >>> import numpy as np
     >>> one = Block(np.array([0, 1, 2]), np.int32([4, 5]), np.float32([1, 1]), np.float32([1, 0]))
     >>> [block.indices.tolist() for block in regroup([one] * 2, lambda: 3)]
     [[4, 5, 4], [5]]
     """
-    pending, count, used, coming = deque[Block](), 0, 0, iter(blocks)  # ``used`` rows of the first block are consumed
+    used = 0 if start is None else start.rows  # rows of the first pending block that are consumed
+    position = None if start is None else start._replace(rows=0)  # of that block
+    pending, count, coming = deque[Block](), -used, iter(blocks)
     while True:
         wanted = rows()
         while count < wanted and (block := next(coming, None)) is not None:
             pending.append(block)
             count += len(block)
-        if not count:
+        if count <= 0:
             return
         parts, left = [], min(wanted, count)
         count -= left
@@ -61,6 +70,6 @@ def regroup(blocks: Iterable[Block], rows: Callable[[], int]) -> Iterator[Block]
             left -= stop - used
             used = stop
             if used == len(pending[0]):
-                pending.popleft()
-                used = 0
-        yield concatenate(parts)
+                position, used = pending.popleft().after, 0
+        after = None if position is None else position._replace(rows=used)
+        yield replace(concatenate(parts), after=after)

@@ -79,16 +79,18 @@ def write_checkpoint(
     if state.place is None:
         raise ValueError("source: got a block without its position in the source, expected blocks of a Reader")
     proved, tables = state.certificate.pack()
+    counted = state.problems.count, len(state.problems.messages), state.rows_read
+    problems, messages, rows_read = state.before_block if state.place.rows else counted  # a block is read again
     content = {
         **proved,
         **{name: getattr(state, name) for name in FIELDS},
         "place": list(state.place),
         "first_pass": list(state.first_pass),
-        "problems": {"count": state.problems.count, "messages": state.problems.messages},
+        "problems": {"count": problems, "messages": state.problems.messages[:messages]},
         "kinds": state.kinds.pack(),
         "classes": state.classes.names,
         "schema": state.schema.pack(),
-        "rows_read": state.rows_read,
+        "rows_read": rows_read,
         "certificate": state.certificate.summary,
         "fingerprint": dict(fingerprint),
         "slices": [one.pack()[0] for one in state.slices],

@@ -1,5 +1,6 @@
 """One pass of training: labels are encoded, rows predicted and learned from, and metrics updated."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,7 +21,7 @@ from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse
 
-__all__ = ["end_pass", "learn_pass", "with_labels"]
+__all__ = ["counted_blocks", "end_pass", "learn_pass", "with_labels"]
 
 Learn = Callable[[CoalescedRows, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
 
@@ -40,20 +41,42 @@ def learn_pass(
     problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
     labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
     if begun is None:
-        begun = passes.blocks(state.pass_number, problems, names, state.place, state.kinds, state.classes)
+        place = None if state.place is None else state.place._replace(rows=0)
+        begun = passes.blocks(state.pass_number, problems, names, place, state.kinds, state.classes)
+        begun = counted_blocks(begun, state.problems, state.counts)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
         raise refuse("subsample", sampling.rate, "None but for labels of two classes")
-    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in begun)
+    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in _marked(begun, state))
     if merge is None:
         learn: Learn = model.progress if first else model.relearn
         for block in encoded:
             yield _learn_block(model, state, labels.negative, block, holdout, learn)
         return
     before = state.first_pass[0]
-    for block in regroup(encoded, lambda: merge.round_sizes(before + state.rows)[0]):
+    for block in regroup(encoded, lambda: merge.round_sizes(before + state.rows)[0], state.place):
         each = merge.round_sizes(before + state.rows)[1]
         learn = partial(merge.learn, model, again=not first, each=each)
         yield _learn_block(model, state, labels.negative, block, holdout, learn)
+
+
+def counted_blocks(blocks: Iterator[Block], problems: Problems, counts: deque[tuple[int, int]]) -> Iterator[Block]:
+    """Yield blocks, and append the number of problems and messages before each to ``counts``.
+
+    A checkpoint may be within a block, which is then read again.
+    """
+    while True:
+        before = problems.count, len(problems.messages)
+        if (block := next(blocks, None)) is None:
+            return
+        counts.append(before)
+        yield block
+
+
+def _marked(blocks: Iterator[Block], state: TrainingState) -> Iterator[Block]:
+    """Yield blocks, and keep what was counted before each."""
+    for block in blocks:
+        state.before_block = *state.counts.popleft(), state.rows_read
+        yield block
 
 
 def with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:

@@ -1,5 +1,6 @@
 """The state of a training run apart from the model, and the progress that callbacks receive."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,8 @@ class TrainingState:
     rows_read : rows before subsampling in this pass; 0 without it
     negative_label : label of the negative class in this pass, −1 or 0; None before the first one
     place : place in the source after the last block
+    before_block : problems, their messages, and rows before subsampling, before the block that ``place`` is in
+    counts : problems and their messages before each block that was read and not learned from
     first_pass : rows and entries of the first pass, once it has ended
     finished : metrics of the rows learned from in each earlier pass
     seconds : time spent so far
@@ -90,6 +93,8 @@ class TrainingState:
     rows_read: int = 0
     negative_label: float | None = None
     place: Position | None = BEGINNING
+    before_block: tuple[int, int, int] = (0, 0, 0)
+    counts: deque[tuple[int, int]] = field(default_factory=deque)
     first_pass: tuple[int, int] = (0, 0)
     finished: list[StreamMetrics] = field(default_factory=list)
     seconds: float = 0.0

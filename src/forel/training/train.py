@@ -3,6 +3,7 @@
 import os
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
@@ -34,7 +35,7 @@ from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.inclusion import Inclusion, InclusionRule
-from forel.training.learning import end_pass, learn_pass
+from forel.training.learning import counted_blocks, end_pass, learn_pass
 from forel.training.metrics import StreamMetrics
 from forel.training.options import options_for
 from forel.training.passes import Passes
@@ -144,8 +145,6 @@ def train(
     """
     held_out = _holdout(holdout, holdout_after)
     settings = settings_with_loss(settings, loss, start)
-    if merge is not None and checkpoint is not None:
-        raise refuse("checkpoint", os.fspath(checkpoint), "none with merge: the end of a round is within a block")
     options = options_for(source, start, reading)
     joint = settings is not None and settings.loss_function.joint
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
@@ -193,6 +192,7 @@ def train(
         if checkpoint is not None:
             fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
+            fingerprint |= {} if merge is None else {"merge": [merge.every, merge.shards, merge.warm_up]}
             fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
@@ -204,7 +204,9 @@ def train(
             save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
         if model is None or state is None:
             names, kinds = _names(options, reading.get("names"), start, copy), Kinds(options.kinds)
+            counts = deque[tuple[int, int]]()
             first = blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
+            first = counted_blocks(first, problems, counts)
             count, begun = (None, first) if start else count_classes(options, settings, classes, first)
             if certified and count is not None and not settings.loss_function.joint:
                 raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
@@ -214,7 +216,7 @@ def train(
             metrics = new_metrics(model), new_metrics(model)
             slices = [SliceMetrics(column, metrics[0]) for column in options.slices]
             state = TrainingState(
-                *metrics, problems, names, kinds=kinds, classes=classes, schema=schema, slices=slices
+                *metrics, problems, names, counts=counts, kinds=kinds, classes=classes, schema=schema, slices=slices
             )  # fmt: skip
             if rule.active:
                 state.inclusion = Inclusion(rule, 1 << options.bits, settings.seed)

@@ -10,7 +10,7 @@ __all__ = ["markdown", "write"]
 
 HEAD = """# The literature, reproduced
 
-Claims from papers, measured again. `make reproduce` writes this page; it needs the data sets in the folder
+Claims from papers, measured again. `make reproduce` writes this page from [public data sets](data.md) in the folder
 `FOREL_DATA`. Each claim is a function in `reproduce/`, and the tests check each at a smaller size.
 """
 

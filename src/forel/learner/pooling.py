@@ -91,6 +91,7 @@ class Pooling:
             return out
         if ledger.mixers:
             mixers = self._mixers(margins, ledger)
+            margins = np.asarray(margins, np.float64)  # of one type, so that the routine is compiled once
             routine("geometric", "mix")(margins, labels, importance, *mixers)
             margins = np.column_stack([margins, mixers[-1]])
         if self.share is not None:

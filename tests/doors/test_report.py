@@ -305,6 +305,6 @@ def test_the_page_fits_a_desktop_and_a_phone_browser(written, tmp_path):
     assert (desktop["width"], phone["width"]) == (1280, 390)
     for seen in (desktop, phone):
         assert seen["needed"] == seen["width"]
-        assert len(seen["plots"]) == 4
+        assert len(seen["plots"]) == written[1].count("<figure") >= 3
         assert min(seen["plots"]) > 300
         assert seen["clipped"] == seen["touching"] == seen["small"] == seen["loaded"] == []

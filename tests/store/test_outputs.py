@@ -336,7 +336,7 @@ def test_memory_that_the_system_refuses_is_a_sentence(monkeypatch, clicks):
     def refused(*_):
         raise MemoryError
 
-    monkeypatch.setattr("forel.learner.lanes._zeros", refused)
+    monkeypatch.setattr("forel.learner.lanes.aligned_zeros", refused)
     done = run("train", clicks, *ONE)
     assert (done.exit_code, "features: got 16 in 1 lane, which need" in done.stderr) == (2, True)
     monkeypatch.setattr("forel.learner.lanes.Lanes.reset", refused)

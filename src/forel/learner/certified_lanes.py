@@ -1,7 +1,7 @@
 """Which lanes of a mixture with filters certificates are computed from.
 
-Any slopes are a point of the dual problem, so that a few lanes are enough. Their sums of gradients are kept beside the
-scale of each coordinate, where they need no further cache line.
+Any slopes are a point of the dual problem, so that a few lanes are enough. Their sums of gradients follow the scale at
+the end of each record, where they need no further cache line.
 """
 
 from forel.learner.settings import Settings

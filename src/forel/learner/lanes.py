@@ -167,23 +167,24 @@ class Lanes:
         self._with_kernels(rows.number, process)
 
     @property
+    def _rows(self) -> NDArray[Any]:
+        return self.records.reshape(-1, self.layout.width)
+
+    @property
     def state(self) -> NDArray[Any]:
         """The records by coordinate, part and lane, the bias last."""
-        return self.records.reshape(self.features + 1, -1, self.lanes)[:, : self.layout.parts]
+        return self._rows[:, : self.layout.parts * self.lanes].reshape(self.features + 1, -1, self.lanes)
 
     @property
     def scales(self) -> NDArray[Any]:
         """The scale of every coordinate for scale-free rates; one number for others."""
-        if self.layout.scale_in_record:
-            return self.records.reshape(-1, self.layout.width)[:, -1]
-        return self._scales[:: self.layout.scale_width]
+        return self._rows[:, self.layout.scale_offset] if self.layout.scale_in_record else self._scales
 
     @property
     def gradients(self) -> NDArray[Any]:
         """The sums of gradients g_{1:t} by coordinate, a column for each of the layout's certified lanes, in units."""
-        if kept := len(self.layout.gradient_lanes):
-            return self._scales.reshape(-1, self.layout.scale_width)[:, 1 : 1 + kept]
-        return self.state[:, self.layout.gradient_part]
+        kept = len(self.layout.gradient_lanes)
+        return self._rows[:, -3:][:, :kept] if kept else self.state[:, self.layout.gradient_part]
 
     def units(self, coordinates: NDArray[np.int64] | slice) -> NDArray[np.float64]:
         """Return the units in which z, n and g_{1:t} of coordinates are kept; 1 for rates without scales.
@@ -198,7 +199,8 @@ class Lanes:
     @property
     def arrays(self) -> tuple[Any, ...]:
         """The arguments of every kernel function: arrays, rounds, key of the rounding noise, parameters."""
-        separate = self._scales, self.last_round, self.drift_marks
+        scales = self.records[self.layout.scale_offset :] if self.layout.gradient_lanes else self._scales
+        separate = scales, self.last_round, self.drift_marks
         return self.records, *separate, self.rounds, self.settings.noise_key, self.parameters
 
     @property
@@ -272,7 +274,7 @@ class Lanes:
         """
         parts = min(self.layout.parts, other.layout.parts)
         source, targets = ({**each.tables, "state": each.state[:, :parts]} for each in (other, self))
-        if parts < self.layout.parts:  # which has g_{1:t} in its records, the other one beside its scales
+        if parts < self.layout.parts:  # which has g_{1:t} in its records, the other one after its scales
             columns = [other.layout.gradient_lanes.index(lane) for lane in range(other.lanes)[lanes]]
             source["gradients"], targets["gradients"] = other.gradients[:, columns], self.gradients
         for name, target in targets.items():

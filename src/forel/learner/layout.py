@@ -2,8 +2,8 @@
 
 Kernels, model files and copies of models use this definition. A record belongs to one coordinate and has ``parts``
 numbers for each lane: z and n, then g_{1:t} where a certificate needs it, then Σσx where the state is the point itself.
-Filters have the mean and the information of a weight in place of z and n. With filters, g_{1:t} of a few lanes is kept
-beside the scale of the coordinate instead, so that a certificate touches no further cache line.
+Filters have the mean and the information of a weight in place of z and n. With filters and a certificate, the scale and
+g_{1:t} of a few lanes follow at the end of a record, so that a coordinate touches no more cache lines than without.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Layout:
     certified : whether records keep what certificates need
     histogram, concavity : whether certificates need a histogram of slopes, and sums that bound a concave function
     filters : how many of the lanes, the last ones, are Gaussian filters
-    gradient_lanes : the lanes whose g_{1:t} is kept beside scales; empty if records keep that of all lanes
+    gradient_lanes : the lanes whose g_{1:t} is kept after the scale; empty if records keep that of all lanes, or none
 
     >>> Layout("proximal", "scale_free", "once", certified=True).parts
     3
@@ -104,8 +104,8 @@ class Layout:
 
     @property
     def scale_in_record(self) -> bool:
-        """Whether the scale of a scale-free rate is the fourth number of a record."""
-        return self.rate == "scale_free" and self.single and self.parts < 4
+        """Whether the scale of a scale-free rate is in the record: the fourth number, or before gradients."""
+        return self.rate == "scale_free" and (bool(self.gradient_lanes) or (self.single and self.parts < 4))
 
     @property
     def separate_scales(self) -> bool:
@@ -113,13 +113,15 @@ class Layout:
         return self.rate == "scale_free" and not self.scale_in_record
 
     @property
-    def scale_width(self) -> int:
-        """The distance between separate scales, in numbers; gradients that are kept beside a scale follow it."""
-        return 4 if self.gradient_lanes else 1
+    def scale_offset(self) -> int:
+        """Where the scale is in a record that has one."""
+        return self.lanes * self.parts if self.gradient_lanes else 3
 
     @property
     def width(self) -> int:
-        """The distance from one record to the next, in numbers."""
+        """The distance from one record to the next, in numbers; a scale with gradients takes four."""
+        if self.gradient_lanes:
+            return self.scale_offset + 4
         return 4 if self.scale_in_record else record_width(self.lanes * self.parts)
 
     @property
@@ -144,14 +146,14 @@ class Layout:
 
     def nbytes(self, slots: int) -> int:
         """Return the memory of ``slots`` coordinates in bytes."""
-        numbers = self.width + self.scale_width * self.separate_scales
+        numbers = self.width + int(self.separate_scales)
         counters = int(self.keeps_round) + self.lanes * (self.catch_up == "drift")
         return slots * (numbers * self.dtype.itemsize + counters * 8)
 
     def sizes(self, slots: int) -> dict[str, int]:
         """Return the sizes of the separate arrays; 1 for those that are not used."""
         return {
-            "scales": slots * self.scale_width if self.separate_scales else 1,
+            "scales": slots if self.separate_scales else 1,
             "last_round": slots if self.keeps_round else 1,
             "drift_marks": slots * self.lanes if self.catch_up == "drift" else 1,
         }

@@ -242,7 +242,7 @@ def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
 
 @inline
 def gather_kept_slopes(w, noise):
-    """Put the slopes of the lanes whose gradients are kept beside scales in the order of these gradients.
+    """Put the slopes of the lanes whose gradients are kept after scales in the order of these gradients.
 
     Values in the unit of their coordinate are far from the range of the type, so that sums of their products with
     slopes within GRADIENT_LIMIT do not overflow; other slopes are left out, and their rows count as clipped.

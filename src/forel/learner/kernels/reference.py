@@ -29,7 +29,7 @@ Lane = namedtuple("Lane", "inverse_alpha beta l1 l2 radius")
 #   state       a record for each coordinate: for each lane z and n, with a certificate also g_{1:t}, and Σσx for
 #               algorithms whose state is the point; in units of the coordinate's scale for scale-free rates
 #   scales      largest |value| of each coordinate, where records have no space for it; with filters and a certificate,
-#               followed by g_{1:t} of a few lanes, in the unit of the coordinate
+#               the state from the first scale on, which is followed by g_{1:t} of a few lanes, in the coordinate's unit
 #   last_round  round in which each coordinate was last updated, where penalties apply in every round
 #   drift_marks value of the lane's penalty clock at that round, for rates 1/√t
 #   totals      running sums of each lane, by SUM_ offsets
@@ -112,11 +112,10 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "WIDTH": np.uint64(layout.width),
         "SCALE_IN_RECORD": layout.scale_in_record,
         "SEPARATE_SCALES": layout.separate_scales,
-        "SCALE_WIDTH": np.uint64(layout.scale_width),
+        "SCALE_WIDTH": np.uint64(layout.width if layout.gradient_lanes else 1),
         "PREFETCH_DISTANCE": np.uint64(100 if layout.single else 32),  # non-zeros between a prefetch and its use
         "LINE_SIZE": np.uint64(line_size),
-        # A record whose width does not divide a cache line may extend into one more.
-        "RECORDS_STRADDLE_LINES": bool(max(layout.width, line_size) % min(layout.width, line_size)),
+        "RECORDS_STRADDLE_LINES": _straddle(layout.width, line_size),
         # Rows of ``Work.row`` and ``Work.totals``
         "ROW_MARGIN": 0,
         "ROW_STEP": lanes,  # slope of the step, which differs from that of the loss for implicit updates
@@ -129,10 +128,10 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "ROW_DAMPED": 3 * lanes,  # slope of the step
         "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss
         "ROW_VARIANCE": 5 * lanes,  # variance of the margin
-        # Of lanes whose gradients are kept beside scales, after a 0 for the scale:
+        # Of lanes whose gradients are kept after scales, after a 0 for the scale:
         "ROW_KEPT": 7 * lanes,  # slopes
-        "ROW_KEPT_NOISE": 7 * lanes + layout.scale_width,  # noise of their sums
-        "ROW_SIZE": 7 * lanes + 2 * layout.scale_width,
+        "ROW_KEPT_NOISE": 7 * lanes + 4,  # noise of their sums
+        "ROW_SIZE": 7 * lanes + 8 * bool(layout.gradient_lanes),
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²
@@ -144,6 +143,16 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         # The number of rows, and sums of what ``concavity`` returns for them
         "SUM_CONCAVITY": (7 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,
     }
+
+
+def _straddle(width: int, line: int) -> bool:
+    """Return whether a record may end in a cache line that none of its numbers 0, line, 2 line, ... is in.
+
+    >>> _straddle(16, 16), _straddle(20, 16), _straddle(12, 16)
+    (False, False, True)
+    """
+    last, starts = (width - 1) // line * line, {k * width % line for k in range(line)}
+    return any((start + width - 1) // line > (start + last) // line for start in starts)
 
 
 def bindings(spec: KernelSpec) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Addition of the gradients of a row to those that are kept beside a scale, as one vector of four numbers.
+"""Addition of the gradients of a row to those that are kept after a scale, as one vector of four numbers.
 
 A loop over four numbers would be unrolled into scalar code.
 """

@@ -98,7 +98,7 @@ def main():
     if arguments.data is not None:
         compare_real(arguments.data)
         return
-    settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "16 settings": default_grid()}
+    settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "default experts": default_grid(full_filters=())}
     with tempfile.TemporaryDirectory() as folder:
         files = write(pathlib.Path(folder), arguments.rows)
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Settings for all tests: one hypothesis profile, the same examples in every run, and little garbage collection."""
+"""Settings for all tests: one hypothesis profile without random seeds, and little garbage collection."""
 
 import gc
 import os

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from types import ModuleType
 
 import pytest
 
 import forel
 from forel.doors.cluster import RayKeys, RayLearners, RayWorkers
+from forel.doors.cluster.ray_workers import import_ray
 from forel.training import by_key, shards
 from forel.training.shards import Merging
 
@@ -263,3 +265,10 @@ def test_workers_that_are_not_started_are_refused(files):
         forel.train(files["vw"], ONE, cluster=RayWorkers("local", 2))
     with pytest.raises(ValueError, match="learners: got 'actors that are not started'"):
         RayLearners(2).learn(forel.Linear(4, ONE, certified=True), [])
+
+
+@pytest.mark.parametrize("found", [None, ModuleType("ray")])
+def test_without_ray_the_command_that_installs_it_is_named(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", found)  # an empty module is what a folder named ray is imported as
+    with pytest.raises(ValueError, match=r"ray: got 'an environment without Ray', expected .*pip install 'forel\[ray\]'"):
+        import_ray()

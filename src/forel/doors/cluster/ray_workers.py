@@ -126,7 +126,9 @@ def import_ray() -> Any:
     """Return the module of Ray, or raise an error with the command that installs it."""
     try:
         import ray
-    except ImportError as error:
+
+        ray.init  # noqa: B018  # a folder of that name can be imported, and has no functions
+    except (ImportError, AttributeError) as error:
         raise refuse(
             "ray", "an environment without Ray", "an installation with it: pip install 'forel[ray]'"
         ) from error

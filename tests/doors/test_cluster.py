@@ -270,5 +270,7 @@ def test_workers_that_are_not_started_are_refused(files):
 @pytest.mark.parametrize("found", [None, ModuleType("ray")])
 def test_without_ray_the_command_that_installs_it_is_named(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", found)  # an empty module is what a folder named ray is imported as
-    with pytest.raises(ValueError, match=r"ray: got 'an environment without Ray', expected .*pip install 'forel\[ray\]'"):
+    with pytest.raises(
+        ValueError, match=r"ray: got 'an environment without Ray', expected .*pip install 'forel\[ray\]'"
+    ):
         import_ray()

@@ -89,7 +89,7 @@ def test_a_single_kind_and_other_rules_have_no_loss_without_it():
         assert all(one.without is None for one in found.kinds)
         assert "without it" not in str(found).lower()
     assert grid.explain().kinds[0].others is None
-    losses, kinds = squared.averages, np.array(squared._pool.kinds)
+    losses, kinds = squared.averages, np.array(squared.pool.kinds)
     for one in squared.explain().kinds:
         assert (one.loss, one.others) == (losses[kinds == one.kind].min(), losses[kinds != one.kind].min())
 

@@ -91,7 +91,7 @@ def test_without_bias_there_is_no_constant():
     X, y = stream(5)
     model = Mixture(4, default_grid(bias=False))
     model.progress(X, y + 0.0)
-    assert not model._pool.full.margins(rows_of(np.zeros((1, 4)), 4, np.float32)).any()
+    assert not model.pool.full.margins(rows_of(np.zeros((1, 4)), 4, np.float32)).any()
     assert not model.only(8).bias.any()
 
 
@@ -208,7 +208,7 @@ def test_best_model_is_a_full_filter_with_its_means_and_variances(unit):
     model.progress(X, y)
     assert model.names[model.best_model].startswith("full filter")
     alone = model.only(model.best_model)
-    full = model._pool.full.margins(rows_of(X, 6, np.float32))[:, model.best_model - 8]
+    full = model.pool.full.margins(rows_of(X, 6, np.float32))[:, model.best_model - 8]
     inside = np.abs(full) < 29  # not clipped
     np.testing.assert_allclose(alone.margins(X)[inside, 0], full[inside], rtol=1e-4, atol=1e-4)
     before = alone.loss[0]

@@ -155,7 +155,7 @@ def test_a_file_of_a_fixed_rate_keeps_it():
     model = Mixture(N, Settings("squared", alpha=(3.0, 300.0)))
     model.ledger.lowest, model.ledger.highest, model.ledger.largest_importance = -1.0, 3.0, 2.0
     from_fixed_rate(model)
-    assert model._pool.pooling.rate(model.ledger) == pytest.approx(1 / (2 * 16))
+    assert model.pool.pooling.rate(model.ledger) == pytest.approx(1 / (2 * 16))
     logistic = Mixture(N, Settings(alpha=(3.0, 300.0)))
     from_fixed_rate(logistic)
     assert logistic.ledger.gap == 0

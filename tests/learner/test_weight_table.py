@@ -26,7 +26,7 @@ def learned(classes, behind, loss="logistic", rate="scale_free"):
 
 
 def from_all_settings(model, X):
-    return model._pool.pooling.predict(model.linear.margins(X), model.ledger)
+    return model.pool.pooling.predict(model.linear.margins(X), model.ledger)
 
 
 @pytest.mark.parametrize(("classes", "loss"), [(None, "logistic"), (3, "logistic"), (3, "softmax")])
@@ -39,11 +39,11 @@ def test_settings_of_negligible_weight_do_not_change_predictions(classes, loss, 
     model, X = learned(classes, behind, loss, rate), rows(1)
     # Values beyond the scales of features, and probabilities so small that settings far behind matter.
     X.data *= np.repeat([1.0, 1e3, 1e5], 20)[np.repeat(np.arange(60), np.diff(X.indptr))]
-    found, relevant = model.margins(X), model._pool.pooling.relevant(model.ledger)
+    found, relevant = model.margins(X), model.pool.pooling.relevant(model.ledger)
     assert relevant is None if kept is None else relevant.tolist() == kept
     assert np.allclose(found, from_all_settings(model, X), rtol=1e-12, atol=1e-12)
     if kept == [0] and rate == "adagrad":
-        assert 0 < model._pool.pooling.extreme(found).sum() < 60
+        assert 0 < model.pool.pooling.extreme(found).sum() < 60
     assert model.margins(X[:0]).shape == (0, classes or 1)
 
 
@@ -76,5 +76,5 @@ def test_mixers_predict_from_all_settings():
     model.learn(rows(), np.arange(60) % 2)
     model.ledger.losses[:] = 10, 500, 500, 0, 500, 500, 500
     X.data *= np.repeat([1.0, 1e2, 1e3], 20)[np.repeat(np.arange(60), np.diff(X.indptr))]
-    assert model._pool.pooling.relevant(model.ledger) is None
+    assert model.pool.pooling.relevant(model.ledger) is None
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12, atol=1e-12)

@@ -100,8 +100,9 @@ class CompactLearner:
     def sorted(self) -> "CompactLearner":
         """Return a copy whose features are in the order of their slots, without those that were only predicted."""
         kept = self.learner.linear._lanes.touched()
-        if isinstance(self.learner, Mixture) and self.learner._pool.full is not None:
-            kept = np.union1d(kept, self.learner._pool.full.slots)  # also features whose values are all 0
+        pool = self.learner.pool
+        if pool is not None and pool.full is not None:
+            kept = np.union1d(kept, pool.full.slots)  # also features whose values are all 0
         kept = kept[kept < self.slots.size]
         kept = kept[np.argsort(self.slots[kept])]
         places = np.full(self.slots.size, kept.size)  # others are left out
@@ -133,9 +134,9 @@ def renumbered(learner: Learner, places: NDArray[Any], features: int) -> Learner
     lanes.all_sums[:] = old.all_sums
     lanes.rounds, lanes.weight = old.rounds, old.weight
     linear = Linear.from_lanes(lanes, learner.classes)
-    if not isinstance(learner, Mixture):
+    if learner.pool is None:
         return linear
-    pool = learner._pool.copy()
+    pool = learner.pool.copy()
     if pool.full is not None:
         pool.full.renumber(places)
     return _mixture(linear, pool)
@@ -160,5 +161,3 @@ def add_features(learner: Learner, features: int) -> None:
     old = learner.linear._lanes
     lanes = resize(old, features, old.lanes, old.labels)
     learner.linear._set_state(lanes)
-    if isinstance(learner, Mixture):
-        learner.features = features

@@ -42,9 +42,9 @@ def with_classes(learner: Learner, count: int, places: Sequence[int]) -> Learner
         lanes = resize(lanes, lanes.features, 2 * lanes.lanes, labels)
         split_binary(lanes, lanes.settings.lanes)
     linear = Linear.from_lanes(place_classes(lanes, count, places, labels), count)
-    if not isinstance(learner, Mixture):
+    if learner.pool is None:
         return linear
-    binary, ledger = learner.classes is None, learner.ledger
+    binary, ledger = learner.classes is None, learner.pool.ledger
     return Mixture.from_linear(linear, ledger_of_classes(ledger, learner.settings) if binary else ledger.copy())
 
 

@@ -51,6 +51,7 @@ class Linear:
     kind: ClassVar[str] = "trainer"
     options: ClassVar[tuple[str, ...]] = ()
     share: ClassVar[None] = None
+    pool: ClassVar[None] = None
 
     def __init__(
         self,

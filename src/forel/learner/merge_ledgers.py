@@ -16,15 +16,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.expert_pool import ExpertPool
 from forel.learner.ledger import Ledger
-from forel.learner.mixture import Mixture
 
 __all__ = ["merged_ledger"]
 
 Array = NDArray[np.float64]
 
 
-def merged_ledger(model: Mixture, starts: Sequence[Array], shards: Sequence[Array]) -> Array:
+def merged_ledger(pool: ExpertPool, starts: Sequence[Array], shards: Sequence[Array]) -> Array:
     """Return the ledger of a mixture, with the cost of not seeing the losses of other shards.
 
     With Φ(L) = −(1/η) log mean e^{−ηL}, a shard that started from losses L' lost at most Φ(L_k) − Φ(L_k') beyond the
@@ -33,10 +33,10 @@ def merged_ledger(model: Mixture, starts: Sequence[Array], shards: Sequence[Arra
 
     Parameters
     ----------
-    model : the mixture with the common ledger
+    pool : the experts with the common ledger
     starts, shards : the ledgers of shards before and after their rows
     """
-    base, rate = model.ledger, model._pool.pooling.rate
+    base, rate = pool.ledger, pool.pooling.rate
     before, after = ([_ledger(base, array) for array in arrays] for arrays in (starts, shards))
     merged = base.copy()
     for start, end in zip(before, after, strict=True):

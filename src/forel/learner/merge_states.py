@@ -31,7 +31,6 @@ from forel.learner.guard import changing
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
 from forel.learner.merge_ledgers import merged_ledger
-from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.learner.units import units_of
@@ -79,7 +78,7 @@ def check_mergeable(model: Learner) -> None:
             f"algorithm={settings.rule}",
             "proximal or centered; other algorithms store points instead of gradients",
         )
-    if isinstance(model, Mixture) and model._pool.full is not None:
+    if model.pool is not None and model.pool.full is not None:
         raise refuse("merge", "full-covariance filters", "settings without: full_filters=()")
     if settings.rate not in ("adagrad", "scale_free") or settings.penalty_weight != "once":
         got = f"rate={settings.rate}, penalty_weight={settings.penalty_weight}"
@@ -98,7 +97,7 @@ def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
         lanes.all_sums.copy(),
         lanes.rounds,
         lanes.weight,
-        model.ledger.array.copy() if isinstance(model, Mixture) else None,
+        None if model.pool is None else model.pool.ledger.array.copy(),
         lanes.gradients[slots] if lanes.layout.gradient_lanes else None,
     )
 
@@ -114,8 +113,8 @@ def restore(model: Learner, part: StateSlice) -> None:
             lanes.gradients[part.slots] = part.gradients
         lanes.all_sums[:] = part.sums
         lanes.rounds, lanes.weight = part.rounds, part.weight
-        if isinstance(model, Mixture) and part.ledger is not None:
-            model.ledger.array[:] = part.ledger
+        if model.pool is not None and part.ledger is not None:
+            model.pool.ledger.array[:] = part.ledger
 
 
 def learn_shard(
@@ -206,8 +205,8 @@ def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
     for start, shard in zip(starts, shards, strict=True):
         sums += shard.sums - start.sums
     _count_rounding(model.linear._lanes, sums, merged)
-    if isinstance(model, Mixture):
-        ledger = merged_ledger(model, [_ledger(start) for start in starts], [_ledger(shard) for shard in shards])
+    if model.pool is not None:
+        ledger = merged_ledger(model.pool, [_ledger(start) for start in starts], [_ledger(shard) for shard in shards])
     rounds = base.rounds + sum(shard.rounds - start.rounds for start, shard in zip(starts, shards, strict=True))
     weight = base.weight + sum(shard.weight - start.weight for start, shard in zip(starts, shards, strict=True))
     return StateSlice(slots, merged.records, merged.scales, sums, rounds, weight, ledger, merged.gradients)

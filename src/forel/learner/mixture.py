@@ -73,8 +73,8 @@ class Mixture:
         self._set_state(linear, ExpertPool(Pooling(settings, linear.classes, linear.joint, share)))
 
     def _set_state(self, linear: Linear, pool: ExpertPool) -> None:
-        self._guard, self.linear, self._pool, self.share = Guard(), linear, pool, pool.pooling.share
-        self.settings, self.features, self.classes = linear.settings, linear.features, linear.classes
+        self._guard, self.linear, self.pool, self.share = Guard(), linear, pool, pool.pooling.share
+        self.settings, self.classes = linear.settings, linear.classes
         self.dtype, self.certified, self.joint = linear.dtype, linear.certified, linear.joint
         self.lanes = linear.classes or 1  # margins of a prediction
 
@@ -88,13 +88,13 @@ class Mixture:
 
     @reads
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "linear": copy(self.linear), "_pool": self._pool.copy()}
+        return {**self.__dict__, "linear": copy(self.linear), "pool": self.pool.copy()}
 
     @changes
     def reset(self) -> None:
         """Return to the state before the first row."""
         self.linear.reset()
-        self._pool.reset()
+        self.pool.reset()
 
     @staticmethod
     def stored_arrays(settings: Settings, share: float | None = None) -> dict[str, tuple[int, ...] | None]:
@@ -103,16 +103,21 @@ class Mixture:
 
     def pack(self) -> dict[str, NDArray[np.float64]]:
         """Return the arrays of :meth:`stored_arrays`."""
-        return self._pool.pack()
+        return self.pool.pack()
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
         """Set the state to arrays of a model file."""
-        self._pool.unpack(arrays)
+        self.pool.unpack(arrays)
+
+    @property
+    def features(self) -> int:
+        """The number of features."""
+        return self.linear.features
 
     @property
     def ledger(self) -> Ledger:
         """The losses of all experts."""
-        return self._pool.ledger
+        return self.pool.ledger
 
     @property
     def rounds(self) -> int:
@@ -160,17 +165,17 @@ class Mixture:
     @reads
     def posterior(self) -> NDArray[np.float64]:
         """The weight of each expert in the next prediction."""
-        return self._pool.pooling.weights(self.ledger)
+        return self.pool.pooling.weights(self.ledger)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the experts: settings by the parameters in which they differ, then the others."""
-        return self._pool.names
+        return self.pool.names
 
     @reads
     def explain(self) -> MixtureExplanation:
         """Return what each expert contributes: loss, weight, and the mixture's loss without experts of its kind."""
-        return explain(self._pool.pooling, self.ledger, self.names, self._pool.kinds)
+        return explain(self.pool.pooling, self.ledger, self.names, self.pool.kinds)
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
@@ -188,20 +193,20 @@ class Mixture:
         """
         chosen = self.best if setting is None else setting
         if self.settings.lanes <= chosen < self.ledger.settings:
-            return self._pool.diagonal_filter(chosen - self.settings.lanes, self.linear)
+            return self.pool.diagonal_filter(chosen - self.settings.lanes, self.linear)
         return self.linear.only(chosen)
 
     @reads
     def model_weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:
         """Return the weights of all linear models at some coordinates, a column each, full-covariance filters last."""
-        return self._pool.with_full_weights(coordinates, self.linear)
+        return self.pool.with_full_weights(coordinates, self.linear)
 
     @reads
     def without_full_filters(self) -> "Mixture":
         """Return a copy that continues without full-covariance filters; the mixture itself if it has none."""
         if not self.settings.full_filters:
             return self
-        lanes, pool = self.linear.copied_lanes(), self._pool.copy()
+        lanes, pool = self.linear.copied_lanes(), self.pool.copy()
         lanes.settings = replace(self.settings, full_filters=())
         pool.drop_full_filters()
         return Mixture.from_linear(Linear.from_lanes(lanes, self.classes), pool.ledger, self.share)
@@ -223,7 +228,7 @@ class Mixture:
         labels, scale = labels_and_scale(y, importance, held_out)
         learned, ledger = scale[scale >= 0], self.ledger
         ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
-        return self._pool.mix(rows, margins, labels, scale)
+        return self.pool.mix(rows, margins, labels, scale)
 
     @changes
     def relearn(
@@ -242,7 +247,7 @@ class Mixture:
         """
         rows = training_rows(X, self.features, self.dtype)
         margins = self.linear.progress(rows, y, importance, held_out)
-        return self._pool.relearn(rows, margins, *labels_and_scale(y, importance, held_out))
+        return self.pool.relearn(rows, margins, *labels_and_scale(y, importance, held_out))
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the mixture's margin of every row; for several classes the log-probability of each class."""
@@ -250,9 +255,9 @@ class Mixture:
         return self._guard.read(lambda: self._margins(rows))
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
-        pooling, relevant = self._pool.pooling, self._pool.pooling.relevant(self.ledger)
+        pooling, relevant = self.pool.pooling, self.pool.pooling.relevant(self.ledger)
         if relevant is None:
-            return self._pool.predict(rows, self.linear.margins(rows))
+            return self.pool.predict(rows, self.linear.margins(rows))
         found = pooling.predict(self.linear.margins(rows, relevant), self.ledger.only(relevant))
         extreme = pooling.extreme(found)
         if extreme.any():
@@ -278,7 +283,7 @@ class Mixture:
     @reads
     def guarantee(self) -> "Guarantee":
         """Return the mixture's regret to the best setting, and the bound on it."""
-        return self._pool.pooling.guarantee(self.ledger, self.names)
+        return self.pool.pooling.guarantee(self.ledger, self.names)
 
     @property
     def seen(self) -> NDArray[np.int64]:

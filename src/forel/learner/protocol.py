@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.contributions import MixtureExplanation
+from forel.learner.expert_pool import ExpertPool
 from forel.learner.guard import Guard
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
@@ -138,6 +139,11 @@ class Learner(Protocol):
     @property
     def certified(self) -> bool:
         """Whether the sums of certificates are kept."""
+        ...
+
+    @property
+    def pool(self) -> ExpertPool | None:
+        """The experts of a mixture, with their losses; None for one model."""
         ...
 
     @property

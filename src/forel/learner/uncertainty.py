@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.expert_pool import ExpertPool
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear
-from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.learner.rows import Rows, rows_of
 from forel.losses.margin import Mixing
@@ -98,8 +98,9 @@ def standard_errors(learner: Learner, X: Any) -> Array:
     if learner.classes is not None:
         raise refuse("classes", learner.classes, "None: standard errors are of one margin")
     rows = rows_of(X, learner.features, learner.dtype)
+    pool = learner.pool
     return learner._guard.read(
-        lambda: _mixed(learner, rows) if isinstance(learner, Mixture) else _single(learner.linear, rows)
+        lambda: _single(learner.linear, rows) if pool is None else _mixed(learner.linear, pool, rows)
     )
 
 
@@ -112,44 +113,44 @@ def _single(model: Linear, rows: Rows) -> Array:
     return np.asarray(np.sqrt(spread * noise) if model.settings.algorithm == "filter" else spread)
 
 
-def _mixed(model: Mixture, rows: Rows) -> Array:
+def _mixed(linear: Linear, pool: ExpertPool, rows: Rows) -> Array:
     """Return the standard errors of a mixture, by the law of total variance."""
-    settings, ledger, full = model.settings, model.ledger, model._pool.full
+    settings, ledger, full = linear.settings, pool.ledger, pool.full
     count, first = ledger.settings, settings.first_filter
-    margins = model.linear.margins(rows).astype(np.float64)
-    spreads = lane_variances(model.linear._lanes, rows)
+    margins = linear.margins(rows).astype(np.float64)
+    spreads = lane_variances(linear._lanes, rows)
     if full is not None:
         margins = np.column_stack([margins, full.margins(rows)])
         spreads = np.column_stack([spreads, full.variances(rows)])
     if settings.filters:
-        spreads *= _noise(model, ledger.losses[:count], ledger.weight)
+        spreads *= _noise(linear, ledger.losses[:count], ledger.weight)
         best = spreads[:, first + int(np.argmin(ledger.losses[first:count]))]
         spreads[:, :first] = best[:, None]
     else:
         spreads **= 2
-    if model._pool.pooling.clips:
+    if pool.pooling.clips:
         below = settings.loss_function.link.clipping.below
         low, high = ledger.label_range
         margins = np.clip(margins, low if below else -np.inf, high)
     for state in ledger.mixer_states:
-        inputs, middle, unit = _inputs(model, margins[:, :count])
+        inputs, middle, unit = _inputs(pool, margins[:, :count])
         own = np.einsum("ri,ij,rj->r", inputs, state[1:], inputs) * unit * unit
         margins = np.column_stack([margins, middle + inputs @ state[0] * unit])
         spreads = np.column_stack([spreads, best + np.maximum(own, 0.0)])
-    weights = model._pool.pooling.flat_weights(ledger)
+    weights = pool.pooling.flat_weights(ledger)
     apart = (margins - (margins @ weights)[:, None]) ** 2
     return np.asarray(np.sqrt((spreads + apart) @ weights))
 
 
-def _inputs(model: Mixture, margins: Array) -> tuple[Array, float, float]:
+def _inputs(pool: ExpertPool, margins: Array) -> tuple[Array, float, float]:
     """Return the inputs of mixers, the constant last, and the middle and unit of their margins."""
     from forel.learner.kernels import geometric, ridge  # which import numba
 
-    if model.settings.loss_function.mixing is Mixing.BAYES:
+    if pool.pooling.mixing is Mixing.BAYES:
         middle, unit = 0.0, 1.0
         clipped, constant = np.clip(margins, -geometric.CLIP, geometric.CLIP), geometric.CONSTANT
     else:
-        low, high = model.ledger.label_range
+        low, high = pool.ledger.label_range
         middle, unit = (low + high) / 2, high - low
         clipped, constant = (margins - middle) / (unit or 1.0), ridge.CONSTANT
     return np.column_stack([clipped, np.full(len(margins), constant)]), middle, unit

@@ -2,17 +2,17 @@
 
 import math
 
+from forel.learner.expert_pool import ExpertPool
 from forel.learner.ledger import LOSS_LIMIT
-from forel.learner.mixture import Mixture
 from forel.losses.margin import Mixing
 
 __all__ = ["from_fixed_rate"]
 
 
-def from_fixed_rate(model: Mixture) -> None:
+def from_fixed_rate(pool: ExpertPool) -> None:
     """Raise the excess in the ledger until the rate is that of the file: the bound relies on rates that never rise."""
-    ledger = model.ledger
-    if model.settings.loss_function.mixing is Mixing.EXP_CONCAVE:
+    ledger = pool.ledger
+    if pool.pooling.mixing is Mixing.EXP_CONCAVE:
         low, high = ledger.label_range
         span = high - low
         allowed = math.log(ledger.experts) * max(1.0, ledger.largest_importance) * span * span

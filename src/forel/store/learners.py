@@ -115,8 +115,8 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
         learner.unpack(own_arrays)
     except ValueError as error:
         raise damaged(str(error)) from error
-    if isinstance(learner, Mixture) and not header["adaptive_rate"]:
-        from_fixed_rate(learner)
+    if learner.pool is not None and not header["adaptive_rate"]:
+        from_fixed_rate(learner.pool)
     return learner
 
 

@@ -119,7 +119,7 @@ def serving_mixture(model: Mixture, negligible: float = NEGLIGIBLE) -> tuple[NDA
     """
     from forel.learner.kernels.geometric import CLIP, CONSTANT, MARGIN_LIMIT
 
-    weights, count = model._pool.pooling.flat_weights(model.ledger), model.ledger.settings
+    weights, count = model.pool.pooling.flat_weights(model.ledger), model.ledger.settings
     order = np.argsort(weights, kind="stable")
     kept = np.ones(weights.size, bool)
     kept[order[np.cumsum(weights[order]) <= negligible]] = False

@@ -142,8 +142,10 @@ def learn_shard(
     >>> one = CoalescedRows(np.array([0, 1]), np.int32([0]), np.ones(1))
     >>> parts = [learn_shard(model, one, [1], [1.0])[1] for _ in range(2)]
     >>> restore(model, merge(model, parts))
-    >>> model.rounds, model.state[0].ravel()  # two gradients of -1/2 count as one of -1
-    (2, array([-1.,  1., -1.]))
+    >>> model.rounds, model.state[0].ravel().round(3)  # squares of two gradients of -1/2 add up
+    (2, array([-0.569,  0.5  , -1.   ]))
+    >>> float(parts[0].records[0, 0, 0]), model.weights.ravel().round(3)  # both shards have the same point, 1/3
+    (-0.5, array([0.333, 0.   ]))
     """
     lanes, learn = model.linear._lanes, model.relearn if again else model.progress
     slots = slots_of(model, rows)

@@ -90,13 +90,13 @@ def file_state(name: str) -> tuple[int, int]:
 
 
 def url_files(url: str) -> list[str]:
-    """Return the URLs of the files that a URL or pattern names.
+    """Return the URLs of the files that a URL or pattern names, in the order of the file system.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for name in ("a1.vw", "a2.vw", "b.csv"):
     ...     _ = (folder / name).write_text("1 |a b")
-    >>> [found.rpartition("/")[2] for found in url_files(f"file://{folder}/a*.vw")]
+    >>> sorted(found.rpartition("/")[2] for found in url_files(f"file://{folder}/a*.vw"))
     ['a1.vw', 'a2.vw']
     """
     if not PATTERN.search(url):

@@ -154,10 +154,10 @@ def test_a_file_of_a_fixed_rate_keeps_it():
     """The bound relies on rates that never rise, so that a resumed mixture may not start with a larger one."""
     model = Mixture(N, Settings("squared", alpha=(3.0, 300.0)))
     model.ledger.lowest, model.ledger.highest, model.ledger.largest_importance = -1.0, 3.0, 2.0
-    from_fixed_rate(model)
+    from_fixed_rate(model.pool)
     assert model.pool.pooling.rate(model.ledger) == pytest.approx(1 / (2 * 16))
     logistic = Mixture(N, Settings(alpha=(3.0, 300.0)))
-    from_fixed_rate(logistic)
+    from_fixed_rate(logistic.pool)
     assert logistic.ledger.gap == 0
 
 

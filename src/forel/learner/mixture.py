@@ -74,9 +74,8 @@ class Mixture:
 
     def _set_state(self, linear: Linear, pool: ExpertPool) -> None:
         self._guard, self.linear, self.pool, self.share = Guard(), linear, pool, pool.pooling.share
-        self.settings, self.classes = linear.settings, linear.classes
+        self.settings, self.classes, self.lanes = linear.settings, linear.classes, linear.classes or 1
         self.dtype, self.certified, self.joint = linear.dtype, linear.certified, linear.joint
-        self.lanes = linear.classes or 1  # margins of a prediction
 
     @classmethod
     def from_linear(cls, linear: Linear, ledger: Ledger, share: float | None = None) -> "Mixture":
@@ -306,10 +305,9 @@ class Mixture:
         """Return the regret to fixed models with its bound: that of the best setting, plus the cost of mixing.
 
         Filters have no bound, and are left out; their slopes give loss floors all the same. With filters, settings are
-        those whose gradients are kept, which :func:`forel.learner.certified_lanes.certified_lanes` chooses.
-        For several classes, each trained against the rest, ``lane`` is the class; the cost of mixing is not included.
-        ``among`` is as in :meth:`forel.learner.linear.Linear.certificate`. After a second pass the certificate is that
-        of the best setting alone.
+        those of :func:`forel.learner.certified_lanes.certified_lanes`. For several classes, each trained against the
+        rest, ``lane`` is the class; the cost of mixing is not included. ``among`` is as in
+        :meth:`forel.learner.linear.Linear.certificate`. After a second pass it is that of the best setting alone.
         """
         bounded = min(bounded_lanes(self.settings), key=lambda setting: float(self.ledger.losses[setting]))
         proof, loss = self.linear.certificate(self._lane(bounded, lane), among), self._loss_since()

@@ -65,7 +65,7 @@ class Pooling:
         return self.settings.tracker and self.share is None
 
     def ledger(self, count: int) -> Ledger:
-        """Return the ledger of a mixture of so many settings before the first row."""
+        """Return the ledger of a mixture of this number of settings before the first row."""
         ledger = Ledger(count, self.share is not None, self.settings.mixers, self.tracks)
         if all(self.settings.loss_function.link.clipping):
             ledger.lowest, ledger.highest = UNSEEN

@@ -99,7 +99,8 @@ def url_files(url: str) -> list[str]:
     >>> sorted(found.rpartition("/")[2] for found in url_files(f"file://{folder}/a*.vw"))
     ['a1.vw', 'a2.vw']
     """
-    if not PATTERN.search(url):
+    pattern = PATTERN.search(url)
+    if pattern is None:
         found = _info(url)
         if found.is_file:
             return [url]
@@ -108,7 +109,7 @@ def url_files(url: str) -> list[str]:
         raise FileNotFoundError(f"source: got {url!r}, expected a file that is there, or a pattern of such")
     from pyarrow.fs import FileSelector
 
-    fixed = url[: PATTERN.search(url).start()].rpartition("/")[0]  # type: ignore[union-attr]
+    fixed = url[: pattern.start()].rpartition("/")[0]
     system, folder = _located(fixed)
     prefix = fixed.removesuffix(folder) if fixed.endswith(folder) else fixed[: fixed.index("://") + 3]
     wanted = url.removeprefix(prefix)

@@ -109,7 +109,7 @@ def reading(flags):
 def test_sequences_are_those_of_vowpal_wabbit(file, flags, loss, features, folder):
     block = concatenate(read(folder / f"{file}.vw", bits=28, constant=True, **reading(flags)))
     assert block.indices.size == features
-    slots, numbers = np.unique(block.indices, return_inverse=True)  # few weights, which nothing compiled looks at
+    slots, numbers = np.unique(block.indices, return_inverse=True)  # few weights, which no compiled code reads
     model = Linear(slots.size, Settings(alpha=0.3, beta=1.0, l1=0.5, l2=0.5, bias=False))
     model.learn(CoalescedRows(block.indptr, numbers.astype(np.int32), block.values), (block.labels + 1) / 2)
     assert model.loss[0] / 400 == pytest.approx(loss, abs=1e-5)

@@ -13,7 +13,7 @@ from forel.store import load, save
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
 
 
-@pytest.mark.parametrize("where", ["save_file", "os.chmod", "sync"])
+@pytest.mark.parametrize("where", ["write_container", "os.chmod", "os.fsync"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(where, number, tmp_path, monkeypatch):
     save(tmp_path / "m", Linear(2, Settings()), {"old": True})

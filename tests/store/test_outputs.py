@@ -244,13 +244,7 @@ def test_two_runs_do_not_share_a_checkpoint(clicks, tmp_path):
 
 
 def test_temporary_files_in_use_are_not_removed(tmp_path, monkeypatch):
-    sync = store_files.sync
-
-    def swept(*arguments):
-        remove_leftovers(tmp_path / "m")
-        sync(*arguments)
-
-    monkeypatch.setattr(store_files, "sync", swept)
+    monkeypatch.setattr(os, "fsync", lambda _: remove_leftovers(tmp_path / "m"))
     left = temporary_path(tmp_path / "m")
     os.mkdir(left)
     save(tmp_path / "m", Linear(2, SETTINGS))

@@ -18,7 +18,7 @@ from forel.learner.units import units_of
 from forel.losses.margin import DualShape
 from forel.validation import enough_memory, refuse, whole
 
-__all__ = ["Labels", "Lanes", "summed"]
+__all__ = ["BLOCK", "Labels", "Lanes", "summed"]
 
 BLOCK = 1 << 15  # coordinates processed at a time
 CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache

@@ -19,7 +19,7 @@ from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of
-from forel.learner.weight_table import WeightTable
+from forel.learner.weight_table import WeightTable, count_nonzeros
 from forel.losses import Classes
 from forel.validation import refuse, whole
 
@@ -268,12 +268,12 @@ class Linear:
     @property
     @reads
     def nonzeros(self) -> int:
-        """The number of non-zero weights in all lanes, counted block by block.
+        """The number of non-zero weights in all lanes.
 
         >>> Linear(1 << 10, Settings()).nonzeros
         0
         """
-        return sum(int(np.count_nonzero(weights)) for _, weights in self._lanes.blocks(0, self.features))
+        return count_nonzeros(self._lanes)
 
     def guarantee(self) -> None:
         """Return None: only mixtures have a guarantee."""

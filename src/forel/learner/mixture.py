@@ -28,13 +28,12 @@ from forel.learner.pooling import Pooling
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import labels_and_scale
+from forel.learner.weight_table import count_nonzeros
 
 if TYPE_CHECKING:
     from forel.experts import Guarantee
 
 __all__ = ["Mixture"]
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Mixture:
@@ -153,7 +152,7 @@ class Mixture:
     @reads
     def averages(self) -> NDArray[np.float64]:
         """The losses of each expert per unit of importance."""
-        return self.ledger.losses / max(self.ledger.weight, EPS)
+        return self.ledger.losses / max(self.ledger.weight, np.finfo(np.float64).eps)
 
     @property
     def best(self) -> int:
@@ -293,7 +292,7 @@ class Mixture:
     @reads
     def nonzeros(self) -> int:
         """The number of non-zero weights of the best setting."""
-        return int(np.count_nonzero(self.weights_at(self.seen[self.seen < self.features])))
+        return count_nonzeros(self.linear._lanes, self._best_lanes)
 
     @reads
     def weights_at(self, coordinates: NDArray[np.int64]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Margins from a table of weights, which are computed once until the model changes."""
+"""Margins from a table of weights, which are computed once until the model changes, and the number of weights."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from forel.learner.kernels.reference import constants
 from forel.learner.lanes import Lanes
 from forel.learner.rows import Rows
 
-__all__ = ["WeightTable"]
+__all__ = ["WeightTable", "count_nonzeros"]
 
 BLOCK = 1 << 11  # coordinates whose weights are computed at a time, in all lanes
 
@@ -87,6 +87,21 @@ class WeightTable:
         values = values.copy()
         values[above] = 0
         return values, constant
+
+
+def count_nonzeros(lanes: Lanes, among: slice = slice(None)) -> int:
+    """Return the number of non-zero weights of features in some lanes, counted block by block.
+
+    >>> from forel.learner.settings import Settings
+    >>> lanes = Lanes(3, Settings(alpha=(0.1, 1.0)), 2)
+    >>> lanes.state[1, 0] = 1.0, 2.0
+    >>> count_nonzeros(lanes), count_nonzeros(lanes, slice(1))
+    (2, 1)
+    """
+    seen = lanes.seen
+    seen = seen[: np.searchsorted(seen, lanes.features)]  # without the bias
+    blocks = (seen[start : start + BLOCK] for start in range(0, seen.size, BLOCK))
+    return sum(int(np.count_nonzero(lanes.weights_at(block)[:, among])) for block in blocks)
 
 
 def _distinct(indices: NDArray[Any], features: int) -> NDArray[np.int64]:

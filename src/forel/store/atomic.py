@@ -3,7 +3,6 @@
 import errno
 import os
 import pathlib
-import re
 import secrets
 import shutil
 import zlib
@@ -14,7 +13,7 @@ from forel.store.locks import try_lock
 from forel.validation import refuse
 
 __all__ = [
-    "Path", "atomic_writer", "check_outputs", "locked", "permissions", "remove_leftovers", "sync", "temporary_path",
+    "Path", "atomic_writer", "check_outputs", "permissions", "remove_leftovers", "sync", "temporary_path",
     "write_error",
 ]  # fmt: skip
 
@@ -116,7 +115,7 @@ def remove_leftovers(path: Path) -> None:
     """Remove temporary files of killed processes that wrote to ``path``; files that are in use stay."""
     target = pathlib.Path(os.path.realpath(path))
     for leftover in target.parent.glob(f"{_prefix(target)}*.forel"):
-        with suppress(OSError), locked(leftover) as acquired:
+        with suppress(OSError), _locked(leftover) as acquired:
             if acquired:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
@@ -126,7 +125,7 @@ def _prefix(target: pathlib.Path) -> str:
 
 
 @contextmanager
-def locked(path: pathlib.Path) -> Iterator[bool]:
+def _locked(path: pathlib.Path) -> Iterator[bool]:
     """Lock a file or folder during the block; yield False if another process holds the lock."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -149,10 +148,9 @@ def permissions(target: pathlib.Path, new: int) -> int:
     return (target.stat() if target.exists() else os.fstat(new)).st_mode & 0o777
 
 
-def write_error(path: Path, error: Exception) -> OSError:
-    """Return an ``OSError`` that names the path and a remedy; safetensors has the errno only in its message."""
-    match = re.search(r"os error (\d+)", str(error))
-    number = error.errno if isinstance(error, OSError) else int(match[1]) if match else None
+def write_error(path: Path, error: OSError) -> OSError:
+    """Return an ``OSError`` that names the path and a remedy."""
+    number = error.errno
     if number is None:
         return OSError(f"{path}: could not be written ({error}); an existing file is unchanged")
     what = f"could not be written ({os.strerror(number)}); an existing file is unchanged"

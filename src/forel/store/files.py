@@ -7,7 +7,6 @@ one entry of the container's metadata, because the container does not preserve t
 import json
 import os
 import pathlib
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
-from forel.store.atomic import Path, locked, permissions, sync, temporary_path, write_error
+from forel.store.atomic import Path, permissions, sync, temporary_path, write_error
+from forel.store.container import ChunkedArray, array_bytes, write_container
+from forel.store.locks import try_lock
 from forel.store.versions import VERSION, ModelFileError, damaged, migrate
 from forel.version import __version__
 
@@ -34,40 +34,39 @@ def canonical_json(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | ChunkedArray]) -> None:
     """Write a header and arrays to a temporary file, sync it, and rename it to ``path``."""
     target = pathlib.Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise ValueError(f"{path}: got a folder or a device, expected the name of a file")
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     full = {**header, "format": FORMAT, "version": VERSION, "written_by": __version__}
-    full["checks"] = {name: zlib.crc32(_bytes(array)) for name, array in contiguous.items()}
-    full["check"] = zlib.crc32(canonical_json(full).encode())
-    # In a temporary folder, because safetensors creates another temporary file.
-    folder = pathlib.Path(temporary_path(target))
-    temporary = folder / "model"
+
+    def metadata(checks: Mapping[str, int]) -> dict[str, str]:
+        checked = {**full, "checks": checks}
+        checked["check"] = zlib.crc32(canonical_json(checked).encode())
+        return {ENTRY: canonical_json(checked)}
+
+    temporary = pathlib.Path(temporary_path(target))
     try:
-        folder.mkdir()
-        with locked(folder):
-            mode = _new_mode(target, temporary)
-            save_file(contiguous, temporary, {ENTRY: canonical_json(full)})
-            os.chmod(temporary, mode)
-            sync(temporary, os.O_RDWR)
-            temporary.replace(target)
+        with open(temporary, "xb") as file:
+            try_lock(file.fileno())
+            contiguous = {name: _contiguous(array) for name, array in arrays.items()}
+            write_container(file, contiguous, metadata)
+            os.chmod(temporary, permissions(target, file.fileno()))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
         with suppress(OSError):  # not every system can sync a folder, and the file is complete either way
             sync(target.parent, os.O_RDONLY)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise write_error(path, error) from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
-def _new_mode(target: pathlib.Path, temporary: pathlib.Path) -> int:
-    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    try:
-        return permissions(target, handle)
-    finally:
-        os.close(handle)
+def _contiguous(array: NDArray[Any] | ChunkedArray) -> NDArray[Any] | ChunkedArray:
+    return array if isinstance(array, ChunkedArray) else np.ascontiguousarray(array)
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class ModelFile:
             chunk = source[start : min(start + step, shape[0])]
             if chunk.dtype != dtype:
                 raise ModelFileError(f"{name!r} has numbers of type {chunk.dtype} where {np.dtype(dtype)} was expected")
-            checksum = zlib.crc32(_bytes(chunk), checksum)
+            checksum = zlib.crc32(array_bytes(chunk), checksum)
             if last is not None:
                 yield last
             last = start, chunk
@@ -161,8 +160,3 @@ def _header(handle: Any) -> dict[str, Any]:
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
         raise damaged("the arrays do not match the header")
     return header
-
-
-def _bytes(array: NDArray[Any]) -> Any:
-    """Return the memory of an array, without a copy if it is contiguous."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

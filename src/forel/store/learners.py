@@ -4,6 +4,8 @@ Only coordinates with a nonzero record are stored if that is smaller: most slots
 never used. A record is nonzero if any of its bits is set, so that −0 is stored, too.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from forel.learner.layout import CONCAVITY, SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
+from forel.store.container import CHUNK_BYTES, ChunkedArray
 from forel.store.files import ModelFile
 from forel.store.fine_units import from_fine_units
 from forel.store.fixed_rate import from_fixed_rate
@@ -34,32 +37,59 @@ def slot_dtype(slots: int) -> Any:
     return np.uint32 if slots <= 1 << 32 else np.int64
 
 
-def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the header and the arrays of a learner."""
+def pack_learner(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any] | ChunkedArray]]:
+    """Return the header and the arrays of a learner, tables of records in chunks."""
     lanes, slots = learner.linear._lanes, learner.features + 1
     tables, touched = lanes.tables, lanes.touched()
     row_bytes = sum(table.nbytes // slots for table in tables.values())
     sparse = touched.size * (row_bytes + np.dtype(slot_dtype(slots)).itemsize) < slots * row_bytes
-    if not sparse:
-        return pack_dense(learner)
-    some = {name: table.take(touched, axis=0) for name, table in tables.items()}
-    return _packed(learner, {**some, "slots": touched.astype(slot_dtype(slots))})
+    header, arrays = _packed(learner)
+    chosen = touched if sparse else None
+    for name, table in tables.items():
+        count = slots if chosen is None else chosen.size
+        arrays[name] = ChunkedArray(table.dtype, (count, *table.shape[1:]), partial(_chunks, name, table, chosen))
+    if chosen is not None:
+        arrays["slots"] = chosen.astype(slot_dtype(slots))
+    return header, arrays
+
+
+def _chunks(name: str, table: NDArray[Any], chosen: NDArray[np.int64] | None) -> Iterator[NDArray[Any]]:
+    """Yield the rows of a table, or the chosen ones; raise for numbers that are not finite."""
+    step = max(1, CHUNK_BYTES * len(table) // max(table.nbytes, 1))
+    for start in range(0, len(table) if chosen is None else chosen.size, step):
+        if chosen is None:
+            rows = table[start : start + step]
+        elif table.flags.c_contiguous:
+            rows = table.take(chosen[start : start + step], axis=0)
+        else:
+            rows = table[chosen[start : start + step]]  # take would copy the whole table first
+        _check_finite(name, rows)
+        yield rows
 
 
 def pack_dense(learner: Learner) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a learner, with the records of all features."""
-    return _packed(learner, learner.linear._lanes.tables)
+    header, arrays = _packed(learner)
+    tables = learner.linear._lanes.tables
+    for name, table in tables.items():
+        for start in range(0, len(table), BLOCK):
+            _check_finite(name, table[start : start + BLOCK])
+    return header, {**arrays, **tables}
 
 
-def _packed(learner: Learner, tables: dict[str, NDArray[Any]]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _check_finite(name: str, array: NDArray[Any]) -> None:
+    if not all_finite(array):
+        raise ValueError(f"model: got {name} with NaN or infinity, expected finite numbers; nothing was written")
+
+
+def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the header and the arrays of a learner, without tables of records."""
     lanes = learner.linear._lanes
     arrays: dict[str, NDArray[Any]] = {"totals": lanes.sums.ravel(), **learner.pack()}
     if lanes.certified:
         arrays["dual"] = lanes.dual_sums.ravel()
-    arrays |= tables
     for name, array in arrays.items():
-        if not all(all_finite(array[a : a + BLOCK]) for a in range(0, len(array), BLOCK)):
-            raise ValueError(f"model: got {name} with NaN or infinity, expected finite numbers; nothing was written")
+        _check_finite(name, array)
     header = {
         "kind": learner.kind,
         "settings": settings_to_json(learner.settings),

@@ -19,6 +19,7 @@ from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
 from forel.store.calibration import Calibration, calibration_of
 from forel.store.classes import number_of_classes
+from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import header_int, settings_from_json, validated_extra
@@ -280,7 +281,7 @@ def save(
             write_file(path, header, {**parts, **name_arrays, **extra_arrays})
 
 
-def _pack(model: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _pack(model: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | ChunkedArray]]:
     """Return the header and the arrays of a model."""
     if isinstance(model, ServingModel):
         return pack_serving(model)

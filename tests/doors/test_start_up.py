@@ -47,9 +47,23 @@ def test_help_of_a_command_imports_no_large_package_and_no_other_command(command
 def test_training_and_predicting_import_no_package_that_they_do_not_use(tmp_path):
     rows, model = tmp_path / "rows.vw", tmp_path / "m.forel"
     rows.write_text("1 |f a b\n-1 |f b c\n" * 20)
-    for command in (("train", rows, "--alpha", 0.1, "--model"), ("predict", rows, "--model")):
+    unused = {"numba", "numpy.ma", "pyarrow", "rich", "scipy", "sklearn", "forel.data.column_tasks"}
+    for command in (("train", rows, "--alpha", 0.1, "--json", "--model"), ("predict", rows, "--model")):
         imported(*command, model)  # compiles, if another test has not
-        assert not {"numba", "numpy.ma", "pyarrow", "rich._emoji_codes", "scipy", "sklearn"} & imported(*command, model)
+        assert not unused & imported(*command, model)
+    assert "rich._emoji_codes" not in imported("train", rows, "--alpha", 0.1, "--model", model)
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_commands_start_no_threads_of_blas_unless_told_to(given, used):
+    others = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    run = "import atexit, os, sys; sys.argv = ['forel', '--version']\n"
+    run += "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules))\n"
+    run += "from forel.doors.cli import main\nmain()"
+    done = subprocess.run(
+        [sys.executable, "-c", run], capture_output=True, text=True, timeout=120, env={**others, **given}
+    )
+    assert done.stdout.splitlines()[-1] == f"{used} False", done.stderr
 
 
 def test_the_table_has_the_first_line_of_each_help_text_and_fits_a_terminal():

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 
 __all__ = ["main"]
 
@@ -12,8 +13,10 @@ def main() -> None:
     """Run the command; an error is a message on stderr and exit code 1, not a traceback.
 
     Imports create many objects that stay until the end. With the usual thresholds the garbage collector would traverse
-    them dozens of times, and once more before the interpreter exits.
+    them dozens of times, and once more before the interpreter exits. Threads of BLAS, which commands do not need, would
+    be started when numpy is imported, and wait for work in a loop.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*COLLECTIONS)
     atexit.register(gc.freeze)
     from forel.doors.cli.app import main

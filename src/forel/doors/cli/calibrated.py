@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from forel.doors.cli.show import jsonable
+from forel.doors.cli.json_values import jsonable
 from forel.training.calibrating import Calibrated
 from forel.training.metrics import Report
 

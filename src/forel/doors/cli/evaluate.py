@@ -29,7 +29,8 @@ def evaluate(
         from rich.table import Table
 
         from forel.doors.cli.console import open_console
-        from forel.doors.cli.show import confusion_table, jsonable, print_problems, report_table
+        from forel.doors.cli.json_values import jsonable
+        from forel.doors.cli.show import confusion_table, print_problems, report_table
         from forel.doors.cli.slices import period_table, slice_table
         from forel.store import load
         from forel.training.scoring import evaluate

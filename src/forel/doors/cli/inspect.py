@@ -100,7 +100,7 @@ def _print_keys(stored: Any, as_json: bool) -> None:
 def _describe(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.doors.cli.show import mixture_summary
+    from forel.doors.cli.json_values import mixture_summary
     from forel.store import ServingModel
 
     model = stored.model

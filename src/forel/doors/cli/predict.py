@@ -50,8 +50,6 @@ def predict(
 
         from forel.data import Problems
         from forel.data.sources.arriving import arriving
-        from forel.doors.cli.console import open_console
-        from forel.doors.cli.show import print_problems
         from forel.store import load
         from forel.training.scoring import interval_blocks, predict_blocks, prediction_link
         from forel.validation import refuse
@@ -78,7 +76,11 @@ def predict(
             else:
                 for block, margins in predict_blocks(stored, rows, **given):
                     write(block, apply_link(margins), columns)
-        print_problems(problems, open_console(stderr=True))
+        if problems.count:
+            from forel.doors.cli.console import open_console
+            from forel.doors.cli.show import print_problems
+
+            print_problems(problems, open_console(stderr=True))
 
 
 def link_named(name: str, settings: Any) -> Any:

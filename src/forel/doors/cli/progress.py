@@ -1,16 +1,14 @@
 """The output of ``forel train``: progress while it runs, and a summary."""
 
 import json
+import sys
 import time
 from contextlib import ExitStack
 from typing import Any, cast
 
 from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
-from forel.doors.cli.console import open_console
-from forel.doors.cli.keys import key_table
+from forel.doors.cli.json_values import jsonable, mixture_summary
 from forel.doors.cli.outputs import Saved
-from forel.doors.cli.show import jsonable, mixture_summary, mixture_table, print_problems, report_table
-from forel.doors.cli.slices import period_table, slice_table
 from forel.learner.keyed import KeyedModels
 from forel.training.progress_bar import size_of
 from forel.training.state import Progress
@@ -33,7 +31,6 @@ class Reporter:
     """
 
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
-        self._console = open_console(stderr=True)
         self._quiet, self._passes = quiet, passes
         self._bytes = size_of(source)
         self._started = self._updated = time.perf_counter()
@@ -43,7 +40,12 @@ class Reporter:
         self._bar: Any = None
 
     def __enter__(self) -> "Reporter":
-        if not self._quiet and self._console.is_terminal:
+        if self._quiet:
+            return self
+        from forel.doors.cli.console import open_console  # imports rich
+
+        self._console = open_console(stderr=True)
+        if self._console.is_terminal:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
@@ -112,7 +114,6 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
     if trained.inclusion is not None:
         facts["features included"] = trained.inclusion.included
     mixed = mixture_summary(model)
-    console = open_console(stderr=stderr)
     if as_json:
         content = {
             **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
@@ -129,8 +130,14 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
         }
-        print(json.dumps(content), file=console.file)
+        print(json.dumps(content), file=sys.stderr if stderr else sys.stdout)
         return
+    from forel.doors.cli.console import open_console
+    from forel.doors.cli.keys import key_table
+    from forel.doors.cli.show import mixture_table, print_problems, report_table
+    from forel.doors.cli.slices import period_table, slice_table
+
+    console = open_console(stderr=stderr)
     columns = {"progressive": trained.report}
     if len(trained.passes) > 1:
         columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]

@@ -1,7 +1,5 @@
-"""Reports as tables, text and JSON."""
+"""Reports as tables and text."""
 
-import math
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -11,14 +9,11 @@ from rich.table import Table
 from forel.data import Problems
 from forel.data.sources.streams import natural_key
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
-from forel.learner.protocol import Learner
 from forel.training.metrics import Report
 
 __all__ = [
     "confusion_table",
     "expert_tables",
-    "jsonable",
-    "mixture_summary",
     "mixture_table",
     "print_problems",
     "report_table",
@@ -56,19 +51,6 @@ def confusion_table(report: Report) -> Table:
     return table
 
 
-def mixture_summary(model: Learner) -> dict[str, Any] | None:
-    """Return the guarantee, the experts, the best first, and the kinds of a mixture as JSON; None for one model."""
-    found = model.explain()
-    if found is None:
-        return None
-    settings = [
-        {"setting": s.name, "kind": s.kind, "loss": s.loss, "behind": s.behind, "posterior": s.weight}
-        for s in sorted(found.experts, key=lambda one: one.loss)
-    ]
-    kinds = {"kinds": [asdict(one) for one in found.kinds], "exact": found.exact}
-    return {"guarantee": found.guarantee, "settings": settings, **kinds}
-
-
 def expert_tables(found: MixtureExplanation) -> tuple[Table, Table]:
     """Return the tables of the experts and of their kinds."""
     experts, kinds = Table(*EXPERT_COLUMNS), Table(*found.kind_columns)
@@ -101,10 +83,3 @@ def print_problems(problems: Problems, console: Console) -> None:
         console.print(f"{problems.count:,} malformed examples were skipped, such as:", style="yellow")
         for message in problems.messages[:TOP]:
             console.print(f"  {message}", markup=False, highlight=False)
-
-
-def jsonable(report: Report | None) -> Any:
-    """Return a report as JSON, with None for numbers that are not finite."""
-    if report is None:
-        return None
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in asdict(report).items()}

@@ -1,0 +1,194 @@
+"""Tasks of sources with columns: CSV, Parquet, Arrow and JSON files, tables, arrays, and dicts."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from forel.data.features.crosses import CHUNK
+from forel.data.features.kinds import Kinds
+from forel.data.features.names import Names
+from forel.data.options import ReadOptions
+from forel.data.parsers.arrays import Arrays, arrays_of, frame_of, with_features
+from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
+from forel.data.parsers.columns import Columns
+from forel.data.parsers.csv_blocks import parse_csv
+from forel.data.parsers.csv_rows import CsvFormat
+from forel.data.parsers.csv_separator import separator_of
+from forel.data.parsers.dict_batches import batched_blocks
+from forel.data.parsers.dicts import json_dicts
+from forel.data.parsers.json_lines import JsonFormat, detect_label_words, parse_json
+from forel.data.parsers.label_cells import dicts_with_numbers
+from forel.data.parsers.tables import table_blocks
+from forel.data.position import Position
+from forel.data.problems import Problems
+from forel.data.slices import SliceRecorder
+from forel.data.sources.row_cache import RowCache, open_cache
+from forel.data.sources.streams import chunks, skip
+from forel.data.tasks import Task, completed_tasks
+from forel.validation import refuse
+
+__all__ = ["object_tasks", "stream_tasks"]
+
+DATASET_ROWS = 1 << 14  # rows of a batch of a Ray dataset
+
+
+class Reading(Protocol):
+    """Options of reading, and what is recorded while blocks are read."""
+
+    @property
+    def options(self) -> ReadOptions:
+        """The options."""
+        ...
+
+    @property
+    def names(self) -> Names | None:
+        """Names of slots, if they are recorded."""
+        ...
+
+    @property
+    def kinds(self) -> Kinds:
+        """Kinds of the columns."""
+        ...
+
+
+def object_tasks(source: Any, reader: Reading, problems: Problems, start: Position) -> Iterator[Task]:
+    """Yield a task for each block of a table, an array, a dataset or an iterable of dicts."""
+    if (arrays := arrays_of(source)) is not None:
+        yield from _array_tasks(arrays, reader, problems, start)
+    elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        whole = hasattr(source, "__arrow_c_stream__")
+        batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
+        numbered = number_rows(batches, "table", problems, "table")
+        yield from _table_tasks(numbered, "table", reader, problems, start, _columns(reader, start))
+    elif hasattr(source, "iter_batches") and hasattr(source, "materialize"):
+        tables = source.iter_batches(batch_format="pyarrow", batch_size=DATASET_ROWS)
+        numbered = number_rows(
+            (batch for table in tables for batch in table.to_batches()), "dataset", problems, "dataset"
+        )
+        yield from _table_tasks(numbered, "dataset", reader, problems, start, _columns(reader, start))
+    elif (frame := frame_of(source)) is not None:
+        yield from object_tasks(frame, reader, problems, start)
+    elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
+        yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
+    else:
+        expected = "a path, a binary file object, a table, an array (X, y), or an iterable of dicts"
+        raise refuse("source", type(source).__name__, expected)
+
+
+def stream_tasks(
+    stream: Any, form: str, beginning: bytes, file: str, reader: Reading, problems: Problems, start: Position
+) -> Iterator[Task]:
+    """Yield a task for each block of a file; ``beginning`` has its first bytes."""
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
+    _check_sequences(options)
+    if form in ("csv", "tsv"):
+        rows = CsvFormat(
+            separator_of(form, options, beginning),
+            columns,
+            options.bits,
+            options.block_bytes,
+            options.transform,
+            options.longest_line(form),
+        )
+        yield from parse_csv(stream, rows, problems, reader.names, file, start, kinds_found)
+    elif form == "arrow" and (cache := open_cache(stream, file)) is not None:
+        _check_cache(cache, reader)
+        kinds_found.update(cache.kinds)
+        reader.kinds.seen.names.update(cache.kinds)
+        yield from cache.tasks(start.blocks, start.file)
+    elif form == "parquet":
+        numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
+        used = {columns.label, columns.importance}
+        hidden = {name for name in options.slices if name not in used and not columns.uses(name)}
+        yield from _table_tasks(numbered, file, reader, problems, start, columns.projected, hidden)
+    elif form == "arrow":
+        numbered = number_rows(arrow_batches(stream), "arrow file", problems, file)
+        yield from _table_tasks(numbered, file, reader, problems, start, columns)
+    else:  # JSON lines
+        size = options.block_bytes if options.transform is None else min(options.block_bytes, CHUNK)
+        skip(stream, start.bytes)
+        text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
+        worded, lines = (False, text) if start.bytes else detect_label_words(text, columns)
+        if worded or columns.derived or options.slices or start.blocks:  # these positions are in blocks
+            yield from _dict_tasks(json_dicts(lines, problems, file), file, reader, problems, start)
+        else:
+            objects = JsonFormat(columns, options.bits, options.transform)
+            yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
+
+
+def _check_sequences(options: ReadOptions) -> None:
+    """Raise if sequences of words are wanted, but no column of text is named."""
+    if options.sequences is not None:
+        raise refuse("ngram", options.ngram, "1 without text (--text), which names columns; VW text needs none")
+
+
+def _columns(reader: Reading, start: Position) -> Columns:
+    """Return the roles of a file's columns, with their kinds in earlier files."""
+    return Columns(reader.options, reader.kinds.before(start.file), reader.kinds.seen)
+
+
+def _check_cache(cache: RowCache, reader: Reading) -> None:
+    """Raise if options are neither defaults nor those that the cache was written with."""
+    written, defaults = cache.key.get("options", {}), ReadOptions().meaning
+    for name, value in reader.options.meaning.items():
+        if (
+            name not in ("format", "kinds", "classes")
+            and value != written.get(name)
+            and (name == "bits" or value != defaults[name])
+        ):
+            raise refuse(name, value, f"{written.get(name)!r}, as {cache.file} was made with")
+    for name, kind in cache.kinds.items():
+        if reader.options.kinds.get(name, kind) != kind:
+            raise refuse(f"column {name}", f"{kind} in {cache.file}", f"{reader.options.kinds[name]}")
+    if reader.options.slices:
+        expected = f"none for {cache.file}: a cache has no values of columns; read what it was made from"
+        raise refuse("slices", ", ".join(reader.options.slices), expected)
+    if reader.names is not None:
+        raise refuse("names", True, f"False for {cache.file}: a cache has none; read what it was made from")
+
+
+def _table_tasks(
+    batches: Iterable[NumberedBatch], file: str, reader: Reading, problems: Problems, start: Position, columns: Columns,
+    hidden: Collection[str] = (),
+) -> Iterator[Task]:  # fmt: skip
+    options, recorder = reader.options, SliceRecorder(reader.options.slices)
+    _check_sequences(options)
+    batches = recorder.batches(batches, hidden) if options.slices else batches
+    blocks = table_blocks(
+        batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
+        reader.kinds.of_file(start.file),
+    )  # fmt: skip
+    yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
+
+
+def _array_tasks(arrays: Arrays, reader: Reading, problems: Problems, start: Position) -> Iterator[Task]:
+    columns, options = arrays.named(_columns(reader, start)), reader.options
+    numbered = number_rows(arrays.batches(columns), "array", problems, "array")
+    if not arrays.sparse:
+        yield from _table_tasks(numbered, "array", reader, problems, start, columns)
+        return
+    columns.saw(f"c{k + 1}" for k in range(arrays.X.shape[1]))
+    # The table has labels and importances only.
+    none = replace(columns, options=replace(columns.options, keep=()))
+    found, names = reader.kinds.of_file(start.file), reader.names
+    labels = table_blocks(
+        numbered, none, options.bits, options.block_bytes, problems, None, "array", kinds_found=found
+    )  # fmt: skip
+    yield from completed_tasks(with_features(labels, arrays.X, options, problems, names), problems, start)
+
+
+def _dict_tasks(
+    items: Iterable[tuple[int, Any]], file: str, reader: Reading, problems: Problems, start: Position
+) -> Iterator[Task]:
+    options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
+    words, recorder = list[str](), SliceRecorder(options.slices)
+    _check_sequences(options)
+    items = recorder.dicts(items) if options.slices else items
+    items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
+    form = JsonFormat(columns, options.bits, options.transform)
+    blocks = batched_blocks(items, form, problems, reader.names, file, kinds_found)
+    blocks = recorder.blocks(blocks) if options.slices else blocks
+    named = (replace(block, label_words=tuple(words)) if words else block for block in blocks)
+    yield from completed_tasks(named, problems, start)

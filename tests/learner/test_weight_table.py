@@ -8,6 +8,8 @@ from scipy import sparse
 
 from forel.learner.linear import Settings
 from forel.learner.mixture import Mixture
+from forel.learner.relevance import group_settings
+from forel.learner.rows import rows_of
 
 N, ALPHAS = 40, (0.01, 0.1, 1.0)
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -17,34 +19,85 @@ def rows(seed=0, number=60):
     return sparse.random_array((number, N), density=0.2, format="csr", rng=np.random.default_rng(seed))
 
 
-def learned(classes, behind, loss="logistic", rate="scale_free"):
+def learned(classes, behind, loss="logistic", rate="scale_free", dtype=np.float64):
     """A mixture whose settings are so far behind the best, in units of log-loss."""
-    model = Mixture(N, Settings(loss, alpha=ALPHAS, rate=rate), classes, dtype=np.float64)
+    model = Mixture(N, Settings(loss, alpha=ALPHAS, rate=rate), classes, dtype=dtype)
     model.learn(rows(), np.arange(60) % (classes or 2))
     model.ledger.losses[:] = behind
     return model
+
+
+def groups_of(model):
+    return group_settings(model.pool.pooling, model.ledger, model.dtype)
 
 
 def from_all_settings(model, X):
     return model.pool.pooling.predict(model.linear.margins(X), model.ledger)
 
 
+def rare_classes(seed=1):
+    """Rows with values beyond the scales of features, and probabilities so small that settings far behind matter."""
+    X = rows(seed)
+    X.data *= np.logspace(0, 5, 60)[np.repeat(np.arange(60), np.diff(X.indptr))]
+    X.data[::3] *= -1
+    return X
+
+
 @pytest.mark.parametrize(("classes", "loss"), [(None, "logistic"), (3, "logistic"), (3, "softmax")])
 @pytest.mark.parametrize(
     ("behind", "kept"),
-    [((0, 300, 500), [0]), ((300, 0, 10), [1, 2]), ((0, 0, 1e5), [0, 1]), ((0, 1, 2), None)],
+    [
+        ((0, 300, 500), [[0]]),
+        ((300, 0, 10), [[1, 2]]),
+        ((0, 0, 1e5), [[0, 1]]),
+        ((54, 0, 54), [[1]]),
+        ((53, 300, 0), [[2], [0]]),
+        ((54, 0, 110), [[1], [0]]),
+        ((60, 5, 0), [[1, 2]]),
+        ((0, 1, 2), []),
+        ((0, 50, 52), []),
+    ],
 )
 @pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
 def test_settings_of_negligible_weight_do_not_change_predictions(classes, loss, behind, kept, rate):
-    model, X = learned(classes, behind, loss, rate), rows(1)
-    # Values beyond the scales of features, and probabilities so small that settings far behind matter.
-    X.data *= np.repeat([1.0, 1e3, 1e5], 20)[np.repeat(np.arange(60), np.diff(X.indptr))]
-    found, relevant = model.margins(X), model.pool.pooling.relevant(model.ledger)
-    assert relevant is None if kept is None else relevant.tolist() == kept
+    model, X = learned(classes, behind, loss, rate), rare_classes()
+    groups = groups_of(model)
+    assert [group.tolist() for group in groups.settings] == kept
+    found = model.margins(X)
     assert np.allclose(found, from_all_settings(model, X), rtol=1e-12, atol=1e-12)
-    if kept == [0] and rate == "adagrad":
-        assert 0 < model.pool.pooling.extreme(found).sum() < 60
+    if kept == [[0]] and rate == "adagrad":
+        smallest = found.min(axis=1) if classes else -np.abs(found[:, 0])
+        assert 0 < np.count_nonzero(smallest < groups.smallest[-1]) < 60
     assert model.margins(X[:0]).shape == (0, classes or 1)
+
+
+@pytest.mark.parametrize("behind", [(33, 34, 0), (33, 90, 0), (0, 33, 90), (0, 35, 300), (81, 0, 300), (0, 20, 60)])
+@pytest.mark.parametrize("classes", [None, 3])
+def test_in_float32_ignored_settings_change_log_probabilities_by_less_than_rounding(behind, classes):
+    model, X = learned(classes, behind, rate="adagrad", dtype=np.float32), rare_classes()
+    assert groups_of(model).settings
+    found = model.margins(X)
+    every = model.linear.group_margins(rows_of(X, N, np.float32), (np.arange(3),), 0)
+    assert np.allclose(found, model.pool.pooling.predict(every, model.ledger), rtol=1e-14, atol=2.0**-24 * (1 + 1e-6))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_likeliest_class_is_that_of_the_mixture(loss, dtype):
+    model, X = learned(3, (0, 60, 500), loss, dtype=dtype), rare_classes()
+    found, all_settings = model.pool.likeliest(model.linear, X), from_all_settings(model, X)
+    assert np.array_equal(all_settings[np.arange(60), found], all_settings.max(axis=1))
+    model.ledger.losses[:] = 0, 10, 500
+    assert model.pool.likeliest(model.linear, X) is None
+
+
+def test_a_table_of_all_features_finds_values_above_their_scales():
+    model = learned(3, (0, 300, 500))
+    X = sparse.csr_array(np.abs(np.sin(np.arange(60.0 * N))).reshape(60, N))
+    model.margins(X)
+    assert model.linear._table._complete
+    X.data[::7] *= 1e3
+    assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12)
 
 
 def test_a_table_has_the_weights_of_the_present_state():
@@ -67,7 +120,8 @@ def test_margins_that_overflow_are_clipped():
     X = np.full((1, N), 1e308)
     with np.errstate(over="ignore", invalid="ignore"):
         kernel = model.linear.margins(X)
-    assert np.array_equal(model.linear.margins(X, np.array([0, 2])), kernel[:, [0, 2, 3, 5, 6, 8]])
+    found = model.linear.group_margins(rows_of(X, N, np.float64), (np.array([0, 2]),), 0)
+    assert np.array_equal(found, kernel[:, [0, 2, 3, 5, 6, 8]])
 
 
 def test_mixers_predict_from_all_settings():
@@ -76,5 +130,5 @@ def test_mixers_predict_from_all_settings():
     model.learn(rows(), np.arange(60) % 2)
     model.ledger.losses[:] = 10, 500, 500, 0, 500, 500, 500
     X.data *= np.repeat([1.0, 1e2, 1e3], 20)[np.repeat(np.arange(60), np.diff(X.indptr))]
-    assert model.pool.pooling.relevant(model.ledger) is None
+    assert not groups_of(model).settings
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12, atol=1e-12)

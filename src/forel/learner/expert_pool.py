@@ -10,6 +10,7 @@ from forel.learner.full_filters import FullFilters
 from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.pooling import Pooling
+from forel.learner.relevance import likeliest
 from forel.learner.rows import Rows
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
@@ -106,6 +107,10 @@ class ExpertPool:
         if self.full is not None:
             margins = np.concatenate((margins, self.full.margins(rows)), axis=1)
         return self.pooling.predict(margins, self.ledger)
+
+    def likeliest(self, linear: Linear, X: Any) -> NDArray[np.intp] | None:
+        """Return the class of largest probability of each row if one setting decides it; None if it does not."""
+        return likeliest(self.pooling, self.ledger, linear, X)
 
     def diagonal_filter(self, number: int, linear: Linear) -> Linear:
         """Return a diagonal filter with the means and variances of a full-covariance one."""

@@ -197,23 +197,24 @@ class Linear:
                 )
             return out, self.loss - before
 
-    def margins(self, X: Any, settings: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        """Return the margin of every row and lane, or of the lanes of some ``settings`` only."""
+    def margins(self, X: Any) -> NDArray[Any]:
+        """Return the margin of every row and lane."""
         rows, lanes = rows_of(X, self.features, self.dtype), self._lanes
-        if settings is not None:
-            first = np.arange(0, self.lanes, self.settings.lanes)  # lane of the first setting of each class
-            selected = (first[:, None] + settings).ravel()
-            return self._guard.read(lambda: self._weight_table(selected).margins(rows))
         out = np.empty((rows.number, self.lanes), self.dtype)
         self._guard.read(lambda: lanes.predict(rows, out))
         return out
 
-    def _weight_table(self, selected: NDArray[np.intp]) -> WeightTable:
-        """Return the weight table of some lanes, cached until the model changes."""
-        table, version = self._table, self._guard.version
-        if table is None or not table.fits(selected, version):
-            self._table = table = WeightTable(self._lanes, selected, version)
-        return table
+    def group_margins(self, rows: Rows, groups: tuple[NDArray[np.intp], ...], number: int) -> NDArray[Any]:
+        """Return margins of validated rows by class and setting of a group, from a table that is kept."""
+        lanes = tuple((np.arange(0, self.lanes, self.settings.lanes)[:, None] + group).ravel() for group in groups)
+
+        def read() -> NDArray[Any]:
+            table = self._table
+            if table is None or not table.fits(lanes, self._guard.version):
+                self._table = table = WeightTable(self._lanes, lanes, self._guard.version)
+            return table.margins(rows, number)
+
+        return self._guard.read(read)
 
     @property
     @reads

@@ -25,6 +25,7 @@ from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
 from forel.learner.pooling import Pooling
+from forel.learner.relevance import mixed_margins
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import labels_and_scale
@@ -253,14 +254,8 @@ class Mixture:
         return self._guard.read(lambda: self._margins(rows))
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
-        pooling, relevant = self.pool.pooling, self.pool.pooling.relevant(self.ledger)
-        if relevant is None:
-            return self.pool.predict(rows, self.linear.margins(rows))
-        found = pooling.predict(self.linear.margins(rows, relevant), self.ledger.only(relevant))
-        extreme = pooling.extreme(found)
-        if extreme.any():
-            found[extreme] = pooling.predict(self.linear.margins(rows.take(extreme)), self.ledger)
-        return found
+        found = mixed_margins(self.pool.pooling, self.ledger, self.linear, rows)
+        return self.pool.predict(rows, self.linear.margins(rows)) if found is None else found
 
     @property
     @reads

@@ -10,7 +10,7 @@ from forel.learner.lanes import summed
 from forel.learner.ledger import LOSS_LIMIT, UNSEEN, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
-from forel.losses.sigmoid import log_normalized
+from forel.losses.sigmoid import in_blocks, log_normalized, log_sigmoid
 from forel.validation import number, refuse
 
 if TYPE_CHECKING:
@@ -20,10 +20,6 @@ __all__ = ["Pooling"]
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
-
-# Log-weight, relative to that of the best setting, below which a setting is ignored: it changes a probability above
-# e^-100 by less than the fraction e^-100.
-NEGLIGIBLE = -200.0
 
 
 @dataclass(frozen=True)
@@ -154,20 +150,6 @@ class Pooling:
         weights = self.weights(ledger)
         return weights[:-1] + weights[-1] * ledger.weights if ledger.tracker else weights
 
-    def relevant(self, ledger: Ledger) -> NDArray[np.intp] | None:
-        """Return the settings whose weights are not negligible; None if all are relevant or none may be ignored."""
-        if self.mixing is not Mixing.BAYES or self.share is not None or ledger.mixers:
-            return None
-        logs = (ledger.losses.min() - ledger.losses) * self.rate(ledger)
-        kept = np.flatnonzero(logs > NEGLIGIBLE)
-        return None if kept.size == logs.size else kept
-
-    def extreme(self, margins: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return the rows with a probability so small that ignored settings may matter."""
-        logs = -np.abs(margins) if self.classes is None else margins
-        rows: NDArray[np.bool_] = logs.min(axis=1) < NEGLIGIBLE / 2
-        return rows
-
     def bound(self, ledger: Ledger) -> tuple[str, float, str]:
         """Return the result that bounds the regret to the best setting, the bound, and why it is void, if it is."""
         from forel.experts import FixedShare
@@ -244,12 +226,13 @@ class Pooling:
 
     def _log_probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the logarithms of probabilities by row, class and setting."""
-        from scipy.special import log_expit
 
-        # Reductions over the last axis are several times as fast as over the one in the middle.
-        each = np.ascontiguousarray(self._by_class(margins).transpose(0, 2, 1))
-        logs = log_normalized(each if self.joint else log_expit(each))
-        return np.ascontiguousarray(logs.transpose(0, 2, 1))
+        def normalize(part: Array) -> Array:
+            # Reductions over the last axis are several times as fast as over the one in the middle.
+            each = np.ascontiguousarray(part.transpose(0, 2, 1))
+            return log_normalized(each if self.joint else log_sigmoid(each)).transpose(0, 2, 1)
+
+        return in_blocks(normalize, self._by_class(margins))
 
     def _losses(self, margins: NDArray[Any], labels: NDArray[Any]) -> Array:
         """Return losses by row and setting, summed over classes, from margins by row, class and setting."""

@@ -1,12 +1,16 @@
 """The logistic function and its normalization, without scipy, whose import takes longer than many commands."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_normalized", "sigmoid", "sigmoid_of_float"]
+__all__ = ["in_blocks", "log_normalized", "log_sigmoid", "sigmoid", "sigmoid_of_float"]
+
+Array = NDArray[np.float64]
+BLOCK = 1 << 13  # numbers
 
 
 def sigmoid(m: Any) -> Any:
@@ -29,6 +33,31 @@ def sigmoid_of_float(margin: float) -> float:
         return 1.0 / (1.0 + math.exp(-margin))
     e = math.exp(margin)
     return e / (1.0 + e)
+
+
+def log_sigmoid(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return $-\log(1 + e^{-m})$, accurate at both ends.
+
+    >>> log_sigmoid(np.array([-800.0, 0.0, 50.0]))
+    array([-8.00000000e+02, -6.93147181e-01, -1.92874985e-22])
+    """
+    e = np.exp(-np.abs(m))
+    found: NDArray[np.float64] = np.minimum(m, 0.0) - np.log1p(e, out=e)
+    return found
+
+
+def in_blocks(function: Callable[[Array], Array], rows: NDArray[Any]) -> Array:
+    """Apply a function that keeps the shape to blocks of rows that fit into the first-level cache.
+
+    Between several passes over more numbers, each of them leaves the cache: that takes twice as long.
+
+    >>> in_blocks(log_normalized, np.zeros((10_000, 2)))[-1]
+    array([-0.69314718, -0.69314718])
+    """
+    out, step = np.empty(rows.shape), max(1, BLOCK * len(rows) // max(1, rows.size))
+    for start in range(0, len(rows), step):
+        out[start : start + step] = function(rows[start : start + step])
+    return out
 
 
 def log_normalized(logs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -14,8 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from forel.doors.sklearn import shared
 from forel.doors.sklearn.inputs import validate
 from forel.learner.growing import with_classes
+from forel.learner.protocol import Learner
 from forel.losses.links import Probability, Sign, SoftmaxLink
-from forel.losses.sigmoid import log_normalized
+from forel.losses.sigmoid import in_blocks, log_normalized, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
 
@@ -208,20 +208,22 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @shared.predicts
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class with the largest margin for each row."""
-        margins = shared.margins(self, X)
-        best = margins[:, 0] > 0 if margins.shape[1] == 1 else margins.argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        best = shared.likeliest(self, X)
+        predicted: NDArray[Any] = self.classes_[best]
         return predicted
 
     @_with_probabilities
     @shared.predicts
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the probability of each class, finite for margins of any size."""
-        margins = shared.margins(self, X).astype(np.float64)
-        # Probabilities of one-against-rest models are normalized; those of two classes sum to 1.
-        by_class = np.hstack([-margins, margins]) if margins.shape[1] == 1 else margins
-        joint = self._model.softmax_margins
-        return log_normalized(by_class if joint else log_expit(by_class))
+        margins = shared.margins(self, X).astype(np.float64, copy=False)
+        model: Learner = self._model
+        if margins.shape[1] == 1:  # probabilities of two classes sum to 1
+            return log_sigmoid(np.hstack([-margins, margins]))
+        if model.pool is not None:  # margins of a mixture of several classes are log-probabilities
+            return margins
+        # Probabilities of one-against-rest models are normalized.
+        return in_blocks(lambda part: log_normalized(part if model.softmax_margins else log_sigmoid(part)), margins)
 
     @_with_probabilities
     @shared.predicts

@@ -147,6 +147,18 @@ def margins(estimator: Any, X: Any) -> NDArray[Any]:
     return model.margins(X)
 
 
+def likeliest(estimator: Any, X: Any) -> NDArray[np.intp]:
+    """Return the number of the class with the largest margin of each row."""
+    check_is_fitted(estimator)
+    X = validate(estimator, X)
+    model: Learner = estimator._model
+    found = None if model.pool is None else model.pool.likeliest(model.linear, X)
+    if found is None:
+        margins = model.margins(X)
+        found = margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
+    return found
+
+
 def predict_interval(self: Any, X: Any, level: float = 0.9, scale: float = 1.0) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the ends of intervals of the expected label, or of the probability of the second of two classes.
 

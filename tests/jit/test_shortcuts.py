@@ -53,6 +53,22 @@ def test_numba_links_later_what_was_compiled_with_shortcuts():
     assert spread(array) == (6, 3.0)
 
 
+def test_functions_are_inlined_at_each_call_without_copies(monkeypatch):
+    @numba.njit(inline="always")
+    def scaled(x, factor):
+        if x > 0:
+            return x * factor
+        return x
+
+    def total(x):
+        return scaled(scaled(x, 2.0), 3) + scaled(-x, 5)
+
+    copies = []
+    monkeypatch.setattr(module.inlining.copy, "deepcopy", lambda block: copies.append(block))
+    assert with_shortcuts(numba.njit(total))(7.0) == 35.0
+    assert not copies
+
+
 def twice(x):
     """A function of Python, which numba replaces by the overload below."""
 

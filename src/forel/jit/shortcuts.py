@@ -1,23 +1,27 @@
-"""Shortcuts in numba's compiler, applied while forel compiles; they save a third of the time and change no result.
+"""Shortcuts in numba's compiler, applied while forel compiles; they save nearly half of the time and change no result.
 
 - The signature of an operator is cached by argument types: numba tries dozens of overloads each time.
 - A function without a wrapper is called only by compiled code. It is optimized where it is linked, not before, and no
   machine code is generated for it alone.
+- A module is optimized as a whole once it is linked, and not function by function before.
+- The intermediate code of a function that is inlined is not copied: numba has just made it for this one call.
 - Garbage collection is disabled: it would traverse all objects of the compiler again and again.
 
 These are private parts of numba. They are replaced under numba's lock and restored afterwards; if any of them, or of
 those that the replacements use, is not as expected, numba compiles as usual.
 """
 
+import copy
 import gc
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
+from types import SimpleNamespace
 from typing import Any
 
 from numba import types
-from numba.core import codegen, cpu, errors, postproc, targetconfig, transforms
+from numba.core import codegen, cpu, errors, inline_closurecall, postproc, targetconfig, transforms
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.functions import BaseFunction
 
@@ -30,8 +34,11 @@ FINALIZE = (codegen.CPUCodeLibrary, "_finalize_final_module", ("self",))
 EXECUTABLE = (cpu.CPUContext, "get_executable", ("self", "library", "fndesc", "env"))
 FUNCTIONS = (codegen.CPUCodeLibrary, "_optimize_functions", ("self", "ll_module"))
 LIFETIMES = (postproc.PostProcessor, "run", ("self", "emit_dels", "extend_lifetimes"))
+INLINE = (
+    inline_closurecall.InlineWorker, "inline_function", ("self", "caller_ir", "block", "i", "function", "arg_typs"),
+)  # fmt: skip
 REPLACED: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
-    CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE, FUNCTIONS, LIFETIMES,
+    CALL_TYPE, OPTIMIZE, FINALIZE, EXECUTABLE, FUNCTIONS, LIFETIMES, INLINE,
 )  # fmt: skip
 if hasattr(errors, "HighlightColorScheme"):  # if colorama is installed
     REPLACED += ((errors.HighlightColorScheme, "_markup", ("self", "msg", "color", "style")),)
@@ -40,6 +47,9 @@ REQUIRED: tuple[tuple[Any, str], ...] = (
     (codegen.CPUCodeLibrary, "_finalize_dynamic_globals"),
     (codegen.CPUCodeLibrary, "_ensure_finalized"),
     (cpu, "_dynfunc"),
+    (inline_closurecall, "copy"),
+    (inline_closurecall.InlineWorker, "inline_ir"),
+    (inline_closurecall.InlineWorker, "run_untyped_passes"),
     (postproc, "VariableLifetime"),
     (transforms, "canonicalize_cfg"),
 )
@@ -48,6 +58,8 @@ lock: Any = global_compiler_lock
 canonicalize: Any = getattr(transforms, "canonicalize_cfg", None)
 lifetime: Any = getattr(postproc, "VariableLifetime", None)
 stack: Any = targetconfig.ConfigStack
+inlining: Any = inline_closurecall
+NO_COPIES = SimpleNamespace(copy=copy.copy, deepcopy=lambda block: block)
 signatures: dict[Any, Any] = {}  # of operators, by function, context and argument types
 
 
@@ -104,6 +116,7 @@ def _replacements(
     executable: Callable[..., Any],
     optimize_functions: Callable[..., Any],
     post_process: Callable[..., Any],
+    inline: Callable[..., Any],
     *markup: Callable[..., Any],
 ) -> tuple[Callable[..., Any], ...]:
     def cached_call_type(function: Any, context: Any, args: Any, kws: Any) -> Any:
@@ -138,8 +151,8 @@ def _replacements(
             fndesc.lookup_module(), fndesc.qualname.split(".")[-1], "", 0, env, (library,)
         )
 
-    def optimize_functions_if_callable(library: Any, module: Any) -> None:
-        if _without_wrapper() and hasattr(library._codegen, "_data_layout"):
+    def no_functions_alone(library: Any, module: Any) -> None:
+        if hasattr(library._codegen, "_data_layout"):
             module.data_layout = library._codegen._data_layout
         else:
             optimize_functions(library, module)
@@ -153,10 +166,18 @@ def _replacements(
         function.variable_lifetime = lifetime(function.blocks)  # computed when it is used
         function.generator_info = None
 
+    def inline_without_copies(worker: Any, caller: Any, block: Any, i: int, function: Any, args: Any = None) -> Any:
+        code, copying = worker.run_untyped_passes(function), inlining.copy
+        inlining.copy = NO_COPIES
+        try:
+            return worker.inline_ir(caller, block, i, code, function.__code__.co_freevars, arg_typs=args)
+        finally:
+            inlining.copy = copying
+
     def without_colour(scheme: Any, message: str, *style: Any) -> str:
         return message
 
     return (
-        cached_call_type, optimize_callable, finalize_callable, executable_if_callable, optimize_functions_if_callable,
-        lifetimes_where_needed, *(without_colour for _ in markup),
+        cached_call_type, optimize_callable, finalize_callable, executable_if_callable, no_functions_alone,
+        lifetimes_where_needed, inline_without_copies, *(without_colour for _ in markup),
     )  # fmt: skip

@@ -2,7 +2,8 @@
 
 Input: generated clicks of 39 features as VW text in gzip and as Parquet, four files each.
 Output: wall-clock medians in turns and their ratio, on two cores; processor seconds of each stage; the loss of four
-shards that are merged every 1,000 rows, against learning in order; the estimate of ``forel.doors.cluster.cost`` for the
+shards that are merged every 1,000 rows, against learning in order, on one distribution and on files of different true
+weights, which are sudden changes; the estimate of ``forel.doors.cluster.cost`` for the
 same run in one process; and its estimates for larger clusters.
 """
 
@@ -129,8 +130,13 @@ def main():
                     f"{costs.row_bytes:.0f} bytes a row, {costs.coordinate_bytes} a coordinate, "
                     f"{costs.distinct:.0%} of features distinct"
                 )
+        clicks = pathlib.Path(folder, "clicks.vw")
+        with clicks.open("wb") as file:
+            write_clicks(file, arguments.rows, "vw", seed=0)
         for which, chosen in settings.items():
-            compare(files["gzip VW"], which, chosen, measure(files["gzip VW"][:1], {}, chosen))
+            measured = measure(files["gzip VW"][:1], {}, chosen)
+            compare([str(clicks)], f"{which}, one file", chosen, measured)
+            compare(files["gzip VW"], f"{which}, files of different true weights", chosen, measured)
         extrapolate(costs)
 
 
@@ -154,20 +160,20 @@ REAL = {
     "elec2.csv.gz": {"label": "class"},
     "bike_sharing.csv.gz": {"label": "cnt", "loss": "squared"},
 }
+SHARDINGS = [(EVERY, shards, w) for w in (WARM_UP, 0) for shards in (2, 8, 64)] + [(32, 8, WARM_UP), (250, 8, WARM_UP)]
 
 
 def compare_real(folder):
     """Print the loss of shards on real data, relative to learning in order, with and without the rows before each."""
-    print("data, rows; 2, 8 and 64 shards with 128 rows before each; without")
+    print("data, rows; 2, 8 and 64 shards with 128 rows before each; without; 8 shards of 32 and of 250 rows with")
     for name, given in REAL.items():
         options = {name: value for name, value in given.items() if name != "loss"} | {"bits": 16}
         experts = default_grid(loss=given.get("loss", "logistic"), full_filters=())
         alone = forel.train(folder / name, experts, certified=True, **options).report
         ratios = [
-            forel.train(folder / name, experts, merge=Merging(EVERY, shards, warm_up=w), **options).report.loss
+            forel.train(folder / name, experts, merge=Merging(every, shards, warm_up=w), **options).report.loss
             / alone.loss
-            for w in (WARM_UP, 0)
-            for shards in (2, 8, 64)
+            for every, shards, w in SHARDINGS
         ]
         print(f"| {name.split('.')[0]} | {alone.rows:,} | " + " | ".join(f"{ratio:.3f}" for ratio in ratios) + " |")
 

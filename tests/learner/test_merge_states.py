@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from forel.learner import merge_ledgers, merge_states
+from forel.learner.curvature import curvature_of
 from forel.learner.factory import make_learner
 from forel.learner.filters import Filter
 from forel.learner.grid import default_grid
@@ -40,22 +41,27 @@ def learn_alone(model, rows, labels):
     return learn_shard(model, rows, labels, np.ones(labels.size))[1]
 
 
-def averaged(base, shards, strength, l1):
+def pulled(base, shards, curvature, strength, l1):
     """Return the merged (z, n, g) of dense proximal states: the formula as it is written down."""
     penalties = np.append(np.full(FEATURES, l1), 0.0)
 
-    def point(z, n):
-        return -np.sign(z) * np.maximum(np.abs(z) - penalties, 0) / strength(n)
+    def parts(z, n):
+        return -np.sign(z) * np.maximum(np.abs(z) - penalties, 0) / strength(n), np.clip(z, -penalties, penalties)
 
-    gains = [strength(n) - strength(base[1]) for _, n, _ in shards]
-    total = np.sum(gains, axis=0)
-    known = total > 0
-    share = [np.divide(gain, total, out=np.zeros_like(gain), where=known) for gain in gains]
-    x = sum(part * point(z, n) for part, (z, n, _) in zip(share, shards, strict=True))
-    dual = sum(part * z for part, (z, _, _) in zip(share, shards, strict=True))
+    def growth(a):  # the limit of a/(1 - exp(-a)) at 0 is 1
+        return np.where(a > 0, a / -np.expm1(-np.where(a > 0, a, 1.0)), 1.0)
+
     n, g = (base[j] + sum(shard[j] - base[j] for shard in shards) for j in (1, 2))
-    z = np.where(x == 0, np.clip(dual, -penalties, penalties), -x * strength(n) - np.sign(x) * penalties)
-    return np.where(known, z, base[0]), n, g
+    merged, start = [], parts(base[0], base[1])
+    for part in range(2):
+        total, steps = np.zeros_like(n), np.zeros_like(n)
+        for z, own, _ in shards:
+            end = parts(z, own)
+            exponents = np.where((end[0] != 0) | (start[0] != 0), curvature * (own - base[1]) / strength(own), 0.0)
+            total, steps = total + exponents, steps + growth(exponents) * (end[part] - start[part])
+        merged.append(start[part] + steps / growth(total))
+    x, within = merged
+    return within - x * strength(n), n, g
 
 
 @pytest.mark.parametrize("shards", [2, 5])
@@ -72,10 +78,61 @@ def test_merged_states_are_those_of_the_formula(interpreted, shards):
             dense.append(tuple(own.T))
         assert np.array_equal(model.state[:, :, 0], base)  # a shard leaves the model as it was
         restore(model, merge(model, parts))
-        expected = averaged(base.T, dense, lambda n: (1 + np.sqrt(n)) / 0.3, 0.4)
+        curvature = max(part.curvature for part in parts)
+        expected = pulled(base.T, dense, curvature, lambda n: (1 + np.sqrt(n)) / 0.3, 0.4)
         owners = np.bincount(np.concatenate([part.slots for part in parts]), minlength=FEATURES + 1)
         assert np.allclose(model.state[owners > 1, :, 0].T, np.array(expected)[:, owners > 1], rtol=1e-12, atol=1e-14)
     assert model.rounds == 3 * shards * 8
+
+
+def test_merged_weights_follow_all_forces_at_once():
+    """Gradient descent in many short steps, by each of three losses alone and by their sum."""
+    rng = np.random.default_rng(2)
+    strength, start, targets = 40.0, 0.3, rng.normal(size=3)
+    curvatures = np.array([0.5, 30.0, 90.0])
+
+    def descend(which):
+        x, steps = start, 20_000
+        for _ in range(steps):
+            x -= np.sum(curvatures[which] * (x - targets[which])) / strength / steps
+        return x
+
+    # Strengths hardly grow: n is large, and D small.
+    n = 1e12
+    p = np.array([[strength / np.sqrt(n)], [0.0], [0.0], [0.0], [np.inf]])
+    base = np.array([[[-start * strength], [n]]])
+    added, one = np.zeros((1, merging.ADDED, 1)), np.ones(1)
+    for k in range(3):
+        own = np.array([[[-descend([k]) * strength], [n + curvatures[k]]]])
+        merging.add_shard(
+            np.zeros(1, np.int64), np.array([3]), own, one, base, one, one, one, one, p, False, 1, True, 1.0, added
+        )
+    out = np.zeros_like(base)
+    merging.merge_records(np.array([3]), base, one, one, one, p, False, 1, True, 1.0, 1e300, added, out)
+    assert -out[0, 0, 0] / strength == pytest.approx(descend([0, 1, 2]), rel=1e-3)
+
+
+def test_the_curvature_bounds_hessians_in_every_direction():
+    rng = np.random.default_rng(6)
+    rows, _ = rows_of(rng, 40)
+    dense = dense_of(rows)
+    model = Linear(FEATURES, Settings("squared"), dtype=np.float64)
+    margins, labels, importance = rng.normal(size=(40, 1)), rng.normal(size=40), rng.uniform(0.5, 2, 40)
+    own = np.diff(rows.indptr) + 1 == 6  # rows of as many features as there are on average
+    some = np.flatnonzero(own)
+    X, w, slopes = dense[some], importance[some], (margins[:, 0] - labels)[some]
+    indptr = np.concatenate(([0], np.cumsum(np.full(some.size, 5))))
+    entries = np.concatenate([np.arange(rows.indptr[r], rows.indptr[r + 1]) for r in some])
+    part = CoalescedRows(indptr, rows.indices[entries], rows.values[entries])
+    found = curvature_of(model, part, margins[some], labels[some], importance[some])
+    squares = np.sum(np.square(w * slopes))
+    bound = found * squares / np.sum(w) * np.diag(np.sum(w[:, None] * X**2, axis=0))
+    assert np.linalg.eigvalsh(bound - (X * w[:, None]).T @ X).min() > -1e-9
+    assert np.linalg.eigvalsh(bound / 2 - (X * w[:, None]).T @ X).min() < 0
+    held_out = np.arange(some.size) > 2
+    three = curvature_of(model, part, margins[some], labels[some], importance[some], held_out)
+    assert three == pytest.approx(6 * np.sum(w[:3]) / np.sum(np.square((w * slopes)[:3])))
+    assert curvature_of(model, part, margins[some], labels[some], 0 * importance[some]) == np.inf
 
 
 def test_weights_are_the_average_of_those_that_the_theory_plays(interpreted):
@@ -158,8 +215,11 @@ def test_scales_are_the_largest_and_records_change_their_unit(interpreted):
     z, n, g = model.state[0, :, 0] * [unit, unit * unit, unit]
     assert (model._lanes.scales[0], unit) == (2.0**130, 2.0**384)
     assert (g, n) == (-9 * 2.0**127, 65 * 2.0**254)  # gradients of -1 and -8 times 2¹²⁷
-    # Points of 1/1.01 and 1/8.08 times 2⁻¹²⁷, weighted by strengths of 1 and 64.
-    x = (1 + 64 / 8) / 65 / 1.01 * 2.0**-127
+    # Points of 1/1.01 and 1/8.08 times 2⁻¹²⁷, with exponents of 1/1.01 in their own scales; the rate of the first is
+    # smaller in the scale of both.
+    a, ratio = 1 / 1.01, 1.01 / 8.64
+    pulled_to = (ratio + 1 / 8) / 1.01 / -np.expm1(-a) / (1 + ratio)
+    x = -np.expm1(-a * (1 + ratio)) * pulled_to * 2.0**-127
     assert z == pytest.approx(-x * 8 * (0.08 + np.sqrt(65)) * 2.0**254, rel=1e-12)
 
 

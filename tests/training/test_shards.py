@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,18 @@ def test_several_passes_and_one_shard(clicks, tmp_path, interpreted, short_round
     assert several.passes[1].loss < several.passes[0].loss
     assert several.model.rounds == 600
     assert "no fixed model of norm at most" in several.certificate
+
+
+@pytest.mark.parametrize("settings", [Settings(alpha=0.1, l1=1.0), Settings(alpha=0.5)])
+def test_many_shards_lose_little_at_small_and_large_rates(tmp_path, monkeypatch, settings):
+    # Averages of weights lose 2 % more at the small rate, and sums of steps 2 % at the large one.
+    monkeypatch.setattr(sharding, "MIN_SHARD_ROWS", 100)
+    monkeypatch.setattr(sharding, "SEEN_PER_ROW", 8)
+    path = tmp_path / "clicks.vw"
+    with path.open("wb") as file:
+        write_clicks(file, 20_000, "vw", seed=3)
+    alone = train(path, settings, bits=16).report.loss
+    assert train(path, settings, bits=16, merge=Merging(250, 32)).report.loss < 1.01 * alone
 
 
 def test_rounds_grow_with_the_rows_before_and_have_all_of_them():
@@ -151,6 +164,10 @@ def test_shards_lose_little_on_real_data(name):
     if not (DATA / name).exists():
         pytest.skip(f"needs {name} in ../shared/data or in the directory FOREL_DATA")
     options = {"bits": 16, **SETS[name]}
+    one = replace(ONE, loss=experts_of(name).loss, rate="scale_free", beta=0.01)
+    alone = train(DATA / name, one, **options).report.loss
+    for shards in (2, 64):
+        assert train(DATA / name, one, merge=Merging(every=1000, shards=shards), **options).report.loss < 1.05 * alone
     options["certified"] = True
     alone = train(DATA / name, experts_of(name), **options).report.loss
     for shards in (2, 8, 64):

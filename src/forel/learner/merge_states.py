@@ -1,14 +1,22 @@
 r"""Merging states: several learners continue one state on different rows, and their changes become one state.
 
 Let $D_k$ be learner k's sum of squared gradients of a coordinate. They add up, so that rates become what they are in
-order, $n = n_0 + \sum_k D_k$. Adding up steps as well would make them K times too long for K learners. For proximal
-regularizers, the point is the average of the learners' points, $x = \sum_k \sigma_k x_k / \sum_k \sigma_k$, weighted
-by the strength $\sigma_k$ that the rows of each have added, and z is what has this point: for convex losses, an average
-loses no more than the learners do on average. Centered regularizers have no freedom in z, which is
-$z_0 + \sum_k G_k$ with the sums of gradients $G_k$; their strengths are those of delayed feedback, where gradients of
-one sign count as one large gradient: $n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. Gaussian filters
-add up their information, see :mod:`forel.learner.merge_ledgers`. A coordinate that occurs in the rows of one learner
-only has exactly that learner's state.
+order, $n = n_0 + \sum_k D_k$. Steps do not: where the rows of one learner determine a weight, all learners find the
+same weight, and the sum of their steps is K times too long; where its rows are few, the sum is right, and an average
+too short. For proximal regularizers, the rows of learner k are taken to pull the weight towards a target $t_k$, from
+$s_k$ to $x_k = s_k + (1 - e^{-a_k})(t_k - s_k)$. The merged weight is where all of them pull it from $x_0$:
+
+$$x = x_0 + (1 - e^{-A}) \Big(\sum_k \frac{a_k}{A} t_k - x_0\Big), \qquad A = \sum_k a_k, \qquad a_k = c\,\eta_k D_k,$$
+
+where $cD_k$ bounds the curvature of losses, see :mod:`forel.learner.curvature`. It is the sum of steps for small $a_k$,
+and the average of points for large ones, as well as for losses whose curvature has no bound. L1 makes weights 0 where
+sums of gradients are within the penalty; these are merged in the same way, and add up where weights are 0 throughout.
+
+Centered regularizers have no freedom in z, which is $z_0 + \sum_k G_k$ with the sums of gradients $G_k$; their
+strengths are those of delayed feedback, where gradients of one sign count as one large gradient:
+$n = n_0 + \sum_k D_k + \max(0, (\sum_k G_k)^2 - \sum_k G_k^2)$. Gaussian filters add up their information, see
+:mod:`forel.learner.merge_ledgers`. A coordinate that occurs in the rows of one learner only has exactly that learner's
+state.
 
 A learner may first learn some rows before its own, which other learners count: its changes are those since then.
 
@@ -19,6 +27,7 @@ each other's losses is computed from these losses, and is part of the guarantee.
 Reference: B. McMahan and M. Streeter, Delay-Tolerant Algorithms for Asynchronous Distributed Online Learning, 2014.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -26,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.curvature import curvature_of
 from forel.learner.dual_points import in_scales
 from forel.learner.guard import changing
 from forel.learner.lanes import Lanes
@@ -56,6 +66,7 @@ class StateSlice:
     gradients : sums of gradients that are kept beside scales; None if records have them
     start : of a shard, the state before its own rows at the coordinates that differ from the common state; None if
         that is the common state
+    curvature : of the losses of its rows, as in :func:`forel.learner.curvature.curvature_of`
     """
 
     slots: NDArray[np.int64]
@@ -67,6 +78,7 @@ class StateSlice:
     ledger: NDArray[np.float64] | None = None
     gradients: NDArray[Any] | None = None
     start: "StateSlice | None" = None
+    curvature: float = math.inf
 
 
 def check_mergeable(model: Learner) -> None:
@@ -143,9 +155,9 @@ def learn_shard(
     >>> parts = [learn_shard(model, one, [1], [1.0])[1] for _ in range(2)]
     >>> restore(model, merge(model, parts))
     >>> model.rounds, model.state[0].ravel().round(3)  # squares of two gradients of -1/2 add up
-    (2, array([-0.569,  0.5  , -1.   ]))
-    >>> float(parts[0].records[0, 0, 0]), model.weights.ravel().round(3)  # both shards have the same point, 1/3
-    (-0.5, array([0.333, 0.   ]))
+    (2, array([-1.051,  0.5  , -1.   ]))
+    >>> float(parts[0].records[0, 0, 0]), model.weights.ravel().round(3)  # from 1/3 of each shard, almost twice as far
+    (-0.5, array([0.615, 0.   ]))
     """
     lanes, learn = model.linear._lanes, model.relearn if again else model.progress
     slots = slots_of(model, rows)
@@ -163,7 +175,8 @@ def learn_shard(
             start = replace(start, rounds=start.rounds - offset)
         margins = learn(rows, labels, importance, held_out)
         lanes.rounds -= offset
-        return margins, replace(slice_of(model, slots), start=start)
+        curvature = curvature_of(model, rows, margins, labels, importance, held_out)
+        return margins, replace(slice_of(model, slots), start=start, curvature=curvature)
     finally:
         restore(model, before)
 
@@ -255,22 +268,23 @@ def _merged_records(
     added = np.zeros((count, ADDED, lanes.lanes))
     added[:, KEPT, first_filter:] = 1
     rule = lanes.parameters.reshape(5, -1).astype(np.float64), _scaled(lanes), first_filter
-    proximal = lanes.settings.rule == "proximal"
+    proximal, curvature = lanes.settings.rule == "proximal", max(shard.curvature for shard in shards)
     gradients = None if base.gradients is None else base.gradients * _factors(base.scales, units)[:, None]
+    merged_scales = _in_units(scales, units)
     for shard, place in zip(shards, places, strict=True):
         start = _start_of(shard, base, place)
         factors, start_factors = (_factors(part.scales, units[place]) for part in (shard, start))
         own_scales = _in_units(shard.scales, units[place])
         routine("merging", "add_shard")(
-            place, owners, shard.records, factors, start.records, start_factors, own_scales, signed_units[place], *rule,
-            proximal, added,
+            place, owners, shard.records, factors, start.records, start_factors, own_scales, merged_scales[place],
+            signed_units[place], *rule, proximal, curvature, added,
         )  # fmt: skip
         if gradients is not None and shard.gradients is not None and start.gradients is not None:
             gradients[place] += shard.gradients * factors[:, None] - start.gradients * start_factors[:, None]
     largest = float(np.finfo(lanes.dtype).max)
     routine("merging", "merge_records")(
-        owners, base.records, _factors(base.scales, units), _in_units(scales, units), signed_units, *rule, proximal,
-        largest, added, records,
+        owners, base.records, _factors(base.scales, units), merged_scales, signed_units, *rule, proximal,
+        curvature, largest, added, records,
     )  # fmt: skip
     if gradients is not None:
         gradients = np.clip(gradients, -largest, largest).astype(lanes.dtype)

@@ -13,10 +13,10 @@ __all__ = ["ADDED", "KEPT", "add_shard", "merge_records"]
 compiled = cached_njit(__file__)
 inlined = cached_njit(__file__, forceinline=True)
 ADDED = 5  # sums of each coordinate and lane
-# Of settings: D, the growth of strengths, points and z in proportion to it; of centered ones G and G² in place of
-# points and z. Of filters: D, the share of the information that was kept, and the information vector.
-INFORMATION, GAIN, MOVED, DUAL, GRADIENT = range(ADDED)
-KEPT, SQUARE = GAIN, DUAL
+# Of settings: D, the exponents a, and what they make of points and of gradients within the penalty; of centered ones G²
+# in place of these. Of filters: D, the share of the information that was kept, and the information vector.
+INFORMATION, EXPONENT, POINT, WITHIN, GRADIENT = range(ADDED)
+KEPT, MOVED, SQUARE = EXPONENT, POINT, WITHIN
 RATE, BETA, L1, L2, RADIUS = range(5)
 
 
@@ -38,10 +38,17 @@ def point(z, s, l1, l2, radius):
     return -x if z > 0 else x
 
 
+@inlined
+def growth(a):
+    """Return a/(1 − e⁻ᵃ)."""
+    return a / -np.expm1(-a) if a > 0 else 1.0
+
+
 @compiled
 def add_shard(
-    at, owners, records, factors, start, start_factors, scales, units, p, free, first_filter, proximal, added
-):
+    at, owners, records, factors, start, start_factors, scales, merged_scales, units, p, free, first_filter, proximal,
+    curvature, added,
+):  # fmt: skip
     """Add the changes of a shard to the sums of its coordinates.
 
     Parameters
@@ -50,12 +57,13 @@ def add_shard(
     owners : the number of shards that have a coordinate; those of one are left out
     records, start : by coordinate, part and lane, after the shard's rows and before them
     factors, start_factors : into the unit of the merged scale
-    scales : of the shard, in that unit
+    scales, merged_scales : of the shard, and of all shards, in that unit
     units : that unit; negative for a coordinate without penalty
     p : parameters, a row each and a column for each lane
     free : whether rates are scale-free
     first_filter : the first lane of a filter
     proximal : whether regularizers are centered at points
+    curvature : of losses, for each squared gradient; infinite for averages of points
     added : the sums
     """
     parts, lanes = records.shape[1], records.shape[2]
@@ -77,23 +85,34 @@ def add_shard(
                 added[c, KEPT, k] *= min(n / n0, 1.0) if n0 > 0 else 1.0
                 added[c, MOVED, k] += (prior + n) * after - (prior + n0) * before
             elif proximal:
-                z, now = f * np.float64(records[j, 0, k]), strength(n, scales[j], p, k, free)
-                gain = now - strength(n0, scales[j], p, k, free)
+                now, before = strength(n, scales[j], p, k, free), strength(n0, scales[j], p, k, free)
                 l1, l2 = penalized * p[L1, k] / unit, penalized * p[L2, k] / unit / unit
-                added[c, GAIN, k] += gain
-                added[c, MOVED, k] += gain * point(z, now, l1, l2, p[RADIUS, k] * unit)
-                added[c, DUAL, k] += gain * z
+                z, z0, radius = f * np.float64(records[j, 0, k]), s * np.float64(start[j, 0, k]), p[RADIUS, k] * unit
+                x, x0 = point(z, now, l1, l2, radius), point(z0, before, l1, l2, radius)
+                within, within0 = min(max(z, -l1), l1), min(max(z0, -l1), l1)
+                a = now - before
+                r = a
+                if np.isfinite(curvature):
+                    own = curvature * max(n - n0, 0.0) / (now + l2) if (x != 0 or x0 != 0) and now + l2 > 0 else 0.0
+                    ratio = (now + l2) / (strength(n, merged_scales[j], p, k, free) + l2) if own > 0 else 1.0
+                    a, r = own * ratio, growth(own) * ratio
+                added[c, EXPONENT, k] += a
+                added[c, POINT, k] += a * x0 + r * (x - x0)
+                added[c, WITHIN, k] += a * within0 + r * (within - within0)
             else:
                 added[c, SQUARE, k] += g * g
 
 
 @compiled
-def merge_records(owners, base, factors, scales, units, p, free, first_filter, proximal, largest, added, out):
+def merge_records(
+    owners, base, factors, scales, units, p, free, first_filter, proximal, curvature, largest, added, out
+):
     """Write the records of coordinates of several shards.
 
     Parameters
     ----------
-    owners, scales, units, p, free, first_filter, proximal, added : as in :func:`add_shard`, with merged scales
+    owners, units, p, free, first_filter, proximal, curvature, added : as in :func:`add_shard`
+    scales : of all shards
     base, factors : the common records, and their factors
     largest : number of the type of records
     out : the merged records, in which those of one shard are set already
@@ -107,7 +126,7 @@ def merge_records(owners, base, factors, scales, units, p, free, first_filter, p
         penalized = 1.0 if units[c] > 0 else 0.0
         for k in range(lanes):
             n0, g = f * f * np.float64(base[c, 1, k]), f * np.float64(base[c, gradient, k]) + added[c, GRADIENT, k]
-            n, gain = n0 + added[c, INFORMATION, k], added[c, GAIN, k]
+            n, a = n0 + added[c, INFORMATION, k], added[c, EXPONENT, k]
             if k >= first_filter:
                 prior, z = scales[c] * scales[c] * p[RATE, k], np.float64(base[c, 0, k])
                 n = n0 * added[c, KEPT, k] + added[c, INFORMATION, k]
@@ -115,15 +134,16 @@ def merge_records(owners, base, factors, scales, units, p, free, first_filter, p
                     z = ((prior + n0) * z + added[c, MOVED, k]) / (prior + n)
             elif proximal:
                 z = f * np.float64(base[c, 0, k])
-                if gain > 0:
-                    x, l1, l2 = (
-                        added[c, MOVED, k] / gain,
-                        penalized * p[L1, k] / unit,
-                        penalized * p[L2, k] / unit / unit,
-                    )
-                    z = min(max(added[c, DUAL, k] / gain, -l1), l1)
-                    if x != 0:
-                        z = -x * (strength(n, scales[c], p, k, free) + l2) - (l1 if x > 0 else -l1)
+                if added[c, INFORMATION, k] > 0:
+                    l1, l2 = penalized * p[L1, k] / unit, penalized * p[L2, k] / unit / unit
+                    x = point(z, strength(n0, scales[c], p, k, free), l1, l2, p[RADIUS, k] * unit)
+                    within, average = min(max(z, -l1), l1), not np.isfinite(curvature)
+                    part = 1 / a if average else 1 / growth(a)
+                    x += part * (added[c, POINT, k] - a * x)
+                    within += part * (added[c, WITHIN, k] - a * within)
+                    if average and x != 0:
+                        within = -l1 if x > 0 else l1
+                    z = within - x * (strength(n, scales[c], p, k, free) + l2)
             else:
                 z, total = g, added[c, GRADIENT, k]
                 n += max(total * total - added[c, SQUARE, k], 0.0)

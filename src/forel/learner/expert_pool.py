@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.full_filters import FullFilters
+from forel.learner.lanes import summed
 from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.pooling import Pooling
@@ -74,6 +75,8 @@ class ExpertPool:
         margins : of linear models, a column for each lane
         labels, importance : of rows; those of negative importance are predicted and not counted
         """
+        learned, ledger = importance[importance >= 0], self.ledger
+        ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
         return self._learn(self.pooling.mix, rows, margins, labels, importance)
 
     def relearn(self, rows: Rows, margins: NDArray[Any], labels: Array, importance: Array) -> NDArray[Any]:

@@ -20,7 +20,6 @@ from forel.learner.certified_lanes import bounded_lanes
 from forel.learner.contributions import MixtureExplanation, explain
 from forel.learner.expert_pool import ExpertPool
 from forel.learner.guard import Guard, changes, reads
-from forel.learner.lanes import summed
 from forel.learner.ledger import Ledger
 from forel.learner.linear import Linear
 from forel.learner.loss_floor import LossFloor
@@ -224,10 +223,7 @@ class Mixture:
         """Learn each row in turn, and return the margins of the mixture before each row was learned from."""
         rows = training_rows(X, self.features, self.dtype)
         margins = self.linear.progress(rows, y, importance, held_out)
-        labels, scale = labels_and_scale(y, importance, held_out)
-        learned, ledger = scale[scale >= 0], self.ledger
-        ledger.rows, ledger.weight = ledger.rows + learned.size, summed(ledger.weight, learned)
-        return self.pool.mix(rows, margins, labels, scale)
+        return self.pool.mix(rows, margins, *labels_and_scale(y, importance, held_out))
 
     @changes
     def relearn(

@@ -55,12 +55,16 @@ class CheckpointWriter:
 
     def __call__(self, model: Any, state: TrainingState) -> None:
         """Write a checkpoint if it is due."""
-        if state.pass_number > self.pass_number:
-            self.pass_number, self.rows = state.pass_number, 0
-        if state.rows - self.rows >= self.every:
+        if self.due(state):
             reading = {**self.extra["reading"], "kinds": state.kinds.known}
             write_checkpoint(self.path, model, state, self.fingerprint, {**self.extra, "reading": reading})
             self.rows = state.rows
+
+    def due(self, state: TrainingState) -> bool:
+        """Return whether enough rows were read."""
+        if state.pass_number > self.pass_number:
+            self.pass_number, self.rows = state.pass_number, 0
+        return state.rows - self.rows >= self.every
 
 
 def write_checkpoint(

@@ -61,6 +61,11 @@ class History:
         self._next_loss = self._next_probe = 0.0  # rows at which the next point is due
         self._before = 0.0, 0.0  # weight and sum of losses at the previous point
 
+    @property
+    def reads_model(self) -> bool:
+        """Whether there are probes, which may read the model."""
+        return bool(self._probes)
+
     def __call__(self, progress: Progress) -> None:
         """Add points to the curves that are due."""
         before, self._last = self._last, progress

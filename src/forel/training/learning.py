@@ -12,9 +12,11 @@ from forel.data import Block, Problems
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.regroup import regroup
+from forel.learner.deferred import start_progress
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
+from forel.training.overlap import available_cores, overlapped
 from forel.training.passes import Passes
 from forel.training.shards import Merging
 from forel.training.state import Progress, TrainingState
@@ -23,7 +25,8 @@ from forel.validation import refuse
 
 __all__ = ["counted_blocks", "end_pass", "learn_pass", "with_labels"]
 
-Learn = Callable[[CoalescedRows, Any, Any, Any], Any]  # from rows, labels, importances and held-out rows to margins
+# From rows, labels, importances and held-out rows to a function that returns margins.
+Start = Callable[[CoalescedRows, Any, Any, Any], Callable[[], Any]]
 
 
 def learn_pass(
@@ -34,8 +37,13 @@ def learn_pass(
     begun: Iterator[Block] | None,
     merge: Merging | None,
     sampling: Subsampling | None,
+    exact: Callable[[], bool],
 ) -> Iterator[Progress]:
-    """Learn from the remaining blocks of the current pass, which may have begun."""
+    """Learn from the remaining blocks of the current pass, which may have begun.
+
+    The experts of a mixture are mixed on another thread while its linear models learn the next block. ``exact`` is
+    called in between; True if the model is read after the block, so that the next one has to wait.
+    """
     # Only the first pass collects names and problems, and weights the settings.
     first = state.pass_number == 1
     problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
@@ -48,15 +56,21 @@ def learn_pass(
         raise refuse("subsample", sampling.rate, "None but for labels of two classes")
     encoded = (_sampled(with_labels(block, labels), state, sampling) for block in _marked(begun, state))
     if merge is None:
-        learn: Learn = model.progress if first else model.relearn
-        for block in encoded:
-            yield _learn_block(model, state, labels.negative, block, holdout, learn)
+        start: Start = partial(start_progress, model, again=not first)
+        steps = (_start_block(model, state, labels.negative, block, holdout, start) for block in encoded)
+        concurrent = model.pool is not None and passes.threads != 0 and available_cores() > 1
+        yield from overlapped(steps, exact) if concurrent else (finish() for finish in steps)
         return
     before = state.first_pass[0]
     for block in regroup(encoded, lambda: merge.round_sizes(before + state.rows)[0], state.place):
         each = merge.round_sizes(before + state.rows)[1]
-        learn = partial(merge.learn, model, again=not first, each=each)
-        yield _learn_block(model, state, labels.negative, block, holdout, learn)
+        start = partial(_start_shards, partial(merge.learn, model, again=not first, each=each))
+        yield _start_block(model, state, labels.negative, block, holdout, start)()
+
+
+def _start_shards(learn: Callable[..., Any], *rows: Any) -> Callable[[], Any]:
+    margins = learn(*rows)
+    return lambda: margins
 
 
 def counted_blocks(blocks: Iterator[Block], problems: Problems, counts: deque[tuple[int, int]]) -> Iterator[Block]:
@@ -95,36 +109,41 @@ def _sampled(block: Block, state: TrainingState, sampling: Subsampling | None) -
     return sampling.apply(block, before)
 
 
-def _learn_block(
-    model: Learner, state: TrainingState, negative: float | None, block: Block, holdout: Holdout, learn: Learn
-) -> Progress:
-    """Predict and learn each row of a block, and update the metrics."""
-    labels = block.labels
-    if state.pass_number == 1:
+def _start_block(
+    model: Learner, state: TrainingState, negative: float | None, block: Block, holdout: Holdout, start: Start
+) -> Callable[[], Progress]:
+    """Learn the rows of a block; return a function that mixes their predictions and updates the metrics."""
+    labels, first = block.labels, state.pass_number == 1
+    if first:
         state.schema.add(block, state.kinds)
     held_out = holdout.rows(state.rows, len(block))
     rows = CoalescedRows(*block.rows)
     if state.inclusion is not None:
-        rows = state.inclusion.apply(block, state.rows, held_out, state.pass_number == 1)
-    margins = learn(rows, labels, block.importance, held_out)
-    margins = margins if model.classes is not None else margins[:, 0]
-    learned: Any = slice(None) if held_out is None else ~held_out
-    scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
-    if held_out is not None:
-        state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
-    if state.pass_number == 1 and block.slices is not None:
-        for values, metrics in zip(block.slices, state.slices, strict=True):
-            metrics.add(values[learned], scores)
-    calibrated = None
-    if state.calibrator is not None:
-        calibrated = state.calibrator.add(block, margins, held_out, state.pass_number == 1)
+        rows = state.inclusion.apply(block, state.rows, held_out, first)
+    mixed = start(rows, labels, block.importance, held_out)
     state.rows += len(block)
     state.entries += block.indices.size
     state.bytes += block.size
     state.negative_label, state.place = negative, block.after
     counts = state.pass_number, state.rows, state.entries, state.bytes
-    names = () if model.classes is None else state.classes.names
-    return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
+
+    def finish() -> Progress:
+        margins = mixed()
+        margins = margins if model.classes is not None else margins[:, 0]
+        learned: Any = slice(None) if held_out is None else ~held_out
+        scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
+        if held_out is not None:
+            state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
+        if first and block.slices is not None:
+            for values, metrics in zip(block.slices, state.slices, strict=True):
+                metrics.add(values[learned], scores)
+        calibrated = None
+        if state.calibrator is not None:
+            calibrated = state.calibrator.add(block, margins, held_out, first)
+        names = () if model.classes is None else state.classes.names
+        return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
+
+    return finish
 
 
 def end_pass(model: Learner, state: TrainingState, more: bool) -> None:

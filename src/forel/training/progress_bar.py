@@ -90,6 +90,8 @@ class ProgressBar:
     passes : number of passes
     """
 
+    reads_model = False
+
     def __init__(self, display: Display, source: Any, passes: int) -> None:
         self._display, self._passes = display, passes
         self._bytes, self._rows = _sizes(source)

@@ -20,7 +20,7 @@ from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
 
-__all__ = ["Progress", "TrainingState"]
+__all__ = ["Progress", "TrainingState", "reads_model"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Progress:
     rows, entries, bytes : rows, features and bytes of text read in this pass
     progressive, holdout : metrics of the rows learned from, and of the rows held out, in this pass
     block, margins : the last block, and the margins of its rows before they were learned from
-    model : the model after the block
+    model : the model after the block; callbacks that do not read it may say so, see :func:`reads_model`
     classes : names of several classes; empty for one margin
     calibrated : the same margins after calibration; None without it
     """
@@ -55,6 +55,17 @@ class Progress:
         if self.classes:
             return np.asarray(np.array(self.classes)[self.margins.argmax(axis=1)])
         return link(self.margins if self.calibrated is None else self.calibrated)
+
+
+def reads_model(callback: Callable[[Progress], None] | None) -> bool:
+    """Return whether a callback may read the model, so that it has to be called before the next block is learned.
+
+    True unless its attribute ``reads_model`` is False; metrics are those after the block either way.
+
+    >>> reads_model(print), reads_model(None)
+    (True, False)
+    """
+    return callback is not None and bool(getattr(callback, "reads_model", True))
 
 
 @dataclass

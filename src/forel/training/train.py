@@ -44,7 +44,7 @@ from forel.training.schema import SchemaTracker
 from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
-from forel.training.state import Progress, TrainingState
+from forel.training.state import Progress, TrainingState, reads_model
 from forel.training.subsampling import Subsampling
 from forel.training.trained import Trained
 from forel.validation import refuse, whole
@@ -122,7 +122,8 @@ def train(
         to continue from stays calibrated
     start : a stored model to continue from, with its settings and read options
     copy : train a copy of it; False trains the given model in place, which saves memory
-    progress : called after each block; None for a bar in notebooks, True for one on terminals as well, False for none
+    progress : called after each block; None for a bar in notebooks, True for one on terminals as well, False for none.
+        A function with the attribute ``reads_model = False`` allows a mixture to learn the next block meanwhile
     cache : file of parsed blocks for later passes and runs, which is read if it exists; None for a temporary file
     checkpoint : file for the model and the state of the run, from which an interrupted run resumes; removed when the
         trained model is saved
@@ -230,14 +231,19 @@ def train(
                 schema.extend(start.extra.get("schema", {}), start.model.rounds)
         if state.pass_number == 1:  # the certificate is about the rows of this run only
             state.certificate.before = CertificateSums() if start is None else start.model.snapshot()
+
+        def exact() -> bool:
+            """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
+            return reads_model(observe) or (save is not None and save.due(state))
+
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
-            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling):
+            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling, exact):
                 state.seconds = time.perf_counter() - started
                 if observe is not None:
                     observe(update)
-                if save is not None:
+                if save is not None and state.rows == update.rows:  # the model has not begun with the next block
                     save(model, state)
             end_pass(model, state, state.pass_number < blocks.number)
             holdout_report = state.holdout.report() if any(held_out) else None

@@ -26,6 +26,8 @@ class LabelOrder:
     'labels are sorted: 1 change in 120 rows, where random order has about 60; --shuffle learns in random order'
     """
 
+    reads_model = False
+
     def __init__(self, shuffled: bool = False) -> None:
         self._rows, self._changes, self._positive = 0, 0, 0
         self._last: float | None = None

@@ -4,7 +4,7 @@ import os
 import pathlib
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -12,10 +12,19 @@ import typer
 
 from forel.doors.cli.predict import prediction_writer
 from forel.store import ServingChoice, choose_serving, save
-from forel.training.state import Progress
+from forel.training.state import Progress, reads_model
 from forel.training.trained import Trained
 
-__all__ = ["Predictions", "SaveOptions", "Saved", "interrupts_name", "rescue_folders", "save_model", "write_all"]
+__all__ = [
+    "Observers",
+    "Predictions",
+    "SaveOptions",
+    "Saved",
+    "interrupts_name",
+    "rescue_folders",
+    "save_model",
+    "write_all",
+]
 
 
 class SaveOptions(NamedTuple):
@@ -23,6 +32,31 @@ class SaveOptions(NamedTuple):
 
     serving: bool = False
     best: bool = False
+
+
+class Observers:
+    """Several callbacks as one.
+
+    Parameters
+    ----------
+    callbacks : called in this order
+
+    >>> Observers([print]).reads_model
+    True
+    """
+
+    def __init__(self, callbacks: Sequence[Callable[[Progress], None]]) -> None:
+        self._callbacks = callbacks
+
+    @property
+    def reads_model(self) -> bool:
+        """Whether one of them may read the model."""
+        return any(map(reads_model, self._callbacks))
+
+    def __call__(self, moment: Progress) -> None:
+        """Call all of them."""
+        for callback in self._callbacks:
+            callback(moment)
 
 
 class Predictions:
@@ -33,6 +67,8 @@ class Predictions:
     path : the file, replaced when predictions are complete; "-" for standard output
     link : the function from margins to predictions
     """
+
+    reads_model = False
 
     def __init__(self, path: str, link: Callable[[Any], Any]) -> None:
         self._path, self._link = path, link

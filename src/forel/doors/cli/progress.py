@@ -30,6 +30,8 @@ class Reporter:
     quiet : whether to show nothing
     """
 
+    reads_model = False
+
     def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
         self._quiet, self._passes = quiet, passes
         self._bytes = size_of(source)

@@ -118,7 +118,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     from forel.doors.cli.label_order import LabelOrder
-    from forel.doors.cli.outputs import Predictions, SaveOptions, interrupts_name, save_model, write_all
+    from forel.doors.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
     from forel.doors.cli.predict import check_files, link_named
     from forel.doors.cli.progress import Reporter, print_summary
     from forel.doors.cli.resume import checkpoint_of
@@ -158,12 +158,9 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             history = None if page is None else page.history
             observers = [each for each in (progress, order, history, out) if each is not None]
 
-            def observe(now: Any) -> None:
-                for observer in observers:
-                    observer(now)
-
             trained = train(
-                source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False, progress=observe,
+                source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False,
+                progress=Observers(observers),
                 **cluster, **saving, **reading,
             )  # fmt: skip
         if (warning := order.warning()) is not None:

@@ -16,7 +16,6 @@ from forel.data import slot
 from forel.doors.cli.app import app
 from forel.store import Stored, serving_model
 from forel.store.explaining import Explanation
-from forel.store.serving_mixture import ServingMixture
 
 OPTIONS = {
     "label": "y", "ignore": ["id"], "log": ["amount"], "bucket": ["price:2"], "categories": ["code"], "bits": 12,
@@ -143,36 +142,6 @@ def test_a_mixture_is_explained_by_its_own_margin(options, tmp_path, interpreted
             assert found.margin == pytest.approx(found.bias + sum(part.contribution for part in found.contributions))
             alone = forel.predict(model, [{}], margins=True)[0]
             assert found.bias == pytest.approx(alone, rel=1e-4, abs=1e-5)
-            assert found.of is None
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_contributions_to_a_mixture_are_integrated_derivatives(seed):
-    rng = np.random.default_rng(seed)
-    weights, mixers = rng.dirichlet(np.ones(5)), rng.normal(size=(2, 4))
-    mixture = ServingMixture(weights, mixers, clip=4.0 if seed % 2 else math.inf, limit=30.0)
-    coefficients, bias, x = rng.normal(size=(6, 3)), rng.normal(size=3), rng.normal(size=6)
-
-    def margin(values):
-        return mixture.margins(bias + np.atleast_2d(values) @ coefficients)[:, 0]
-
-    found = coefficients @ mixture.path_weights(bias, bias + x @ coefficients) * x
-    steps, h = 400, 1e-5
-    path = (np.arange(steps) + 0.5)[:, None] / steps * x
-    slow = [
-        x[k] * np.sum(margin(path + h * unit) - margin(path - h * unit)) / 2 / h for k, unit in enumerate(np.eye(6))
-    ]
-    assert found == pytest.approx(np.array(slow) / steps, rel=1e-3, abs=2e-3)
-    assert found.sum() == pytest.approx(np.diff(margin([0 * x, x]))[0], rel=1e-9)
-
-
-def test_other_mixtures_name_the_setting_that_is_explained(interpreted):
-    rows = [{"site": site, "y": y} for site, y in (("news", 3.0), ("shop", 0.5))] * 20
-    trained = forel.train(rows, forel.Settings("squared", alpha=(0.1, 1.0)), label="y", bits=6)
-    found = trained.explain_one({"site": "news"})
-    assert found.prediction == pytest.approx(forel.predict(trained.best(), [{"site": "news"}])[0], rel=1e-5)
-    assert found.of == "the best setting, alpha=1"
-    assert trained.best().explain_one({"site": "news"}).of is None
 
 
 def test_new_keys_are_warned_about_once(tmp_path, interpreted):

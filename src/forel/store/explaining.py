@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, ReadOptions, read
-from forel.learner.mixture import Mixture
+from forel.learner.row_weights import row_weights
 from forel.store.calibration import Calibration
-from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
+from forel.store.lane_mixtures import LaneMixture, lane_mixture, path_weights
+from forel.store.serving import ServingModel
+from forel.store.serving_mixture import is_servable, serving_mixture
 
 __all__ = ["Contribution", "Explanation", "explain"]
 
@@ -38,11 +40,10 @@ class Explanation:
     Parameters
     ----------
     prediction : probability or mean; the margin for hinge losses; the probability of the predicted class, or its number
-    margin : ``bias`` plus all contributions
-    bias : weight of the constant feature
+    margin : ``bias`` plus all contributions; the log-probability for several classes of a mixture
+    bias : weight of the constant feature; for a mixture, its margin of a row without features
     contributions : one for each feature of the row
     label : the predicted class of several, whose margin is explained; None for one margin
-    of : the part of a mixture that is explained, if it is not the whole
     """
 
     prediction: float
@@ -50,7 +51,6 @@ class Explanation:
     bias: float
     contributions: tuple[Contribution, ...]
     label: str | None = None
-    of: str | None = None
 
 
 def explain(
@@ -63,9 +63,8 @@ def explain(
 ) -> Iterator[Explanation]:
     """Yield an explanation of each row of a source; for several classes, of the largest margin.
 
-    Of a mixture of log-loss of two classes, a weight is that of the mixture, averaged over the path from the bias alone
-    to the row, as in :meth:`forel.store.serving_mixture.ServingMixture.path_weights`. Of other mixtures, the best
-    setting is explained, without the calibration of the mixture.
+    Weights of a mixture are those of its experts, averaged over the path from the bias alone to the row, as in
+    :func:`forel.store.lane_mixtures.path_weights`.
 
     Parameters
     ----------
@@ -76,20 +75,18 @@ def explain(
     classes : names of several classes; None for one margin
     calibration : of the margins, which scales weights and bias
     """
-    names, (weights_at, biases, mixture, of) = Names(options.bits), _lanes(model)
-    calibration = calibration if of is None else None
+    names, (weights_at, biases, mixture) = Names(options.bits), _lanes(model)
     scale = 1.0 if calibration is None else calibration.slope
     for block in read(source, options=options.updated({"names": True}), names=names):
-        weights = weights_at(np.asarray(block.indices, np.int64)).astype(np.float64)
+        weights = weights_at(np.asarray(block.indices, np.int64), block.values)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
             row = slice(start, stop)
-            margins = biases + block.values[row].astype(np.float64) @ weights[row]
-            own = weights[row]
-            if mixture is not None:
-                own, margins = own @ mixture.path_weights(biases, margins)[:, None], mixture.margins(margins[None])[0]
-            margins, own = (margins if calibration is None else calibration.margins(margins)), scale * own
+            lanes = biases + block.values[row].astype(np.float64) @ weights[row]
+            margins = lanes if mixture is None else mixture.margins(lanes[None])[0]
             lane = 0 if classes is None else int(np.argmax(margins))
-            entries = zip(block.indices[row].tolist(), block.values[row].tolist(), own[:, lane].tolist(), strict=True)
+            own = weights[row, lane] if mixture is None else weights[row] @ path_weights(mixture, biases, lanes, lane)
+            margins, own = (margins if calibration is None else calibration.margins(margins)), scale * own
+            entries = zip(block.indices[row].tolist(), block.values[row].tolist(), own.tolist(), strict=True)
             parts = [
                 Contribution(names[k] if k in names else str(k), value, weight, weight * value, names.is_shared(k))
                 for k, value, weight in entries
@@ -98,24 +95,26 @@ def explain(
             margin = float(margins[lane])
             bias = margin - sum(part.contribution for part in parts)
             if classes is None:
-                yield Explanation(float(link(np.float64(margin))), margin, bias, tuple(parts), of=of)
+                yield Explanation(float(link(np.float64(margin))), margin, bias, tuple(parts))
                 continue
             found = np.ravel(link(margins[None]))
             prediction = float(found[lane] if found.size > 1 else found[0])
-            yield Explanation(prediction, margin, bias, tuple(parts), classes[lane], of)
+            yield Explanation(prediction, margin, bias, tuple(parts), classes[lane])
 
 
-def _lanes(model: Any) -> tuple[Callable[[Any], Any], Array, ServingMixture | None, str | None]:
-    """Return the weights and the biases of the lanes to explain, how they are mixed, and which part of the model it is.
-
-    The last is None for the whole model.
-    """
+def _lanes(model: Any) -> tuple[Callable[[Any, Any], Array], Array, LaneMixture | None]:
+    """Return the weights of features by value, the biases of lanes, and how these are mixed; None if they are not."""
+    if isinstance(model, ServingModel):
+        own = model
+        return lambda k, _: own.weights_at(k).astype(np.float64), np.ravel(own.bias).astype(np.float64), own.mixture
+    mixture: LaneMixture | None = None
+    lanes: Any = slice(None)
     if is_servable(model):
         lanes, mixture = serving_mixture(model, negligible=0.0)
+    elif model.pool is not None:
+        mixture = lane_mixture(model)
 
-        def weights_at(coordinates: Any) -> Any:
-            return model.model_weights_at(coordinates)[:, lanes]
+    def weights_at(coordinates: Any, values: Any) -> Array:
+        return row_weights(model, coordinates, values)[:, lanes]
 
-        return weights_at, weights_at(np.array([model.features]))[0].astype(np.float64), mixture, None
-    of = f"the best setting, {model.names[model.best]}" if isinstance(model, Mixture) else None
-    return model.weights_at, np.ravel(model.bias).astype(np.float64), getattr(model, "mixture", None), of
+    return weights_at, weights_at(np.array([model.features]), np.ones(1))[0], mixture

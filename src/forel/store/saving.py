@@ -18,7 +18,7 @@ from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
 from forel.store.calibration import Calibration, calibration_of
-from forel.store.classes import number_of_classes
+from forel.store.classes import class_link, number_of_classes
 from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
@@ -146,8 +146,7 @@ class Stored:
 
         ``reading`` are read options that differ from those of training.
 
-        Weights of a mixture of log-loss are those of the mixture, averaged on the path from no feature to the row. Of
-        other mixtures, the best setting is explained, and ``of`` of each explanation names it.
+        Weights of a mixture are averaged on the path from no feature to the row.
         """
         self._check_one("explain")
         options = self._lenient.updated(reading)
@@ -212,11 +211,8 @@ class Stored:
 
     @cached_property
     def _array_link(self) -> Callable[[Any], Any]:
-        settings = self.settings
-        if number_of_classes(self.model) is not None:
-            # Of a mixture, explanations are those of one setting, whose margins are not those of the mixture.
-            return settings.loss_function.link.one_vs_rest
-        return settings.link
+        link = class_link(self.model)
+        return self.settings.link if link is None else link
 
     @cached_property
     def _link(self) -> Callable[[Any], Any]:

@@ -6,7 +6,6 @@ margin of m clipped. Only numpy and scipy are needed.
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from forel.losses.margin import Mixing
 
 __all__ = ["ServingMixture", "is_servable", "serving_mixture"]
 
-NODES = 64  # of Gauss's quadrature
 NEGLIGIBLE = 1e-4  # total weight of experts that are left out, by which probabilities may differ
 
 Array = NDArray[np.float64]
@@ -49,33 +47,8 @@ class ServingMixture:
         positive, negative = self._logs(experts)
         return np.asarray(positive - negative)[:, None]
 
-    def path_weights(self, start: Array, stop: Array) -> Array:
-        r"""Return the weight of each lane on the path between two rows of margins, for an exact sum of contributions.
-
-        The margin F of the mixture is not linear in the margins m of lanes. Over the path m(s) = (1 - s) a + s b,
-
-        $$ F(b) - F(a) = \sum_k w_k (b_k - a_k), \qquad w_k = \int_0^1 \frac{\partial F}{\partial m_k}(m(s))\, ds. $$
-
-        Parameters
-        ----------
-        start, stop : the margins of lanes at both ends, such as those of the bias alone and those of a row
-
-        >>> mixture = ServingMixture(np.array([0.25, 0.75]), np.zeros((0, 3)))
-        >>> a, b = np.array([0.0, 0.5]), np.array([2.0, -1.0])
-        >>> found = mixture.path_weights(a, b) @ (b - a)
-        >>> bool(np.isclose(found, np.diff(mixture.margins(np.array([a, b])), axis=0)[0, 0]))
-        True
-        """
-        places, weights = _quadrature()
-        found = np.asarray(weights @ self._slopes((1 - places) * start + places * stop))
-        step = stop - start
-        # The error of quadrature, of which the smallest change of weights makes up for.
-        missing = float(np.diff(self.margins(np.stack([start, stop])), axis=0)[0, 0] - found @ step)
-        size = float(step @ step)
-        return found + missing * step / size if size > 0 else found
-
-    def _slopes(self, lanes: Array) -> Array:
-        """Return the derivatives of the margin of the mixture by those of the lanes."""
+    def slopes(self, lanes: Array, output: int = 0) -> Array:
+        """Return the derivatives of the margin of the mixture, its only output, by those of the lanes."""
         from scipy.special import log_expit
 
         experts, mixed = self._experts(lanes)
@@ -98,13 +71,6 @@ class ServingMixture:
 
         positive, negative = (logsumexp(log_expit(m), axis=1, b=self.weights) for m in (experts, -experts))
         return positive, negative
-
-
-@cache
-def _quadrature() -> tuple[Array, Array]:
-    """Return nodes in [0, 1], as a column, and weights."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    return (nodes[:, None] + 1) / 2, weights / 2
 
 
 def is_servable(model: Any) -> bool:

@@ -23,8 +23,9 @@ def explain(
     """Show the contribution of each feature to a prediction.
 
     A contribution is weight times value; with the bias they add up to the
-    margin. Weights of a mixture of log-loss are averaged on the path from no
-    feature to the row; of other mixtures, the best setting is explained.
+    margin. Weights of a mixture are averaged on the path from no feature to
+    the row. The margin of one of several classes of a mixture is the logarithm
+    of its probability.
 
     Example: forel explain new.csv --model m.forel --rows 3
     """
@@ -63,6 +64,4 @@ def _print(explanation: Any, number: int, top: int) -> None:
     rest = explanation.contributions[top:]
     if rest:
         table.add_row(f"{len(rest)} others", "", "", f"{sum(part.contribution for part in rest):+.5f}")
-    if explanation.of is not None:
-        table.caption = f"This is {escape(explanation.of)}, and not the mixture."
     open_console().print(table)

@@ -1,0 +1,123 @@
+"""Explanations of mixtures: contributions are integrated derivatives, and add up to the mixture's own prediction."""
+
+import math
+
+import numpy as np
+import pytest
+
+import forel
+from forel.learner.grid import default_grid
+from forel.learner.linear import Settings
+from forel.learner.mixture import Mixture
+from forel.learner.row_weights import row_weights
+from forel.store.lane_mixtures import ClassMixture, ClippedMean, lane_mixture, path_weights
+from forel.store.serving_mixture import ServingMixture
+
+
+def logistic(rng, odd):
+    mixers = rng.normal(size=(2, 4))
+    return ServingMixture(rng.dirichlet(np.ones(5)), mixers, clip=4.0 if odd else math.inf, limit=30.0)
+
+
+def clipped(rng, odd):
+    limits = (-1.0, 2.5) if odd else (-20.0, 30.0)
+    return ClippedMean(rng.dirichlet(np.ones(5)), rng.normal(size=(2, 4)), *limits)
+
+
+def clipped_classes(rng, odd):
+    limits = (-math.inf, 0.5) if odd else (-math.inf, math.inf)
+    return ClippedMean(rng.dirichlet(np.ones(3)), np.zeros((0, 4)), *limits, classes=2)
+
+
+def classes(rng, odd):
+    return ClassMixture(np.log(rng.dirichlet(np.ones(3))), joint=odd)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [logistic, clipped, clipped_classes, classes])
+def test_contributions_are_integrated_derivatives(make, seed):
+    rng = np.random.default_rng(seed)
+    mixture = make(rng, seed % 2 == 1)
+    lanes = 3 if make in (logistic, clipped) else 6
+    output = 0 if lanes == 3 else 1
+    coefficients, bias, x = rng.normal(size=(6, lanes)), rng.normal(size=lanes), rng.normal(size=6)
+
+    def margin(values):
+        return mixture.margins(bias + np.atleast_2d(values) @ coefficients)[:, output]
+
+    found = coefficients @ path_weights(mixture, bias, bias + x @ coefficients, output) * x
+    steps, h = 400, 1e-5
+    path = (np.arange(steps) + 0.5)[:, None] / steps * x
+    slow = [
+        x[k] * np.sum(margin(path + h * unit) - margin(path - h * unit)) / 2 / h for k, unit in enumerate(np.eye(6))
+    ]
+    assert found == pytest.approx(np.array(slow) / steps, rel=1e-3, abs=0.02 if make is clipped else 2e-3)
+    assert found.sum() == pytest.approx(np.diff(margin([0 * x, x]))[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "classes"),
+    [
+        (default_grid(loss="squared"), None),
+        (Settings("squared", alpha=(0.1, 1.0, 3.0)), None),
+        (Settings("absolute", alpha=(0.1, 1.0)), None),
+        (Settings("poisson", alpha=(0.1, 0.3)), None),
+        (Settings("hinge", alpha=(0.1, 1.0)), 3),
+        (Settings("logistic", alpha=(0.1, 1.0)), 3),
+        (Settings("softmax", alpha=(0.1, 1.0, 2.0)), 4),
+    ],
+    ids=lambda value: f"{value.loss}-{value.lanes}" if isinstance(value, Settings) else str(value),
+)
+@pytest.mark.parametrize("rows", [0, 1, 60])
+@pytest.mark.usefixtures("interpreted")
+def test_margins_are_those_of_the_mixture(settings, classes, rows):
+    rng = np.random.default_rng(rows)
+    X, y = rng.normal(size=(rows, 5)), rng.integers(classes or 9, size=rows)
+    model = Mixture(5, settings, classes, dtype=np.float64)
+    model.learn(X, y)
+    test = np.vstack([rng.normal(size=(20, 5)), 30 * rng.normal(size=(20, 5)), np.zeros((1, 5))])
+    bias = model.model_weights_at(np.array([5]))[0]
+    lanes = np.array([bias + values @ row_weights(model, np.arange(5), values) for values in test])
+    assert np.allclose(lane_mixture(model).margins(lanes), model.margins(test), rtol=1e-9, atol=1e-9)
+
+
+def numbers(rng):
+    return [
+        {"x": v, "site": s, "y": 3 * v + 2 * (s == "a")} for v, s in zip(rng.normal(size=60), "ab" * 30, strict=True)
+    ]
+
+
+def kinds(rng):
+    return [{"x": v, "site": s, "y": s if v > 0 else "c"} for v, s in zip(rng.normal(size=60), "ab" * 30, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (numbers, {"loss": "squared"}),
+        (numbers, {"settings": Settings("squared", alpha=(0.1, 1.0))}),
+        (numbers, {"settings": Settings("quantile", alpha=(0.1, 1.0))}),
+        (kinds, {}),
+        (kinds, {"loss": "softmax"}),
+        (kinds, {"settings": Settings("hinge", alpha=(0.1, 1.0))}),
+    ],
+)
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.filterwarnings("ignore:the rows differ")
+def test_explanations_add_up_to_the_prediction(make, options):
+    rows = make(np.random.default_rng(1))
+    trained = forel.train(rows, label="y", bits=6, **options)
+    for row in ({"site": "a", "x": 0.5}, {"x": -1.0}, {"x": 90.0}, {}, rows[0]):
+        found = trained.explain_one(row)
+        margins = np.ravel(forel.predict(trained, [row], margins=True))
+        assert found.margin == pytest.approx(float(margins.max()), rel=1e-4, abs=1e-5)
+        assert found.margin == pytest.approx(found.bias + sum(part.contribution for part in found.contributions))
+        empty = np.ravel(forel.predict(trained, [{}], margins=True))
+        assert found.bias == pytest.approx(float(empty[np.argmax(margins)]), rel=1e-4, abs=1e-5)
+        expected = trained.predict_one(row)
+        if isinstance(expected, float):
+            assert found.prediction == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        else:
+            assert found.label == expected
+            if options.get("settings") is None:
+                assert found.prediction == pytest.approx(math.exp(found.margin), rel=1e-6)

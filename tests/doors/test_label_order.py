@@ -22,6 +22,11 @@ def test_sorted_labels_are_warned_about_however_rows_are_divided(parts):
     assert warning([1] * 60 + [-1] * 60, parts).startswith(expected)
 
 
+def test_missing_labels_are_left_out_and_a_third_one_is_not_a_class():
+    assert warning([0] * 60 + [np.nan] + [1] * 60, 5) == warning([0] * 60 + [1] * 60)
+    assert warning([0] * 60 + [2] + [1] * 60, 5) is None
+
+
 def test_other_orders_are_not():
     rng = np.random.default_rng(0)
     assert warning(rng.integers(2, size=500)) is None

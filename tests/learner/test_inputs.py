@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from forel.learner.lanes import summed
 from forel.learner.linear import Linear, Rows, Settings, rows_of
 from forel.losses import Example, Huber, Quantile
 from tests.learner.reference import ROUNDS, N, reference, stream
@@ -200,3 +201,12 @@ def test_rows_for_another_number_of_features_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         model.margins(rows)
     assert model.rounds == 0
+
+
+@pytest.mark.parametrize("start", [0.0, 0.1, 7.0, 2.0**53 - 2, 2.0**60])
+@pytest.mark.parametrize("terms", [np.ones(1000, np.float32), np.full(1000, 0.3, np.float32), np.empty(0)])
+def test_sums_of_importances_are_those_of_one_term_at_a_time(start, terms):
+    expected = start
+    for term in terms.tolist():
+        expected += term
+    assert summed(start, terms) == expected

@@ -21,6 +21,7 @@ from forel.validation import enough_memory, refuse, whole
 __all__ = ["BLOCK", "Labels", "Lanes", "summed"]
 
 BLOCK = 1 << 15  # coordinates processed at a time
+EXACT = 1 << 52  # below it, floats count exactly
 CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache
 SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
 FEWER = "use fewer bits, or fewer lanes"
@@ -343,4 +344,6 @@ def summed(start: float, terms: NDArray[Any]) -> float:
     >>> summed(0.5, np.float32([1, 2]))
     3.5
     """
+    if float(start).is_integer() and start < EXACT and (terms == 1).all():
+        return float(start) + terms.size
     return float(np.add.accumulate(np.concatenate(([start], terms)))[-1])

@@ -64,7 +64,7 @@ def _task(
     chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
     buffers: Buffers,
 ) -> tuple[Block, Problems]:  # fmt: skip
-    block = replace(_parse(chunk, form, problems, names, file, line, buffers), after=after)
+    block = _parse(chunk, form, problems, names, file, line, after, buffers)
     return (_with_slices(block, chunk, form, line) if form.slices else block), problems
 
 
@@ -77,8 +77,9 @@ def _with_slices(block: Block, chunk: Chunk, form: LineFormat, line: int) -> Blo
 
 
 def _parse(
-    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, buffers: Buffers
-) -> Block:
+    chunk: Chunk, form: LineFormat, problems: Problems, names: Names | None, file: str, line: int, after: Position,
+    buffers: Buffers,
+) -> Block:  # fmt: skip
     parse, text, length = form.parser(), chunk.text, chunk.length
     # An example takes a line, and a feature at least two bytes; pages that are not written take no memory.
     rows, capacity = chunk.lines, length // 2 + 1
@@ -130,7 +131,7 @@ def _parse(
     kept_tags = _tags(text, tags[:n]) if tagging else None
     block = Block(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
-        lines=row_lines[:n] + line,
+        after, lines=row_lines[:n] + line,
     )  # fmt: skip
     if not separate:
         return block

@@ -42,12 +42,15 @@ class LabelOrder:
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
         known = np.asarray(labels)
-        known = known[~np.isnan(known)]
-        if not known.size or not self._two:
+        if not self._two:
             return
-        self._two = bool(np.isin(known, (-1, 0, 1)).all())
+        positive, zeros, signs = (int(np.count_nonzero(known == label)) for label in (1, 0, -1))
+        if positive + zeros + signs < known.size:
+            known = known[~np.isnan(known)]
+            self._two = positive + zeros + signs == known.size
+        if not known.size:
+            return
         self._changes += int(np.count_nonzero(known[1:] != known[:-1])) + (self._last not in (None, known[0]))
-        positive = int(np.count_nonzero(known == 1))
         self._rows, self._positive = self._rows + known.size, self._positive + positive
         self._last = float(known[-1])
         self._parts.append((known.size, positive))

@@ -99,7 +99,7 @@ def main():
     if arguments.data is not None:
         compare_real(arguments.data)
         return
-    settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "default experts": default_grid(full_filters=())}
+    settings = {"one setting": forel.Settings(alpha=0.1, l1=1.0), "default experts": default_grid()}
     with tempfile.TemporaryDirectory() as folder:
         files = write(pathlib.Path(folder), arguments.rows)
         begun = time.perf_counter()
@@ -168,7 +168,7 @@ def compare_real(folder):
     print("data, rows; 2, 8 and 64 shards with 128 rows before each; without; 8 shards of 32 and of 250 rows with")
     for name, given in REAL.items():
         options = {name: value for name, value in given.items() if name != "loss"} | {"bits": 16}
-        experts = default_grid(loss=given.get("loss", "logistic"), full_filters=())
+        experts = default_grid(loss=given.get("loss", "logistic"))
         alone = forel.train(folder / name, experts, certified=True, **options).report
         ratios = [
             forel.train(folder / name, experts, merge=Merging(every, shards, warm_up=w), **options).report.loss

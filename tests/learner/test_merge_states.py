@@ -223,7 +223,7 @@ def test_scales_are_the_largest_and_records_change_their_unit(interpreted):
     assert z == pytest.approx(-x * 8 * (0.08 + np.sqrt(65)) * 2.0**254, rel=1e-12)
 
 
-EXPERTS = default_grid(full_filters=())
+EXPERTS = default_grid()
 
 
 def both_of(rng, model, count):
@@ -243,7 +243,7 @@ def both_of(rng, model, count):
 def test_shards_that_learned_all_rows_before_theirs_add_up_to_learning_in_order(interpreted, loss):
     # Sums, gradients, filters, mixers and fixed share telescope; weights of settings are averages all the same.
     rng = np.random.default_rng(2)
-    settings = default_grid(loss=loss, full_filters=())
+    settings = default_grid(loss=loss)
     merged, alone = (Mixture(FEATURES, settings, dtype=np.float64, certified=True) for _ in range(2))
     for model in (merged, alone):
         model.progress(*rows_of(np.random.default_rng(1), 30, 10.0))  # so that scales do not grow later
@@ -332,12 +332,12 @@ def test_mixers_add_up_the_information_of_ridge_regressions(memory):
     rows = [(rng.normal(size=size), rng.normal()) for _ in range(40)]
     start = learned(np.vstack((np.full(size, 0.25), variance * np.eye(size))), rows[:10])
     states = [(start, learned(start, rows[a : a + 10])) for a in (10, 20, 30)]
-    found = merge_ledgers._merged_mixer(start, states, [memory**10] * 3, variance)
+    found = merge_ledgers.merged_gaussian(start, states, [memory**10] * 3, variance)
     if memory == 1:
         assert np.allclose(found, learned(start, rows[10:]), rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(found[1:]).min() > 0
     assert np.linalg.eigvalsh(found[1:]).max() <= variance * (1 + 1e-9)
-    one = merge_ledgers._merged_mixer(start, states[:1], [memory**10], variance)
+    one = merge_ledgers.merged_gaussian(start, states[:1], [memory**10], variance)
     assert np.allclose(one, states[0][1], rtol=1e-8, atol=1e-11)
 
 
@@ -389,7 +389,7 @@ def test_the_guarantee_of_a_mixture_holds_after_merges(interpreted, loss, filter
         rng = np.random.default_rng(seed)
         settings = Settings(loss, alpha=(0.01, 0.3, 3.0), bias=False)
         if filters:
-            settings = default_grid(loss=loss, full_filters=())
+            settings = default_grid(loss=loss)
         model = Mixture(FEATURES, settings, dtype=np.float64, certified=True)
         for k in range(6):
             parts = []
@@ -439,7 +439,6 @@ def test_restoring_excludes_changes_of_the_model_and_of_its_lanes(make):
     (Settings(rate="root"), {"certified": True}, "rate=root"),
     (Settings(penalty_weight="every", l1=0.1), {"certified": True}, "penalty_weight=every"),
     (Settings(alpha=(0.1, 1.0)), {"certified": True, "share": 0.01}, "share=0.01"),
-    (default_grid(), {"certified": True}, "full-covariance filters"),
 ])  # fmt: skip
 def test_states_that_cannot_be_merged_are_refused(settings, options, message):
     with pytest.raises(ValueError, match=f"merge: got .*{message}"):

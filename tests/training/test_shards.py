@@ -154,8 +154,8 @@ SETS = {
 
 
 def experts_of(name):
-    """Return the default experts that can be merged."""
-    return default_grid(loss="squared" if name.startswith("bike") else "logistic", full_filters=())
+    """Return the default experts."""
+    return default_grid(loss="squared" if name.startswith("bike") else "logistic")
 
 
 @pytest.mark.slow

@@ -137,6 +137,14 @@ class ExpertPool:
         if self.full is not None:
             self.ledger, self.full = self.pooling.without_last(self.ledger, len(self.full.filters)), None
 
+    def restore(self, ledger: Array, full: FullFilters | None) -> None:
+        """Set the state to copies of a ledger's array and of full-covariance filters, which may have been dropped."""
+        if self.full is None and full is not None:
+            self.reset()
+        elif full is None:
+            self.drop_full_filters()
+        self.ledger.array[:], self.full = ledger, None if full is None else full.copy()
+
     @staticmethod
     def stored_arrays(settings: Settings, share: float | None) -> dict[str, tuple[int, ...] | None]:
         """Return the names and shapes of the arrays in a model file; None for a shape that depends on the state."""

@@ -97,12 +97,60 @@ class FullFilters:
 
     def weights_at(self, coordinates: NDArray[np.int64], features: int) -> Array:
         """Return the means of weights, a column for each filter; the bias is ``features``."""
-        n = self.size
-        _, slots, places, _, means, _ = self._arrays
-        wanted = np.where(coordinates == features, -1, coordinates)
-        at = np.minimum(np.searchsorted(slots[:n], wanted), n - 1)
-        found: Array = np.where(slots[at] == wanted, means[:, places[at]], 0.0).T
+        at, known = self._find(np.where(coordinates == features, -1, coordinates))
+        found: Array = np.where(known, self._arrays[4][:, at], 0.0).T
         return found
+
+    def scales_at(self, slots: NDArray[np.int64]) -> Array:
+        """Return the scales of features, 0 for those that have not occurred; the constant is −1."""
+        at, known = self._find(slots)
+        found: Array = np.where(known, self._arrays[3][at], 0.0)
+        return found
+
+    def in_scales(self, slots: NDArray[np.int64], scales: Array) -> Array:
+        """Return the means of weights times scales, and the rows of their covariances below, of each filter.
+
+        Parameters
+        ----------
+        slots : features, also such as have not occurred, whose weights have their prior
+        scales : at least those of the filters, positive; priors are those of these scales
+        """
+        n, (at, known) = slots.size, self._find(slots)
+        own = np.where(known, self._arrays[3][at], 0.0)
+        known &= own > 0
+        at, factors = at[known], scales[known]
+        out = np.zeros((len(self.filters), n + 1, n))
+        for state, one, mean, covariance in zip(out, self.filters, *self._arrays[4:], strict=True):
+            state[1:] = one.variance * np.eye(n)
+            state[0, known] = mean[at] * factors
+            state[1:][np.ix_(known, known)] = covariance[np.ix_(at, at)] * np.outer(factors, factors)
+            for i in np.flatnonzero(known & (own < scales)):
+                # As the kernel does where a value is beyond the scale.
+                delta = (1 - (own[i] / scales[i]) ** 2) / one.variance
+                state -= delta / (1 + delta * state[1 + i, i]) * np.outer(state[:, i], state[1 + i])
+        return out
+
+    def set_scaled(self, slots: NDArray[np.int64], scales: Array, states: Array) -> None:
+        """Set features, the constant first, their scales, and the states that :meth:`in_scales` returns.
+
+        States are those of the features with positive scales.
+        """
+        sizes, own_slots, places, own_scales, means, covariances = self._arrays
+        n, positive = slots.size, np.flatnonzero(scales > 0)
+        sizes[0], own_scales[:n] = n, scales
+        order = np.argsort(slots)
+        own_slots[:n], places[:n] = slots[order], order
+        means[:], covariances[:] = 0.0, 0.0
+        factors = 1 / scales[positive]
+        for state, mean, covariance in zip(states, means, covariances, strict=True):
+            mean[positive] = state[0] * factors
+            covariance[np.ix_(positive, positive)] = state[1:] * np.outer(factors, factors)
+
+    def _find(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the places of features, and which of them have occurred."""
+        _, own, places, *_ = self._arrays
+        at = np.minimum(np.searchsorted(own[: self.size], slots), self.size - 1)
+        return places[at], own[at] == slots
 
     def diagonal(self, filter_number: int, settings: Settings, features: int, dtype: DTypeLike) -> Lanes:
         """Return a diagonal filter with the means and variances of one of the filters.

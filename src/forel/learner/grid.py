@@ -118,7 +118,7 @@ def default_grid(
 
 
 def without_filters(settings: Settings) -> Settings:
-    """Return settings without filters, for several classes and for merged training: a grid replaces one with filters.
+    """Return settings without filters, for several classes: a grid replaces one with filters.
 
     >>> without_filters(default_grid()).lanes
     16

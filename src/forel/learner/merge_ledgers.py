@@ -19,45 +19,60 @@ from numpy.typing import NDArray
 from forel.learner.expert_pool import ExpertPool
 from forel.learner.ledger import Ledger
 
-__all__ = ["merged_ledger"]
+__all__ = ["merged_gaussian", "merged_ledger"]
 
 Array = NDArray[np.float64]
 
 
-def merged_ledger(pool: ExpertPool, starts: Sequence[Array], shards: Sequence[Array]) -> Array:
+def merged_ledger(pool: ExpertPool, starts: Sequence[Array], shards: Sequence[Array], dropped: bool = False) -> Array:
     """Return the ledger of a mixture, with the cost of not seeing the losses of other shards.
 
     With Φ(L) = −(1/η) log mean e^{−ηL}, a shard that started from losses L' lost at most Φ(L_k) − Φ(L_k') beyond the
     gap in its ledger. A mixture that sees all rows in order loses at most Φ(L₀ + Σ (L_k − L_k')) − Φ(L₀), from which
-    its bound follows. The difference is added to the gap.
+    its bound follows. The difference is added to the gap. Where full-covariance filters are dropped, Φ(L₀) and the sum
+    are those of the other experts, with what that costs in the gap, and Φ of shards those of the experts that they had.
 
     Parameters
     ----------
     pool : the experts with the common ledger
     starts, shards : the ledgers of shards before and after their rows
+    dropped : whether full-covariance filters are dropped, as some shards may have done already
     """
-    base, rate = pool.ledger, pool.pooling.rate
-    before, after = ([_ledger(base, array) for array in arrays] for arrays in (starts, shards))
+    rate = pool.pooling.rate
+    before, after = ([_ledger(pool, array) for array in arrays] for arrays in (starts, shards))
+    alone = sum(
+        _potential(end, rate(end)) - _potential(start, rate(start)) for start, end in zip(before, after, strict=True)
+    )
+    gaps = sum(end.gap - start.gap for start, end in zip(before, after, strict=True))
+    base, *same = (_without_full_filters(pool, one) if dropped else one for one in (pool.ledger, *before, *after))
+    before, after = same[: len(before)], same[len(before) :]
     merged = base.copy()
     for start, end in zip(before, after, strict=True):
         merged.array[:] += end.array - start.array
+    merged.gap = base.gap + gaps
     merged.largest_importance = max(end.largest_importance for end in after)
     merged.lowest = min(end.lowest for end in after)
     merged.highest = max(end.highest for end in after)
     _merge_mixers(base, before, after, merged)
     if merged.tracker:
         _merge_tracker(base, before, after, merged)
-    alone = sum(
-        _potential(end, rate(end)) - _potential(start, rate(start)) for start, end in zip(before, after, strict=True)
-    )
     merged.gap += max(0.0, alone - (_potential(merged, rate(merged)) - _potential(base, rate(base))))
     return merged.array
 
 
-def _ledger(like: Ledger, array: Array) -> Ledger:
-    ledger = like.copy()
+def _ledger(pool: ExpertPool, array: Array) -> Ledger:
+    """Return a ledger of the pool, or of the pool without its full-covariance filters."""
+    ledger = pool.ledger.copy()
+    if array.size != ledger.array.size and pool.full is not None:
+        ledger = ledger.without_last(len(pool.full.filters))
     ledger.array[:] = array
     return ledger
+
+
+def _without_full_filters(pool: ExpertPool, ledger: Ledger) -> Ledger:
+    if pool.full is None or ledger.settings < pool.ledger.settings:
+        return ledger
+    return pool.pooling.without_last(ledger, len(pool.full.filters))
 
 
 def _potential(ledger: Ledger, rate: float) -> float:
@@ -86,16 +101,24 @@ def _merge_mixers(base: Ledger, before: Sequence[Ledger], after: Sequence[Ledger
     for j, mixer in enumerate(base.mixers):
         memories = [mixer.memory ** (end.rows - start.rows) for start, end in pairs]
         states = [(start.mixer_states[j], end.mixer_states[j]) for start, end in pairs]
-        merged.mixer_states[j] = _merged_mixer(base.mixer_states[j], states, memories, mixer.variance)
+        merged.mixer_states[j] = merged_gaussian(base.mixer_states[j], states, memories, mixer.variance)
         if mixer.residuals:
             residuals = [(start.residuals[j], end.residuals[j]) for start, end in pairs]
             merged.residuals[j] = _merged_residuals(base.residuals[j], residuals, memories, span)
 
 
-def _merged_mixer(
+def merged_gaussian(
     base: Array, states: Sequence[tuple[Array, Array]], memories: Sequence[float], variance: float
 ) -> Array:
-    """Return the mean, and the covariances in the rows below it, of a mixer."""
+    """Return the mean of weights, and the rows of their covariances below it.
+
+    Parameters
+    ----------
+    base : the common state
+    states : of each shard before and after its rows
+    memories : the part of what is known that stays known after the rows of each
+    variance : of the prior
+    """
 
     def kept(state: Array, memory: float) -> Array:
         prior = variance * np.eye(len(state) - 1)

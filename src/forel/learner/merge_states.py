@@ -37,9 +37,11 @@ from numpy.typing import NDArray
 
 from forel.learner.curvature import curvature_of
 from forel.learner.dual_points import in_scales
+from forel.learner.full_filters import FullFilters
 from forel.learner.guard import changing
 from forel.learner.lanes import Lanes
 from forel.learner.layout import SUMS
+from forel.learner.merge_full_filters import merged_full_filters
 from forel.learner.merge_ledgers import merged_ledger
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
@@ -67,6 +69,7 @@ class StateSlice:
     start : of a shard, the state before its own rows at the coordinates that differ from the common state; None if
         that is the common state
     curvature : of the losses of its rows, as in :func:`forel.learner.curvature.curvature_of`
+    full : full-covariance filters of a mixture; None without
     """
 
     slots: NDArray[np.int64]
@@ -79,6 +82,7 @@ class StateSlice:
     gradients: NDArray[Any] | None = None
     start: "StateSlice | None" = None
     curvature: float = math.inf
+    full: FullFilters | None = None
 
 
 def check_mergeable(model: Learner) -> None:
@@ -90,8 +94,6 @@ def check_mergeable(model: Learner) -> None:
             f"algorithm={settings.rule}",
             "proximal or centered; other algorithms store points instead of gradients",
         )
-    if model.pool is not None and model.pool.full is not None:
-        raise refuse("merge", "full-covariance filters", "settings without: full_filters=()")
     if settings.rate not in ("adagrad", "scale_free") or settings.penalty_weight != "once":
         got = f"rate={settings.rate}, penalty_weight={settings.penalty_weight}"
         raise refuse("merge", got, "rate adagrad or scale_free and penalty_weight once; others count rounds")
@@ -101,7 +103,7 @@ def check_mergeable(model: Learner) -> None:
 
 def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
     """Return a copy of a learner's state at some coordinates, in increasing order."""
-    lanes = model.linear._lanes
+    lanes, pool = model.linear._lanes, model.pool
     return StateSlice(
         slots,
         lanes.state[slots],
@@ -109,8 +111,9 @@ def slice_of(model: Learner, slots: NDArray[np.int64]) -> StateSlice:
         lanes.all_sums.copy(),
         lanes.rounds,
         lanes.weight,
-        None if model.pool is None else model.pool.ledger.array.copy(),
+        None if pool is None else pool.ledger.array.copy(),
         lanes.gradients[slots] if lanes.layout.gradient_lanes else None,
+        full=None if pool is None or pool.full is None else pool.full.copy(),
     )
 
 
@@ -126,7 +129,7 @@ def restore(model: Learner, part: StateSlice) -> None:
         lanes.all_sums[:] = part.sums
         lanes.rounds, lanes.weight = part.rounds, part.weight
         if model.pool is not None and part.ledger is not None:
-            model.pool.ledger.array[:] = part.ledger
+            model.pool.restore(part.ledger, part.full)
 
 
 def learn_shard(
@@ -216,15 +219,17 @@ def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
     base, places = slice_of(model, slots), [np.searchsorted(slots, shard.slots) for shard in shards]
     starts = [base if shard.start is None else shard.start for shard in shards]
     merged = _merged_records(model.linear._lanes, base, shards, places)
-    sums, ledger = base.sums.copy(), None
-    for start, shard in zip(starts, shards, strict=True):
+    sums, ledger, full, pairs = base.sums.copy(), None, None, list(zip(starts, shards, strict=True))
+    for start, shard in pairs:
         sums += shard.sums - start.sums
     _count_rounding(model.linear._lanes, sums, merged)
     if model.pool is not None:
-        ledger = merged_ledger(model.pool, [_ledger(start) for start in starts], [_ledger(shard) for shard in shards])
-    rounds = base.rounds + sum(shard.rounds - start.rounds for start, shard in zip(starts, shards, strict=True))
-    weight = base.weight + sum(shard.weight - start.weight for start, shard in zip(starts, shards, strict=True))
-    return StateSlice(slots, merged.records, merged.scales, sums, rounds, weight, ledger, merged.gradients)
+        full = merged_full_filters(model.pool.full, [(a.full, b.full, b.rounds - a.rounds) for a, b in pairs])
+        ledgers = [_ledger(start) for start in starts], [_ledger(shard) for shard in shards]
+        ledger = merged_ledger(model.pool, *ledgers, dropped=full is None)
+    rounds = base.rounds + sum(shard.rounds - start.rounds for start, shard in pairs)
+    weight = base.weight + sum(shard.weight - start.weight for start, shard in pairs)
+    return StateSlice(slots, merged.records, merged.scales, sums, rounds, weight, ledger, merged.gradients, full=full)
 
 
 class _Merged(NamedTuple):

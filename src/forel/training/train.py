@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -172,7 +171,6 @@ def train(
         seed = None if shuffle is None else whole("shuffle", shuffle)
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
         settings = initial_settings(settings, start, certified, share)
-        settings = settings if merge is None or start is not None else replace(settings, full_filters=())
         if start is not None:
             certified, share = start.model.certified, start.model.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)

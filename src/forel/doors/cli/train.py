@@ -17,6 +17,8 @@ from forel.doors.cli.vowpal import translate_vw_options
 
 __all__ = ["train"]
 
+DEFAULT_BITS = 22  # as in ReadOptions, which is not imported yet
+
 
 @command_of(TrainOptions)
 def train(options: TrainOptions, explicit: frozenset[str]) -> None:
@@ -101,7 +103,6 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     """Return the settings in forel's or VW's spelling, and the stored model to start from."""
     from forel.learner.grid import default_grid
     from forel.learner.settings import Settings
-    from forel.store import load
 
     vw = {"loss": options.loss_function, "alpha": options.ftrl_alpha, "beta": options.ftrl_beta}
     flags = [field.name for field in fields(Settings) if hasattr(options, field.name)]
@@ -110,13 +111,28 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     values, names, constant = translate_vw_options(chosen, vw, options.ftrl, explicit_settings)
     if options.start is None:
         return _Model(default_grid(**values, lanes=options.lanes), None, constant)
+    from forel.store import load
+
     stored = load(options.start)
     # Settings that are given have to be those of the model; training compares them.
     settings = replace(stored.settings, **{name: values[name] for name in names}) if names else None
     return _Model(settings, stored, False)
 
 
+def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
+    """Commit the memory of a new model of two classes or of numbers, beside the imports of other modules."""
+    other = options.start, options.by, options.ray, options.merge, options.oaa, options.reading.classes
+    if any(option is not None for option in other):
+        return
+    from forel.doors.cli.memory import commit_memory
+
+    settings, bits = _model_of(options, explicit).settings, options.reading.bits
+    if not settings.loss_function.joint:
+        commit_memory(source, DEFAULT_BITS if bits is None else bits, settings, options.certificate)
+
+
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
+    _commit_memory(options, source, explicit)
     from forel.doors.cli.label_order import LabelOrder
     from forel.doors.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
     from forel.doors.cli.predict import check_files, link_named

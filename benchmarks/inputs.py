@@ -5,7 +5,7 @@ and 26 words a row; a CSV with very many columns; VW text in gzip.
 Peers: Vowpal Wabbit ``--ftrl``, if installed, as a whole process; ``polars`` for tables, which stops at a table;
 ``FeatureHasher`` of scikit-learn for dicts; for gzip, decompression alone by Python; for predictions, training.
 Output: medians in turns of processor seconds, which other work on the machine affects less than wall-clock time, and
-ratios of the peer's to forel's, from the worst to the best.
+ratios of the peer's to forel's, from the worst to the best, as the table of ``docs/benchmarks.md``.
 """
 
 import argparse
@@ -17,6 +17,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import polars
@@ -28,6 +30,16 @@ from train import forel, vw
 from forel.data import read
 
 NUMBERS, WORDS, VOCABULARY = 13, 26, 1 << 22
+VW = "Vowpal Wabbit `--ftrl`"
+
+
+class Comparison(NamedTuple):
+    """Two runs of the same input, each a function or a command, and the bytes of text that forel reads."""
+
+    mine: Callable[[], object] | list[str]
+    theirs: Callable[[], object] | list[str]
+    peer: str
+    size: int | None = None
 
 
 def write_columns(folder, rows, seed=0):
@@ -74,37 +86,44 @@ def used(run):
 
 
 def comparisons(folder, options):
-    """Pairs of runs by the name of a shape: forel's, the peer's, and the peer's name."""
-    pairs = {}
+    """Comparisons by the name of an input."""
+    found, others = {}, options.rows // 2
     for shape, write in SHAPES.items():
         path = folder / f"{shape}.vw"
         write(path, options.rows)
         if importlib.util.find_spec("vowpalwabbit") is not None:
-            pairs[f"VW text to a model, shape {shape}"] = forel(path, folder), vw(path, folder), "Vowpal Wabbit"
+            runs = forel(path, folder), vw(path, folder)
+            found[f"VW text to a model, shape `{shape}`"] = Comparison(*runs, VW, path.stat().st_size)
     mixed, packed = folder / "mixed.vw", folder / "mixed.vw.gz"
     packed.write_bytes(gzip.compress(mixed.read_bytes(), 6))
-    lines, table, dicts = write_columns(folder, options.rows // 2)
+    lines, table, dicts = write_columns(folder, others)
     wide = folder / "wide.csv"
     write_wide(wide, options.wide_rows, options.columns)
     hasher = FeatureHasher(1 << 22)
     model = folder / "m.forel"
     run_process("forel", forel(mixed, folder))
     predict = [sys.executable, "-m", "forel", "predict", mixed, "--model", model, "--output", folder / "p.txt"]
-    return pairs | {
-        "VW text in gzip, read": (lambda: rows_read(packed), lambda: unpacked(packed), "decompression alone"),
-        "JSON lines, read": (
-            lambda: rows_read(lines, label="click"), lambda: polars.read_ndjson(lines), "polars.read_ndjson",
+    text, json_text, csv_text, wide_text = (path.stat().st_size for path in (mixed, lines, table, wide))
+    return found | {
+        "VW text in gzip, shape `mixed`, read": Comparison(
+            lambda: rows_read(packed), lambda: unpacked(packed), "decompression alone, by Python", text,
         ),
-        "CSV, 40 columns, read": (
-            lambda: rows_read(table, label="click"), lambda: polars.read_csv(table), "polars.read_csv",
+        "JSON lines, read": Comparison(
+            lambda: rows_read(lines, label="click"), lambda: polars.read_ndjson(lines), "`polars.read_ndjson`",
+            json_text,
         ),
-        f"CSV, {options.columns + 1:,} columns, read": (
-            lambda: rows_read(wide, label="click"), lambda: polars.read_csv(wide), "polars.read_csv",
+        f"CSV, {NUMBERS + WORDS + 1} columns, read": Comparison(
+            lambda: rows_read(table, label="click"), lambda: polars.read_csv(table), "`polars.read_csv`", csv_text,
         ),
-        "dicts, read": (
-            lambda: rows_read(dicts, label="click"), lambda: hasher.transform(dicts), "FeatureHasher",
+        f"CSV, {options.columns + 1:,} columns, {options.wide_rows:,} rows, read": Comparison(
+            lambda: rows_read(wide, label="click"), lambda: polars.read_csv(wide), "`polars.read_csv`", wide_text,
         ),
-        "predictions of VW text, shape mixed": ([str(word) for word in predict], forel(mixed, folder), "training"),
+        "dicts, read": Comparison(
+            lambda: rows_read(dicts, label="click"), lambda: hasher.transform(dicts), "scikit-learn's `FeatureHasher`",
+        ),
+        "predictions of VW text, shape `mixed`": Comparison(
+            [str(word) for word in predict], forel(mixed, folder), "training", text,
+        ),
     }  # fmt: skip
 
 
@@ -117,21 +136,23 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        pairs = comparisons(pathlib.Path(name), options)
-        seconds = {shape: ([], []) for shape in pairs}
+        compared = comparisons(pathlib.Path(name), options)
+        seconds = {shape: ([], []) for shape in compared}
         for _ in range(options.repeats + 1):
-            for shape, (mine, theirs, _) in pairs.items():
-                for kept, run in zip(seconds[shape], (mine, theirs), strict=True):
+            for shape, one in compared.items():
+                for kept, run in zip(seconds[shape], (one.mine, one.theirs), strict=True):
                     kept.append(used(run))
     found = []
-    for shape, (_, _, peer) in pairs.items():
+    for shape, one in compared.items():
         mine, theirs = (kept[1:] for kept in seconds[shape])  # the first turn compiles, and reads files into memory
         ratio = statistics.median(b / a for a, b in zip(mine, theirs, strict=True))
-        found.append((ratio, shape, peer, statistics.median(mine), statistics.median(theirs)))
-    print(f"\nprocessor seconds, medians of {options.repeats} in turns, {options.rows:,} rows of VW text\n")
-    print("| input | forel | peer | | ratio |\n|---|---:|---|---:|---:|")
-    for ratio, shape, peer, mine, theirs in sorted(found):
-        print(f"| {shape} | {mine:.3f} s | {peer} | {theirs:.3f} s | {ratio:.2f} |")
+        speed = "" if one.size is None else f"{one.size / 1e6 / statistics.median(mine):,.0f}"
+        found.append((ratio, shape, speed, one.peer, statistics.median(mine), statistics.median(theirs)))
+    print(f"\nprocessor seconds, medians of {options.repeats} in turns, {options.rows:,} rows of VW text, ", end="")
+    print(f"{options.rows // 2:,} of other formats\n")
+    print("| input | forel | MB/s | peer | | ratio |\n|---|---:|---:|---|---:|---:|")
+    for ratio, shape, speed, peer, mine, theirs in sorted(found):
+        print(f"| {shape} | {mine:.3f} s | {speed} | {peer} | {theirs:.3f} s | {ratio:.2f} |")
 
 
 if __name__ == "__main__":

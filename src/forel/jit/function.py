@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from forel.jit import files, linking
+from forel.jit import bitcode, files, linking
 from forel.jit.disabled import disabled, uncompiled
-from forel.jit.key import key, processor, sources
+from forel.jit.key import key, portable_key, processor, sources
 from forel.jit.lock import compile_lock
 
 __all__ = ["CachedFunction", "compiled_function"]
@@ -54,23 +54,42 @@ class CachedFunction:
         if disabled():
             return uncompiled(self._compiled())
         name = key("machine code", self.name, self._source, types)
+        portable = portable_key("bitcode", self.name, self._source, types)
         path = files.path_of(self.name, name)
         linked = _linked(path, name)
         if linked is not None:
             return linked
         with compile_lock(None if path is None else path.parent, name):
-            linked = _linked(path, name)  # another process may have compiled it while this one waited
-            return self._compile(path, name, arguments) if linked is None else linked
+            # Another process may have compiled it while this one waited.
+            linked = _linked(path, name) or self._from_bitcode(path, name, portable)
+            return self._compile(path, name, portable, arguments) if linked is None else linked
 
-    def _compile(self, path: pathlib.Path | None, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    def _from_bitcode(self, path: pathlib.Path | None, name: str, portable: str) -> Callable[..., Any] | None:
+        """Return the function from bitcode that was cached for another processor, or None."""
+        try:
+            content = files.read(_bitcode_path(self.name, portable), portable) if linking.possible() else None
+            if content is None:
+                return None
+            names, code = content.split(b"\n", 1)
+            files.write(path, name, names + b"\n" + bitcode.machine_code(code))
+            return _linked(path, name)
+        except Exception:  # bitcode of other versions of llvmlite, or damaged; compiling always works
+            return None
+
+    def _compile(
+        self, path: pathlib.Path | None, name: str, portable: str, arguments: tuple[Any, ...]
+    ) -> Callable[..., Any]:
         compiled: Callable[..., Any] = self._compiled()
         if path is not None and hasattr(compiled, "compile"):
             # Access to machine code is not part of numba's public interface: if it fails, nothing is cached. Errors of
             # compilation are raised by the call.
             with suppress(Exception):
-                content = _machine_code(compiled, arguments)
+                content = _code(compiled, arguments)
                 if content is not None:
-                    files.write(path, name, content)
+                    names, machine_code, unoptimized = content
+                    files.write(path, name, names + b"\n" + machine_code)
+                    if unoptimized is not None:
+                        files.write(_bitcode_path(self.name, portable), portable, names + b"\n" + unoptimized)
         return compiled
 
 
@@ -106,6 +125,10 @@ def _type_key(argument: Any) -> Any:
     return type(argument).__name__
 
 
+def _bitcode_path(name: str, key: str) -> pathlib.Path | None:
+    return files.path_of(f"{name}.bitcode", key)
+
+
 def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
     """Return the function linked from cached machine code, or None if there is none or linking fails."""
     try:
@@ -118,8 +141,8 @@ def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:
         return None
 
 
-def _machine_code(compiled: Any, arguments: tuple[Any, ...]) -> bytes | None:
-    """Return machine code, preceded by the names of its wrapper and environment; None if it cannot be relocated."""
+def _code(compiled: Any, arguments: tuple[Any, ...]) -> tuple[bytes, bytes, bytes | None] | None:
+    """Return the names of wrapper and environment, machine code, and bitcode; None if it cannot be relocated."""
     from numba.core import config
     from numba.core.typing.typeof import typeof
 
@@ -127,7 +150,8 @@ def _machine_code(compiled: Any, arguments: tuple[Any, ...]) -> bytes | None:
     type_of: Any = typeof
     types = tuple(type_of(argument) for argument in arguments)
     compiled.compile(types)
-    codegen = compiled.overloads[types].codegen
+    result = compiled.overloads[types]
+    codegen = result.codegen
     parts = compiled._cache.parts(types, codegen)
     if parts is None or not linking.possible() or settings.USING_SVML or codegen.magic_tuple()[1:] != processor():
         return None
@@ -135,4 +159,4 @@ def _machine_code(compiled: Any, arguments: tuple[Any, ...]) -> bytes | None:
     if form != "object" or reload_init:
         return None
     names = {"wrapper": descriptor.llvm_cpython_wrapper_name, "environment": descriptor.env_name}
-    return json.dumps(names).encode() + b"\n" + bytes(code)
+    return json.dumps(names).encode(), bytes(code), bitcode.unoptimized(result.library)

@@ -10,7 +10,9 @@ from functools import cache
 
 import numpy as np
 
-__all__ = ["environment", "key", "numba_folder", "sources"]
+__all__ = ["PROCESSOR", "environment", "key", "numba_folder", "portable_key", "processor", "sources"]
+
+PROCESSOR = frozenset({"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"})  # variables of numba that choose a processor
 
 
 def key(*parts: object) -> str:
@@ -19,7 +21,20 @@ def key(*parts: object) -> str:
     >>> key("learn", "x + x") == key("learn", "x + x"), key("learn", "x + x") == key("learn", "x + y")
     (True, False)
     """
-    return hashlib.sha256(repr((environment(), *map(str, parts))).encode()).hexdigest()[:40]
+    return _hash(environment(), *parts)
+
+
+def portable_key(*parts: object) -> str:
+    """Return the key of code that does not depend on the processor, apart from its architecture.
+
+    >>> portable_key("learn", "x + x") == key("learn", "x + x")
+    False
+    """
+    return _hash(repr((*_versions(), _settings(PROCESSOR))), *parts)
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(tuple(map(str, parts))).encode()).hexdigest()[:40]
 
 
 def sources(*paths: str | pathlib.Path) -> str:
@@ -38,8 +53,13 @@ def sources(*paths: str | pathlib.Path) -> str:
 
 def environment() -> str:
     """Return what machine code depends on apart from its sources, without importing numba."""
-    settings = sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
-    return repr((*_versions(), *processor(), settings))
+    return repr((*_versions(), *processor(), _settings()))
+
+
+def _settings(ignored: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    """Return the variables of numba, in order."""
+    found = ((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    return sorted((name, value) for name, value in found if name not in ignored)
 
 
 def processor() -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.jit.key import numba_folder
+from forel.jit.key import PROCESSOR, numba_folder
 
 __all__ = ["link", "possible"]
 
@@ -23,7 +23,6 @@ ELF, SYMBOLS = b"\x7fELF\x02\x01", 2  # 64-bit little-endian; the kind of sectio
 SECTION = np.dtype([("name", "<u4"), ("kind", "<u4"), ("skip", "V16"), ("at", "<u8"), ("size", "<u8"), ("link", "<u4"),
                     ("rest", "V20")])  # fmt: skip
 SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "V16")])
-PROCESSOR = {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"}  # part of every key
 
 
 def possible() -> bool:

@@ -25,6 +25,8 @@ from numba.core import codegen, cpu, errors, inline_closurecall, postproc, targe
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.types.functions import BaseFunction
 
+from forel.jit import bitcode
+
 __all__ = ["shortcuts", "with_shortcuts"]
 
 # Replaced methods: the class, the name, and the expected parameters.
@@ -133,6 +135,7 @@ def _replacements(
 
     def optimize_callable(library: Any) -> None:
         if not _without_wrapper():
+            bitcode.keep(library)
             optimize(library)
 
     def finalize_callable(library: Any) -> None:

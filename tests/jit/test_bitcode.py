@@ -1,0 +1,115 @@
+"""Bitcode in the code cache: machine code for another processor without numba, the same as numba's own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from llvmlite import binding
+
+from forel.jit import CachedFunction, bitcode, compiling, key, linking, sources
+from forel.jit.shortcuts import with_shortcuts
+
+pytestmark = pytest.mark.skipif(not linking.possible(), reason="machine code is linked on Linux")
+X = np.linspace(-2, 2, 37)
+
+
+def norm(x, scale):
+    """Use a loop that is vectorized, libm, and memory."""
+    room = x * scale
+    total = 0.0
+    for k in range(room.size):
+        total += np.exp(-room[k] * room[k])
+    return total
+
+
+def cached(asked):
+    """Return a function as a new process would have it, and note whether numba is asked."""
+
+    def ask():
+        asked.append(True)
+        return compiling.cached_njit(__file__)(norm)
+
+    return CachedFunction("norm", sources(__file__), ask)
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """Return the folder of a code cache with one function."""
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    asked = []
+    assert cached(asked)(X, 0.5) == pytest.approx(np.exp(-((X * 0.5) ** 2)).sum())
+    assert asked
+    return tmp_path / "code"
+
+
+def content(path):
+    return path.read_bytes()[32:].split(b"\n", 1)
+
+
+def test_machine_code_from_bitcode_is_that_of_numba_to_the_byte(code):
+    (names, unoptimized), (same, machine_code) = (
+        content(next(code.glob(pattern))) for pattern in ("norm.bitcode-*.bin", "norm-*.bin")
+    )
+    assert names == same
+    assert bitcode.machine_code(unoptimized) == machine_code
+
+
+def test_another_processor_needs_no_numba(code, monkeypatch):
+    monkeypatch.setattr(key, "_host", lambda: ("generic", ""))
+    asked = []
+    expected = with_shortcuts(numba.njit(error_model="numpy")(norm))(X, 0.5)
+    assert cached(asked)(X, 0.5) == pytest.approx(expected, rel=1e-14)
+    assert not asked
+    assert len(list(code.glob("norm-*.bin"))) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"{}\nBC", lambda data: b""])
+def test_damaged_bitcode_is_compiled_anew(code, monkeypatch, damage):
+    monkeypatch.setattr(key, "_host", lambda: ("generic", ""))
+    path = next(code.glob("norm.bitcode-*.bin"))
+    path.write_bytes(damage(path.read_bytes()))
+    asked = []
+    assert cached(asked)(X, 0.5) == pytest.approx(np.exp(-((X * 0.5) ** 2)).sum())
+    assert asked
+
+
+def test_bitcode_that_llvm_cannot_read_is_compiled_anew(code, monkeypatch):
+    monkeypatch.setattr(key, "_host", lambda: ("generic", ""))
+    monkeypatch.setattr(binding, "parse_bitcode", lambda code: binding.parse_assembly("no bitcode"))
+    asked = []
+    cached(asked)(X, 0.5)
+    assert asked
+
+
+def test_the_key_has_all_but_the_processor(monkeypatch):
+    before, versions = key.portable_key("f"), key._versions()
+    assert before != key.portable_key("g")
+    monkeypatch.setattr(key, "_host", lambda: ("z80", ""))
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    assert key.portable_key("f") == before
+    for k in range(len(versions)):
+        with monkeypatch.context() as patch:
+            patch.setattr(key, "_versions", lambda k=k: (*versions[:k], "0.0", *versions[k + 1 :]))
+            assert key.portable_key("f") != before
+    monkeypatch.setenv("NUMBA_OPT", "0")
+    assert key.portable_key("f") != before
+
+
+def test_models_are_the_same_from_bitcode(tmp_path):
+    script = "import json, sys, numpy as np; from forel.learner.linear import Linear, Settings; "
+    script += "m = Linear(2, Settings(alpha=0.1)); m.learn(np.eye(2), [0, 1]); "
+    script += "print(json.dumps([m.weights.tolist(), 'numba' in sys.modules]))"
+    here = {**os.environ, "FOREL_CACHE": str(tmp_path)}
+    chosen = {**here, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    runs = [
+        json.loads(
+            subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env).stdout
+        )
+        for env in (here, chosen, chosen)
+    ]
+    assert [numba_imported for _, numba_imported in runs] == [True, False, False]
+    assert runs[0][0] == runs[1][0] == runs[2][0]

@@ -219,9 +219,8 @@ def test_what_a_file_cannot_hold_and_what_names_without_hashes_cannot_do(tmp_pat
     model.learn_one({"a": 1.0}, "x")
     forel.save(path, model, extra={"note": "mine"})
     assert forel.load(path).extra["note"] == "mine"
-    named = "model: got a river model with a slot for each name, expected one with hashed names"
+    named = "model: got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names"
     for act in (
-        lambda: forel.predict(path, [{"a": 1.0}]),
         lambda: forel.evaluate(path, [{"a": 1.0}]),
         lambda: forel.train([{"a": 1.0}], start=forel.load(path), label="y"),
     ):

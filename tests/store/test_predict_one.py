@@ -162,12 +162,6 @@ def test_new_keys_are_warned_about_once(tmp_path, interpreted):
         model.predict_one({**rows[0], "color": "red", "sit": "shop"})
 
 
-def test_models_without_names_of_features_are_refused():
-    estimator = forel.FTRLClassifier(alpha=1.0).fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
-    with pytest.raises(ValueError, match="estimator_of"):
-        estimator.__stored__().predict_one({"a": 1})
-
-
 def test_the_command_line_explains_rows(tmp_path, interpreted):
     (tmp_path / "a.csv").write_text("y,city,age\n" + "yes,Rome,3\nno,Oslo,4\n" * 20)
     model = tmp_path / "m.forel"

@@ -1,13 +1,12 @@
 """Contributions of features to the margins of rows, by name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Names, ReadOptions, read
 from forel.learner.row_weights import row_weights
 from forel.store.calibration import Calibration
 from forel.store.lane_mixtures import LaneMixture, lane_mixture, path_weights
@@ -56,12 +55,12 @@ class Explanation:
 def explain(
     model: Any,
     link: Callable[[Any], Any],
-    options: ReadOptions,
-    source: Any,
+    blocks: Iterable[Any],
+    name: Callable[[int], tuple[str, bool]],
     classes: Sequence[str] | None = None,
     calibration: Calibration | None = None,
 ) -> Iterator[Explanation]:
-    """Yield an explanation of each row of a source; for several classes, of the largest margin.
+    """Yield an explanation of each row of blocks; for several classes, of the largest margin.
 
     Weights of a mixture are those of its experts, averaged over the path from the bias alone to the row, as in
     :func:`forel.store.lane_mixtures.path_weights`.
@@ -70,14 +69,14 @@ def explain(
     ----------
     model : a learner or a serving model
     link : function from margins to predictions
-    options : read options of the source
-    source : as in :func:`forel.data.read`
+    blocks : rows, as arrays ``indptr``, ``indices`` and ``values``
+    name : function from features to their names, and whether other names have the same slot
     classes : names of several classes; None for one margin
     calibration : of the margins, which scales weights and bias
     """
-    names, (weights_at, biases, mixture) = Names(options.bits), _lanes(model)
+    weights_at, biases, mixture = _lanes(model)
     scale = 1.0 if calibration is None else calibration.slope
-    for block in read(source, options=options.updated({"names": True}), names=names):
+    for block in blocks:
         weights = weights_at(np.asarray(block.indices, np.int64), block.values)
         for start, stop in zip(block.indptr[:-1].tolist(), block.indptr[1:].tolist(), strict=True):
             row = slice(start, stop)
@@ -88,8 +87,8 @@ def explain(
             margins, own = (margins if calibration is None else calibration.margins(margins)), scale * own
             entries = zip(block.indices[row].tolist(), block.values[row].tolist(), own.tolist(), strict=True)
             parts = [
-                Contribution(names[k] if k in names else str(k), value, weight, weight * value, names.is_shared(k))
-                for k, value, weight in entries
+                Contribution(word, value, weight, weight * value, shared)
+                for (word, shared), value, weight in ((name(k), value, weight) for k, value, weight in entries)
             ]
             parts.sort(key=lambda part: -abs(part.contribution))
             margin = float(margins[lane])

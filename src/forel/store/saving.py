@@ -22,19 +22,24 @@ from forel.store.classes import class_link, number_of_classes
 from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
-from forel.store.header import header_int, settings_from_json, validated_extra
+from forel.store.header import settings_from_json, validated_extra
 from forel.store.keyed import pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
+from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import NamedWeight, largest_weights
 from forel.store.row_scores import RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
+from forel.store.stored_names import pack_names, unpack_names
 from forel.store.versions import damaged
 from forel.validation import refuse
 
 __all__ = ["Stored", "block_margins", "load", "save"]
 
 EXTRA_ARRAY = "beside."  # prefix of additional arrays in a file
-NAMES = ("names.slots", "names.prints", "names.lengths", "names.text")
+NOT_HASHED = (
+    "got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names; "
+    "forel.load(path).predict_many(rows) predicts frames, dicts or arrays"
+)
 # The reader of each kind of model, from an open file and a user-defined loss.
 UNPACK: dict[str, Callable[[ModelFile, Any], Any]] = {
     **dict.fromkeys(LEARNERS, unpack_learner),
@@ -80,9 +85,8 @@ class Stored:
     def read_options(self) -> ReadOptions:
         """The read options of the model's training, for data to predict."""
         stored = self.extra.get("reading", {})
-        if isinstance(stored, dict) and stored.get("named"):
-            expected = "one with hashed names (bits); forel.doors.river.model_of(stored) returns the river model"
-            raise ValueError(f"model: got a river model with a slot for each name, expected {expected}")
+        if self.named_rows is not None:
+            raise ValueError(f"model: {NOT_HASHED}")
         bits = {"bits": max(1, (self.model.features - 1).bit_length())}
         options = ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
         return options.updated({"slices": (self.model.by,)}) if isinstance(self.model, KeyedModels) else options
@@ -98,31 +102,38 @@ class Stored:
         count = number_of_classes(self.model)
         if count is None:
             return None
-        named = self.read_options.classes
+        named = self.read_options.classes if self.named_rows is None else tuple(map(str, self.named_rows.classes))
         return named if isinstance(named, tuple) and len(named) == count else tuple(map(str, range(count)))
 
     def predict_one(self, row: Mapping[str, Any]) -> float | str:
         """Return the prediction for one row: a probability or a mean, the margin for hinge losses, or a class.
 
+        A probability is that of the positive label, for estimators and river models of the second class.
+
         Parameters
         ----------
-        row : values by the names of columns, as in dicts that :func:`forel.data.read` takes; labels are ignored
+        row : values by the names of columns, as in dicts that :func:`forel.data.read` takes; labels are ignored. For an
+            estimator that was fitted with arrays, a sequence of values
 
         >>> from forel.learner.linear import Linear, Settings
         >>> Stored(Linear(16, Settings())).predict_one({"city": "Rome", "age": 31})
         0.5
         """
-        if self.classes is not None:
-            return str(self.predict_many([row])[0])
+        if self.classes is not None or self.named_rows is not None:
+            found = self.predict_many([row])[0]
+            return float(found) if self.classes is None else str(found)
         scorer = self._scorer
         margin = None if scorer is None else scorer.margin(row)
         if margin is None:
-            return float(self._link(self._margins([row])[0]))
+            return float(self._link(self.margins([row])[0]))
         return float(self._link(margin if self._calibration is None else self._calibration.margins(margin)))
 
     def predict_many(self, rows: Any) -> NDArray[Any]:
-        """Return the prediction for each row of a table, file or list of dicts, as :func:`forel.data.read` takes it."""
-        names, margins = self.classes, self._margins(rows)
+        """Return the prediction for each row of a table, file or list of dicts, as :func:`forel.data.read` takes it.
+
+        For estimators and river models, of a frame, a list of dicts, or an array if the columns had no names.
+        """
+        names, margins = self.classes, self.margins(rows)
         if names is not None:
             return np.asarray(np.array(names)[margins.argmax(axis=1)])
         return np.asarray(self._array_link(margins), np.float64)
@@ -149,8 +160,18 @@ class Stored:
         Weights of a mixture are averaged on the path from no feature to the row.
         """
         self._check_one("explain")
-        options = self._lenient.updated(reading)
-        return explain(self.model, self._array_link, options, source, self.classes, self.calibration)
+        model, named = self.model, self.named_rows
+        if named is not None:
+            blocks: Iterator[Any] = iter([named.read(source, model.dtype)])
+            return explain(model, self._array_link, blocks, lambda k: (named.name(k), False), self.classes)
+        options = self._lenient.updated({**reading, "names": True})
+        names = Names(options.bits)
+
+        def name(feature: int) -> tuple[str, bool]:
+            return names[feature] if feature in names else str(feature), names.is_shared(feature)
+
+        blocks = iter(read(source, options=options, names=names))
+        return explain(model, self._array_link, blocks, name, self.classes, self.calibration)
 
     def largest_weights(self, top: int = 20) -> list[NamedWeight]:
         """Return the weights that usually add most to a margin, with names, whatever the units of features.
@@ -181,9 +202,6 @@ class Stored:
     @cached_property
     def _lenient(self) -> ReadOptions:
         """The options to read rows that may have no labels, and text in numeric columns."""
-        if self.estimator is not None and "reading" not in self.extra:
-            expected = "a model of named features; forel.doors.sklearn.estimator_of(stored) returns the estimator"
-            raise ValueError(f"model: got an estimator, expected {expected}")
         return replace(self.read_options, unlabelled=True, strict=False)
 
     @cached_property
@@ -197,9 +215,17 @@ class Stored:
         known = {*(self.extra.get("schema") or {}), *options.text, *options.date}
         return RowScorer(model.weight_at, float(model.bias[0]), options, known if self.extra.get("schema") else None)
 
-    def _margins(self, source: Any) -> NDArray[Any]:
-        blocks = read(source, options=self._lenient)
-        parts = [block_margins(self.model, block) for block in blocks]
+    @cached_property
+    def named_rows(self) -> NamedRows | None:
+        """How rows of an estimator or a river model are read; None for models of hashed names."""
+        return named_rows(self.model.features, self.estimator, self.extra.get("reading"), self.names)
+
+    def margins(self, source: Any) -> NDArray[Any]:
+        """Return the margins of the rows of a source, with a column for each of several classes."""
+        if self.named_rows is not None:
+            parts = [self.model.margins(self.named_rows.read(source, self.model.dtype))]
+        else:
+            parts = [block_margins(self.model, block) for block in read(source, options=self._lenient)]
         count = number_of_classes(self.model)
         margins: NDArray[Any] = np.concatenate(parts) if parts else np.zeros((0, count or 1))
         margins = margins if self._calibration is None else self._calibration.margins(margins)
@@ -271,7 +297,7 @@ def save(
                 "bits": None if names is None else names.bits,
             }
             kept = stored.model.slots if isinstance(stored.model, ServingModel) else None
-            name_arrays = {} if names is None else _pack_names(names, kept)
+            name_arrays = {} if names is None else pack_names(names, kept)
             others = {**stored.arrays, **(arrays or {})}
             extra_arrays = {EXTRA_ARRAY + name: np.asarray(array, np.float64) for name, array in others.items()}
             write_file(path, header, {**parts, **name_arrays, **extra_arrays})
@@ -300,29 +326,9 @@ def load(path: Path, loss: Any = None) -> Stored:
         model = UNPACK[header["kind"]](file, loss)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise damaged("the header has invalid values")
-        names = None if header["bits"] is None else _unpack_names(file, header["bits"])
+        names = None if header["bits"] is None else unpack_names(file, header["bits"])
         extra = file.names(EXTRA_ARRAY)
         arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in extra}
         if file.used != set(header["checks"]):
             raise damaged("there are unexpected arrays")
         return Stored(model, header["extra"], names, header["estimator"], arrays)
-
-
-def _pack_names(names: Names, kept: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """Return names as arrays: those of the ``kept`` slots, or of all slots if None."""
-    slots, prints, lengths, text = names.pack()
-    if kept is not None:
-        mask = np.isin(slots, kept)
-        text, slots, prints, lengths = text[np.repeat(mask, lengths)], slots[mask], prints[mask], lengths[mask]
-    return dict(zip(NAMES, (slots.astype(np.uint32), prints, lengths.astype(np.uint32), text), strict=True))
-
-
-def _unpack_names(file: ModelFile, bits: Any) -> Names:
-    if not 1 <= header_int("bits", bits) <= 31:
-        raise refuse("bits", bits, "1 to 31")
-    count = file.shape(NAMES[0])[0]
-    slots, prints, lengths = (file.array(name, np.uint32, (count,)) for name in NAMES[:3])
-    text = file.array(NAMES[3], np.uint8, (int(lengths.sum(dtype=np.int64)),))
-    if count and (int(slots[-1]) >= 1 << bits or not (slots[1:] > slots[:-1]).all()):
-        raise damaged("the slots of names are not increasing, or exceed the bits")
-    return Names.unpack(bits, slots, prints, lengths, text)

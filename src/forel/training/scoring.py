@@ -116,8 +116,11 @@ def predict(
         return Intervals(*(np.concatenate(column) for column in columns))
     names = stored.classes
     link = np.asarray if margins else prediction_link(stored, probabilities)
-    blocks = predict_blocks(stored, source, threads, **reading)
-    parts = [np.asarray(link(block_margins)) for _, block_margins in blocks]
+    if stored.named_rows is not None:
+        parts = [np.asarray(link(stored.margins(source)))]
+    else:
+        blocks = predict_blocks(stored, source, threads, **reading)
+        parts = [np.asarray(link(block_margins)) for _, block_margins in blocks]
     kind: Any = np.float32 if names is None or margins or probabilities else np.array(names).dtype
     empty: Any = np.zeros((0, len(names)) if names is not None and (margins or probabilities) else 0, kind)
     return np.concatenate(parts).astype(kind, copy=False) if parts else empty

@@ -11,7 +11,7 @@ from forel.doors.river.dict_learner import DictLearner
 from forel.store import Stored
 from forel.validation import refuse
 
-__all__ = ["UNSET", "pack", "unpack_names", "unpack_value"]
+__all__ = ["UNSET", "pack"]
 
 UNSET = ("alpha", "beta", "l1", "rate")  # parameters that may be None, and then differ from the settings
 PLAIN = (str, bool, int, float, type(None))
@@ -58,21 +58,11 @@ def _pack_names(names: dict[Hashable, int], features: int) -> tuple[Names, list[
     return table, others
 
 
-def unpack_names(stored: Stored) -> dict[Hashable, int]:
-    """Return the slots of the names of a stored model, in the order in which they first occurred."""
-    others = {int(slot): unpack_value(name) for slot, name in (stored.estimator or {})["other_names"]}
-    found = {slot: stored.names[slot] for slot in stored.names} if stored.names is not None else {}
-    slots = {**found, **others}
-    if sorted(slots) != list(range(1, len(slots) + 1)):
-        raise refuse("stored", "slots of names with gaps", "a file of a river model; take another copy")
-    return {slots[slot]: slot for slot in sorted(slots)}
-
-
 def pack_value(what: str, value: Any) -> Any:
     """Return a class or a name as JSON; raise for values that JSON would not restore.
 
-    >>> unpack_value(pack_value("names", ("a", 1)))
-    ('a', 1)
+    >>> pack_value("names", ("a", 1))
+    {'tuple': ['a', 1]}
     """
     plain = value.item() if isinstance(value, np.generic) else value
     if type(plain) is tuple:
@@ -80,8 +70,3 @@ def pack_value(what: str, value: Any) -> Any:
     if type(plain) not in PLAIN or (isinstance(plain, float) and not np.isfinite(plain)):
         raise refuse(what, value, "text, finite numbers, None or tuples of these, which a file can hold")
     return plain
-
-
-def unpack_value(packed: Any) -> Any:
-    """Return the value that :func:`pack_value` packed."""
-    return tuple(map(unpack_value, packed["tuple"])) if isinstance(packed, dict) else packed

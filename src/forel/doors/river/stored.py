@@ -8,7 +8,7 @@ from forel.doors.river.classifier import LOSSES as CLASSIFICATION
 from forel.doors.river.classifier import LinearClassifier
 from forel.doors.river.experts import Experts
 from forel.doors.river.model import model_from
-from forel.doors.river.packing import UNSET, unpack_names, unpack_value
+from forel.doors.river.packing import UNSET
 from forel.doors.river.regressor import LOSSES as REGRESSION
 from forel.doors.river.regressor import LinearRegressor
 from forel.doors.river.rows import Hashing
@@ -16,6 +16,7 @@ from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store import Stored
+from forel.store.named_rows import slots_of_names, unpack_value
 from forel.validation import refuse
 
 __all__ = ["model_of"]
@@ -65,7 +66,7 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     model._learner.__setstate__(
         {
             "hashing": hashing,
-            "names": unpack_names(stored) if hashing is None else {},
+            "names": slots_of_names(stored.estimator or {}, stored.names) if hashing is None else {},
             "codes": {unpack_value(label): float(code) for label, code in known["classes"]},
             "class_starts": tuple((int(rounds), float(weight)) for rounds, weight in known["class_starts"]),
             "model": model_from(linear.copied_lanes(), experts),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from forel.doors.sklearn.frames import FrameFeatures, frame_of, words_frame
+from forel.store.frame_features import FrameFeatures, frame_of, words_frame
 from forel.validation import real, refuse
 
 __all__ = ["dtype_of", "validate"]

@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from forel.doors.sklearn.frames import FrameFeatures
 from forel.doors.sklearn.inputs import dtype_of, validate
 from forel.learner.compact import add_features
 from forel.learner.factory import make_learner
@@ -26,6 +25,7 @@ from forel.learner.settings import Settings
 from forel.learner.uncertainty import intervals
 from forel.notebook import card
 from forel.store import Stored
+from forel.store.frame_features import FrameFeatures
 from forel.validation import real, refuse, vector, whole
 
 F = TypeVar("F", bound=Callable[..., Any])

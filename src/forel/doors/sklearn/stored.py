@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from forel.doors.sklearn import classifier
 from forel.doors.sklearn.classifier import FTRLClassifier
-from forel.doors.sklearn.frames import FrameFeatures
 from forel.doors.sklearn.regressor import FTRLRegressor
 from forel.doors.sklearn.shared import OPTIONAL, guard_of
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.store import ServingModel, Stored
+from forel.store.frame_features import FrameFeatures
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from forel.data.parsers.cell_values import category_of
 from forel.validation import refuse
 
-__all__ = ["FrameFeatures", "frame_of", "words_frame"]
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = ["CATEGORY", "NUMBER", "FrameFeatures", "frame_of", "words_frame"]
 
 NUMBER, CATEGORY = "number", "category"
 
@@ -100,7 +102,7 @@ class FrameFeatures:
     def extended(self, frame: Any) -> "FrameFeatures":
         """Return the same features, followed by new ones for the categories that these do not have."""
         new: list[tuple[str, str | None]] = []
-        for name, places in self._places.items():
+        for name, places in self.places.items():
             new += [(name, word) for word in sorted(_dictionary(self._column(frame, name)) - places.keys())]
         return FrameFeatures(self.kinds, (*self.features, *new)) if new else self
 
@@ -109,16 +111,18 @@ class FrameFeatures:
         """The name of each feature, as in models trained from files."""
         return [name if word is None else f"{name}^{word}" for name, word in self.features]
 
-    def matrix(self, frame: Any, width: int, dtype: Any) -> sparse.csr_array:
+    def matrix(self, frame: Any, width: int, dtype: Any) -> "sparse.csr_array":
         """Return the rows of a frame; categories that are missing or not among the features have no entry."""
+        from scipy import sparse  # slow to import
+
         height = len(frame)
         indices, values = np.empty((height, len(self.kinds)), np.int32), np.ones((height, len(self.kinds)), dtype)
         for k, (name, kind) in enumerate(self.kinds.items()):
             column = self._column(frame, name)
             if kind == CATEGORY:
-                indices[:, k] = _codes(column, self._places[name])
+                indices[:, k] = _codes(column, self.places[name])
                 continue
-            indices[:, k] = self._numbers[name]
+            indices[:, k] = self.numbers[name]
             values[:, k] = _values(name, column, dtype)
         there = indices >= 0
         indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
@@ -134,11 +138,12 @@ class FrameFeatures:
         return column
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
+        """The features of columns of numbers."""
         return {name: k for k, (name, word) in enumerate(self.features) if word is None}
 
     @cached_property
-    def _places(self) -> dict[str, dict[str, int]]:
+    def places(self) -> dict[str, dict[str, int]]:
         """The features of the categories of each column."""
         found: dict[str, dict[str, int]] = {name: {} for name, kind in self.kinds.items() if kind == CATEGORY}
         for k, (name, word) in enumerate(self.features):

@@ -28,7 +28,7 @@ from forel.doors.cluster import RayWorkers
 from forel.doors.cluster.cost import Costs
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
-from forel.learner.merge_states import learn_shard, merge, restore
+from forel.learner.merge_states import learn_shard, merge, restore, slice_of
 from forel.learner.rows import CoalescedRows
 from forel.training.shards import WARM_UP, Merging
 
@@ -75,8 +75,14 @@ def measure(files, options, settings):
         sliced += spent - EVERY * learned / rows
         coordinates += part.slots.size
         parts.append(part)
-    restore(model, merge(model, parts))
-    merging, _ = processor_seconds(lambda: restore(model, merge(model, parts)))
+    groups = [parts[k : k + SHARDS] for k in range(0, len(parts), SHARDS)]
+    merge(model, groups[0])  # compiles
+    before = slice_of(model, np.unique(np.concatenate([part.slots for part in parts])))
+    merging = 0.0
+    for group in groups:
+        spent, _ = processor_seconds(lambda group=group: restore(model, merge(model, group)))
+        merging += spent
+        restore(model, before)  # shards continue the same state
     lanes = model.linear._lanes
     return Costs(
         read=seconds / rows,

@@ -23,20 +23,30 @@ def test_the_slowest_stage_takes_the_time():
 
 
 def test_more_learners_take_less_time_until_merging_takes_all():
-    times = [COSTS.merged(10**9, 1000, n, 64, 1000).stages["learn and merge"] for n in (1, 2, 8, 64)]
+    times = [COSTS.merged(10**9, 1000, n, 64, 1000).stages["learn and merge"] for n in (2, 8, 32, 64)]
     assert times == sorted(times, reverse=True)
-    merging = 64 * 10_000 * 3e-7 * 10**9 / 64_000  # all coordinates of all shards, in every round
-    assert times[-1] > merging
-    assert times[-1] == pytest.approx(merging * (1 + (0.003 + 1128e-6) / 0.192), rel=0.02)
+    rounds = 10**9 / 64_000  # all coordinates of all shards are merged, and copied into the models of all learners
+    assert times[-1] == pytest.approx(rounds * (64 * 10_000 * 3e-7 + 1128e-6 + 3 * 10_000 * 1e-7), rel=0.01)
 
 
-@pytest.mark.parametrize(("shards", "every"), [(4, 1000), (64, 10_000), (8, 100)])
-def test_short_rounds_are_counted(shards, every):
-    merging, seen, rounds = Merging(every, shards), 0, 0
-    while merging.round_sizes(seen)[0] < shards * every:
-        seen += merging.round_sizes(seen)[0]
-        rounds += 1
-    assert COSTS._short_rounds(shards, every) == pytest.approx(rounds, rel=0.15)
+@pytest.mark.parametrize(("rows", "shards", "every"), [(100_000, 4, 1000), (150_000, 64, 10_000), (30_000, 8, 100)])
+def test_rounds_are_those_of_training(rows, shards, every):
+    merging, seen, work = Merging(every, shards), 0, 0.0
+    while seen < rows:
+        size, each = merging.round_sizes(seen)
+        size = min(size, rows - seen)
+        number = -(-size // each)
+        if number > 1:
+            work += number * 1128e-6 * (each + 128) / 1128 + number * each * 10 * (3e-7 + 2e-7)
+        else:
+            work += size * (1e-6 + 10 * 1e-7)
+        seen += size
+    assert COSTS.merged(rows, 1, 1, shards, every).stages["learn and merge"] == pytest.approx(work, rel=0.1)
+
+
+def test_the_network_carries_rows_and_changes():
+    sent = COSTS.merged(10**8, 1, 8, 8, 1000).stages["network"] * COSTS.network
+    assert sent == pytest.approx(10**8 * 300 + 10**8 / 8000 * 8 * 10_000 * 200 * 2, rel=0.01)
 
 
 def test_the_recipe_for_dask_gives_the_bits_of_one_process(interpreted):

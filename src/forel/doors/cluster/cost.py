@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from forel.training.shards import MIN_SHARD_ROWS, SEEN_PER_ROW, WARM_UP
+from forel.training.shards import WARM_UP, Merging
 
 __all__ = ["Costs", "Estimate"]
 
@@ -28,7 +28,7 @@ class Costs:
     Parameters
     ----------
     read, learn : processor seconds of reading and of learning one row
-    slice, merge : processor seconds to copy a coordinate out of a state, and to merge one of a shard
+    slice, merge : processor seconds to copy a coordinate out of a state or into it, and to merge one of a shard
     row_bytes, coordinate_bytes : bytes of a parsed row, and of a coordinate's state
     features : features of a row
     distinct : share of distinct features among all features of a shard between two merges
@@ -70,25 +70,28 @@ class Costs:
     def merged(self, rows: int, readers: int, learners: int, shards: int, every: int) -> Estimate:
         """Return the time of shards on ``learners`` machines, whose changes one process merges after each round.
 
-        The shorter rounds at the beginning are counted as well.
+        The rounds at the beginning, of fewer or shorter shards, are those of :class:`forel.training.shards.Merging`.
         """
-        coordinates = self.features * every * self.distinct
-        shards_each = math.ceil(shards / learners)
-        learn = shards_each * ((every + WARM_UP) * self.learn + 3 * coordinates * self.slice)
-        merge = shards * coordinates * (self.merge + self.slice)
-        changes = coordinates * self.coordinate_bytes * (shards + learners)
-        sent = shards * every * self.row_bytes + changes
-        rounds = rows / (shards * every) + self._short_rounds(shards, every)
-        stages = {
-            "read": rows * self.read / readers,
-            "learn and merge": rounds * (learn + merge),
-            "network": rounds * sent / self.network,
-        }
+        merging, seen = Merging(every, shards), 0
+        stages = {"read": rows * self.read / readers, "learn and merge": 0.0, "network": 0.0}
+        while seen < rows:
+            size, each = merging.round_sizes(seen)
+            rounds = max((rows - seen) / size, 1.0) if size == shards * every else 1.0
+            work, sent = self._round(size, each, learners)
+            stages["learn and merge"] += rounds * work
+            stages["network"] += rounds * sent / self.network
+            seen += math.ceil(rounds * size)
         return Estimate(self.start + max(stages.values()), stages)
 
-    @staticmethod
-    def _short_rounds(shards: int, every: int) -> float:
-        """Return about how many rounds there are before they have their full length."""
-        # The number of rows seen grows by a factor of 1 + 1/SEEN_PER_ROW in each round until rounds are full.
-        growth = max(shards * every / min(MIN_SHARD_ROWS, every), 1.0)
-        return math.log(growth) / math.log1p(1 / SEEN_PER_ROW) + SEEN_PER_ROW
+    def _round(self, size: int, each: int, learners: int) -> tuple[float, float]:
+        """Return the seconds of a round in shards of ``each`` rows, and the bytes to and from the one that merges."""
+        shards, coordinates = math.ceil(size / each), self.features * each * self.distinct
+        changes = coordinates * self.coordinate_bytes
+        update = 0.0 if learners == 1 else shards * coordinates * self.slice  # of copies of the model
+        if shards == 1:
+            return size * self.learn + coordinates * self.slice + update, changes
+        learn = math.ceil(shards / learners) * ((each + WARM_UP) * self.learn + 3 * coordinates * self.slice)
+        merge = shards * coordinates * self.merge
+        # Changes of shards are received and merged changes sent; machines copy these from one another.
+        sent = size * self.row_bytes + 2 * shards * changes
+        return learn + merge + update, sent

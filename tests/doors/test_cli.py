@@ -10,9 +10,13 @@ from typer.testing import CliRunner
 import forel
 from forel.data import ReadOptions
 from forel.doors.cli.app import COMMANDS, app, load_command
+from forel.doors.cli.progress import Reporter
 from forel.doors.cli.reading_flags import ReadingFlags
 from forel.doors.cli.vowpal import NAMES
+from forel.learner.settings import Settings
 from forel.store import load
+from forel.training.metrics import Metrics
+from forel.training.train import train
 
 ROWS = "1 |f a b\n0 |f b c\n" * 20
 FEW = ("--bits", 6)  # uncompiled kernels go over all slots to count weights that are not zero
@@ -135,3 +139,17 @@ def test_inspect_shows_what_each_expert_and_kind_contributes(tmp_path, interpret
     shown = run("inspect", model, COLUMNS="200").stdout
     for text in (explained.guarantee, "behind the best", "without it", explained.expert_rows()[0][0]):
         assert text in shown
+
+
+def test_lines_of_progress_need_no_report(rows, monkeypatch, capsys):
+    """A report goes over all bins of a histogram; one is made at the end."""
+    calls, report = [], Metrics.report
+    monkeypatch.setattr(Metrics, "report", lambda self: (calls.append(self), report(self))[1])
+    with Reporter([str(rows)], 1, False) as progress:
+        train(rows, Settings(), bits=6, progress=progress, block_bytes=40)
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert len(lines) > 4
+    assert len(calls) == 1
+    average, since, before = float(lines[-1][0]), float(lines[-1][1]), float(lines[-2][0])
+    first, last = int(lines[-2][2]), int(lines[-1][2])
+    assert average * last == pytest.approx(before * first + since * (last - first), rel=1e-4)

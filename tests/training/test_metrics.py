@@ -60,7 +60,8 @@ def test_metrics_do_not_depend_on_blocks(sizes):
         parts.add(margins[rows], labels[rows], importance[rows])
         end += size
     whole.add(margins[:end], labels[:end], importance[:end])
-    assert whole.report() == parts.report() == parts.report(recent=True)
+    assert whole.report() == parts.report()
+    assert whole.totals == parts.totals == parts.recent_totals()
 
 
 def measured(margins, labels):
@@ -123,17 +124,21 @@ def test_invalid_rows_leave_metrics_unchanged():
     assert math.isnan(seen.report().loss)
 
 
-def test_recent_reports_cover_rows_since_the_last_one():
-    margins, labels, _ = clicks(1000)
+def test_recent_totals_cover_rows_since_the_last_ones():
+    margins, labels, importance = clicks(1000)
     seen, second = Metrics(Logistic()), Metrics(Logistic())
-    seen.add(margins[:400], labels[:400])
-    assert seen.report(recent=True).rows == 400
-    seen.add(margins[400:], labels[400:])
-    second.add(margins[400:], labels[400:])
-    found, other = seen.report(recent=True), second.report()
-    for name in ("rows", "weight", "loss", "entropy", "auc", "auc_error", "calibration", "mean_prediction"):
-        assert getattr(found, name) == pytest.approx(getattr(other, name), rel=1e-12), name
-    assert seen.report().rows == 1000
+    assert seen.totals.rows == 0
+    assert math.isnan(seen.totals.mean)
+    seen.add(margins[:400], labels[:400], importance[:400])
+    assert seen.recent_totals() == seen.totals
+    for one in (seen, second):
+        one.add(margins[400:], labels[400:], importance[400:])
+    found, other, report = seen.recent_totals(), second.totals, seen.report()
+    assert (found.rows, found.weight, found.mean) == (600, other.weight, pytest.approx(other.mean, rel=1e-12))
+    assert (report.rows, report.weight, report.loss) == (1000, seen.totals.weight, seen.totals.mean)
+    resumed = Metrics(Logistic())
+    resumed.unpack(seen.pack())
+    assert (resumed.totals, resumed.recent_totals().rows) == (seen.totals, 0)
 
 
 def test_undefined_metrics_are_none():

@@ -42,39 +42,35 @@ def test_counts_have_the_deviance_of_scikit_learn_in_place_of_a_negative_loss():
     counts[:3] = 0
     metrics = Metrics(Poisson(), "number")
     metrics.add(margins[:30], counts[:30], weights[:30])
-    recent = Metrics(Poisson(), "number")
-    recent.unpack(metrics.pack())
-    recent.report(recent=True)
-    for one in (metrics, recent):
+    again = Metrics(Poisson(), "number")
+    again.unpack(metrics.pack())
+    for one in (metrics, again):
         one.add(margins[30:], counts[30:], weights[30:])
     expected = mean_poisson_deviance(counts, np.exp(margins), sample_weight=weights)
-    assert metrics.report().deviance == pytest.approx(expected)
-    expected = mean_poisson_deviance(counts[30:], np.exp(margins[30:]), sample_weight=weights[30:])
-    assert recent.report(recent=True).deviance == pytest.approx(expected)
+    assert metrics.report().deviance == again.report().deviance == pytest.approx(expected)
     assert metrics.report().loss < 0
     assert metrics.report().lines("Poisson loss")[1][1:] == ("Poisson deviance", f"{metrics.report().deviance:.6f}")
     other = Metrics(Squared(), "number")
     other.add(margins, counts)
     assert other.report().deviance is None
     old = {**metrics.pack(), "errors": metrics.pack()["errors"][:5]}  # written before least losses were counted
-    recent.unpack(old)
-    assert recent.report().deviance is None
-    assert recent.report().rmse == metrics.report().rmse
+    again.unpack(old)
+    assert again.report().deviance is None
+    assert again.report().rmse == metrics.report().rmse
 
 
-def test_recent_rows_and_packed_metrics():
-    metrics = Metrics(Squared(), "number")
+def test_packed_metrics_continue():
+    metrics, whole = Metrics(Squared(), "number"), Metrics(Squared(), "number")
     metrics.add([1.0, 2.0], [0.0, 4.0])
-    metrics.report(recent=True)
     again = Metrics(Squared(), "number")
     again.unpack(metrics.pack())
     assert again.report() == metrics.report()
     for one in (metrics, again):
         one.add([5.0, 5.0], [4.0, 7.0])
-    recent = metrics.report(recent=True)
-    assert (recent.mae, recent.rmse) == (1.5, pytest.approx(2.5**0.5))
-    assert recent.r2 == pytest.approx(1 - 2.5 / 2.25)
-    assert again.report() == metrics.report()
+    whole.add([1.0, 2.0, 5.0, 5.0], [0.0, 4.0, 4.0, 7.0])
+    assert (whole.report().mae, whole.report().rmse) == (1.5, pytest.approx(2.5**0.5))
+    assert whole.report().r2 == pytest.approx(1 - 2.5 / 6.1875)
+    assert again.report() == metrics.report() == whole.report()
 
 
 def test_classes_and_equal_labels_have_none():

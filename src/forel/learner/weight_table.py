@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.kernels.reference import constants
+from forel.learner.lanes import BLOCK as LARGE_BLOCK
 from forel.learner.lanes import Lanes
 from forel.learner.rows import Rows
 
@@ -126,7 +127,7 @@ def count_nonzeros(lanes: Lanes, among: slice = slice(None)) -> int:
     """
     seen = lanes.seen
     seen = seen[: np.searchsorted(seen, lanes.features)]  # without the bias
-    blocks = (seen[start : start + BLOCK] for start in range(0, seen.size, BLOCK))
+    blocks = (seen[start : start + LARGE_BLOCK] for start in range(0, seen.size, LARGE_BLOCK))
     return sum(int(np.count_nonzero(lanes.weights_at(block)[:, among])) for block in blocks)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
 from forel.losses.sigmoid import log_normalized
-from forel.training.metrics import Report, RowScores
+from forel.training.metrics import Report, RowScores, Totals
 
 __all__ = ["ClassMetrics"]
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class ClassMetrics:
-    """Accumulated metrics of several classes, in total and since the last report.
+    """Accumulated metrics of several classes.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class ClassMetrics:
         self.settings, self.link, self.count, self.names = settings, link, count, names
         self._sums = np.zeros(3)  # rows, weight, loss
         self._confusion = np.zeros((count, count))
-        self._last_report = self._sums.copy(), self._confusion.copy()
+        self._last_totals = self._sums.copy()
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, a margin for each class and the number of the class, and return what each of them adds."""
@@ -81,14 +81,21 @@ class ClassMetrics:
     def unpack(self, arrays: Mapping[str, Floats]) -> None:
         """Replace the totals by the result of :meth:`pack`."""
         self._sums[:], self._confusion[:] = arrays["sums"], arrays["confusion"].reshape(self._confusion.shape)
-        self._last_report = self._sums.copy(), self._confusion.copy()
+        self._last_totals = self._sums.copy()
 
-    def report(self, recent: bool = False) -> Report:
-        """Return the metrics of all rows, or of the rows added since the previous ``recent`` report."""
+    @property
+    def totals(self) -> Totals:
+        """The sums of all rows, which take no time, unlike a report."""
+        return Totals.of(self._sums)
+
+    def recent_totals(self) -> Totals:
+        """Return the sums of the rows added since the previous call."""
+        before, self._last_totals = self._last_totals, self._sums.copy()
+        return Totals.of(self._sums - before)
+
+    def report(self) -> Report:
+        """Return the metrics of all rows."""
         sums, confusion = self._sums, self._confusion
-        if recent:
-            before, self._last_report = self._last_report, (sums.copy(), confusion.copy())
-            sums, confusion = sums - before[0], np.maximum(confusion - before[1], 0)
         rows, weight, loss = sums.tolist()
         mean: Any = (lambda total: float(total) / weight) if weight > 0 else (lambda total: math.nan)
         shares = confusion.sum(axis=1) / weight if weight > 0 else np.zeros(self.count)

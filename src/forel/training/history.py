@@ -87,16 +87,15 @@ class History:
             self._last = None
 
     def _add_losses(self, progress: Progress) -> None:
-        total = progress.progressive.report()
+        total, holdout = progress.progressive.totals, progress.holdout.totals
         if not total.weight:
             return
         weight, loss = self._before
-        self._before = total.weight, total.loss * total.weight
-        since = (self._before[1] - loss) / (total.weight - weight) if total.weight > weight else math.nan
-        self._add("loss", total.rows, {"average": total.loss, "since": since})
-        holdout = progress.holdout.report()
+        self._before = total.weight, total.loss
+        since = (total.loss - loss) / (total.weight - weight) if total.weight > weight else math.nan
+        self._add("loss", total.rows, {"average": total.mean, "since": since})
         if holdout.rows:
-            self._add("loss", total.rows, {"held out": holdout.loss})
+            self._add("loss", total.rows, {"held out": holdout.mean})
 
     def _add_probes(self, progress: Progress) -> None:
         for group, probe in self._probes.items():

@@ -1,6 +1,7 @@
 """Norms, conjugates, and the convex analysis of the survey's section 4.2 and appendix B, over the whole vocabulary."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ vectors = st.lists(st.floats(-5, 5).map(lambda v: round(v, 3)), min_size=N, max_
 every_function = pytest.mark.parametrize("parts", FUNCTIONS, ids=", ".join)
 
 
+@cache
 def function(parts):
     """The function's argmin, its strength, and the norm in which it is 1-strongly convex."""
     g, p, s = parts

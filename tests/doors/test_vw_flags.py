@@ -60,6 +60,15 @@ SEQUENCES = [
     ("sign", "--ngram 3 --skips 2", 0.597046, 14000),
     ("two", "--ngram 2", 0.592516, 5200),
     ("two", "--ngram 3 --skips 1", 0.590052, 8400),
+    ("two", "--ngram x2", 0.591975, 4400),
+    ("two", "--ngram z3", 0.595357, 4400),
+    ("two", "--ngram x2 --ngram z3", 0.592460, 5600),
+    ("two", "--ngram 2 --ngram z3", 0.592460, 5600),
+    ("two", "--ngram z3 --ngram 2", 0.592516, 5200),
+    ("two", "--ngram x3 --skips x1", 0.591157, 6800),
+    ("two", "--ngram 2 --skips z1", 0.591054, 5600),
+    ("two", "--ngram x2 --skips 1", 0.591614, 5200),
+    ("two", "--ngram x2 --ngram z2 --skips z1", 0.591054, 5600),
 ]
 # vw --audit FLAGS: the names of features, where forel has a space between words and VW has ^.
 AUDITED = [
@@ -101,8 +110,10 @@ def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
 
 def reading(flags):
     """Return the options of reading that flags stand for."""
-    words = flags.replace("--", "").split()
-    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    words, found = flags.replace("--", "").split(), {}
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        found.setdefault(name, []).append(value)
+    return found
 
 
 @pytest.mark.parametrize(("file", "flags", "loss", "features"), SEQUENCES)
@@ -202,14 +213,26 @@ def test_errors_of_unsupported_options_name_an_alternative():
     assert vowpal.RATES in " ".join(done.output.split())
 
 
-def test_sequences_of_one_namespace_are_refused_with_a_remedy():
-    for value, message in (
-        ("a2", "got 'a2', expected a number, for all namespaces; 2 includes a"),
-        ("two", "whole number"),
-    ):
-        done = CliRunner().invoke(app, ["train", "rows.vw", "--ngram", value], env={"COLUMNS": "300", "TERM": "dumb"})
-        assert done.exit_code == 2
-        assert message in done.output
+def test_sequences_of_one_namespace_are_options_of_training(folder):
+    for flags, features in (("--ngram x2", 4000), ("--ngram z3 --ngram 2", 4800), ("--ngram x2,z2 --skips z1", 5200)):
+        words = ("train", folder / "two.vw", "-b", 16, "--alpha", 0.3, "--quiet", "--json", *flags.split())
+        assert json.loads(run(*words))["features_in_all"] == features
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--ngram ab2", "--ngram: got 'ab2', expected a number, or the first letter of a namespace and a number"),
+        ("--ngram two", "--ngram: got 'two', expected a number"),
+        ("--ngram a20", "--ngram: got 20, expected 1 to 8 words"),
+        ("--ngram x2 --skips z1", "--skips: got 'z1', expected 0 without ngram of at least 2"),
+        ("--ngram x2 --text x", "--ngram: got 'x2', expected a number with text (--text)"),
+    ],
+)
+def test_lengths_that_cannot_be_are_refused(flags, message, folder):
+    done = CliRunner().invoke(app, ["train", str(folder / "two.vw"), *flags.split()], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert message in done.output
 
 
 def test_the_guide_has_every_option_that_is_not_supported():

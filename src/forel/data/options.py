@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.kinds import validate_kinds
+from forel.data.features.lengths import Sequences, group_sequences, validated_lengths
 from forel.data.features.names import Names
 from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
@@ -65,7 +66,7 @@ class ReadOptions:
         four buckets per doubling
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
     ngram, skips : of these columns, or without them of each namespace of VW text, sequences of up to ``ngram`` words,
-        which leave out up to ``skips`` words
+        which leave out up to ``skips`` words; for VW text also by the first letters of namespaces, such as ["a2", "b3"]
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
     date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them
     separator : the byte between cells of CSV; None recognizes a comma, tab, semicolon or pipe in the first lines
@@ -113,8 +114,8 @@ class ReadOptions:
     log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
-    ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
-    skips: int = _option(0, int, Use.MEANING, Use.STORED, Use.COLUMNS)
+    ngram: int | tuple[str, ...] = _option(1, (int, list), Use.MEANING, Use.STORED, Use.COLUMNS)
+    skips: int | tuple[str, ...] = _option(0, (int, list), Use.MEANING, Use.STORED, Use.COLUMNS)
     date: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     char_ngram: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -147,13 +148,19 @@ class ReadOptions:
         object.__setattr__(self, "classes", validated_classes(self.classes))
         if self.classes is not None and self.positive is not None:
             raise refuse("positive", self.positive, "None where labels have several classes")
+        for name in ("ngram", "skips"):
+            lengths = validated_lengths(name, getattr(self, name))
+            object.__setattr__(self, name, lengths)
+            if self.text and not isinstance(lengths, int):
+                raise refuse(name, " ".join(lengths), "a number with text (--text), whose columns have no namespaces")
         self._check_text()
         twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *self.date))
         if twice is not None:
             raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
         if self.char_ngram is not None and not self.text:
             raise refuse("char_ngram", self.char_ngram, "none without text (--text), which names columns")
-        if self.sequences is not None and (self.interactions or self.entry_names):
+        sequences = self.text_features.patterns if self.text else self.sequences  # which validates them
+        if sequences and (self.interactions or self.entry_names):
             what = "interactions" if self.interactions else "entry_names"
             raise refuse(what, getattr(self, what), "none with ngram, whose sequences are not crossed")
         if (self.text or self.date) and (self.interactions or self.entry_names):
@@ -192,12 +199,15 @@ class ReadOptions:
     @cached_property
     def text_features(self) -> TextFeatures:
         """How text columns are split."""
-        return TextFeatures(self.ngram, self.skips, parse_char_ngram(self.char_ngram))
+        ngram, skips = self.ngram, self.skips
+        if not isinstance(ngram, int) or not isinstance(skips, int):  # of namespaces, which text columns do not have
+            return TextFeatures()
+        return TextFeatures(ngram, skips, parse_char_ngram(self.char_ngram))
 
     @cached_property
-    def sequences(self) -> TextFeatures | None:
+    def sequences(self) -> Sequences | None:
         """The sequences of features of VW text; None for none, and with columns of text, which have their own."""
-        return self.text_features if self.text_features != TextFeatures() and not self.text else None
+        return None if self.text else group_sequences(self.ngram, self.skips)
 
     @cached_property
     def transform(self) -> Transform | None:
@@ -301,8 +311,8 @@ class ReadKeywords(TypedDict, total=False):
     log: Iterable[str] | None
     bucket: Iterable[str] | None
     text: Iterable[str] | None
-    ngram: int | None
-    skips: int | None
+    ngram: int | str | Iterable[str] | None
+    skips: int | str | Iterable[str] | None
     char_ngram: str | None
     date: Iterable[str] | None
     separator: str | None

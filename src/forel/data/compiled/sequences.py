@@ -21,29 +21,36 @@ def _run_end(records, k, last):
 
 
 @fast
-def count_sequences(indptr, records, reach, sizes):
-    """Write the number of sequences of each row, and return the largest number of bytes of one."""
+def _chosen(text, records, k, letters):
+    """Return whether the first letter of the namespace of entry k is among some; a space for one without a name."""
+    return letters[text[records[k, 2]] if records[k, 3] > records[k, 2] else SPACE]
+
+
+@fast
+def count_sequences(text, indptr, records, reach, letters, sizes):
+    """Add the number of sequences of each row to sizes, and return the largest number of bytes of one."""
     longest = np.int64(0)
     for r in range(indptr.size - 1):
         k, last, total = indptr[r], indptr[r + 1], np.int64(0)
         while k < last:
             end = _run_end(records, k, last)
-            for p in range(reach.size):
+            for p in range(reach.size if _chosen(text, records, k, letters) else 0):
                 total += max(np.int64(0), end - k - reach[p])
             longest = max(longest, records[end - 1, 5] - records[k, 4] + end - k)
             k = end
-        sizes[r] = total
+        sizes[r] += total
     return longest
 
 
 @fast
-def hash_sequences(text, indptr, records, patterns, reach, skipped, joined, out_indptr, hashes, parts):
+def hash_sequences(text, indptr, records, patterns, reach, letters, skipped, joined, out_indptr, hashes, parts):
     """Write the hashes of sequences, their words separated by spaces, and the offsets of rows among them.
 
     Parameters
     ----------
     text, records : as a parser locates the features of each row in the text
     patterns, reach : offsets of a sequence's words from its first, 0 after the last, and the largest offset
+    letters : whether namespaces with a first letter have these sequences
     skipped : rows without sequences
     joined : bytes for the longest sequence, and padding
     out_indptr, hashes : receive the result
@@ -54,6 +61,9 @@ def hash_sequences(text, indptr, records, patterns, reach, skipped, joined, out_
         k, last = indptr[r], indptr[r + 1]
         while k < last and not skipped[r]:
             end = _run_end(records, k, last)
+            if not _chosen(text, records, k, letters):
+                k = end
+                continue
             seed = START
             if records[k, 3] > records[k, 2]:
                 seed = hash_padded(source + np.uint64(records[k, 2]), source + np.uint64(records[k, 3]), START)

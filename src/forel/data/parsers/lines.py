@@ -12,9 +12,9 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
+from forel.data.features.lengths import Sequences
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.sequences import add_sequences
-from forel.data.features.text import TextFeatures
 from forel.data.parsers.decimals import nearest_float32
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
@@ -36,7 +36,7 @@ class LineFormat:
     tags: bool = False
     transform: Transform | None = None
     slices: tuple[str, ...] = ()
-    sequences: TextFeatures | None = None
+    sequences: Sequences | None = None
 
     def parser(self) -> Any:
         """Return the compiled parser."""

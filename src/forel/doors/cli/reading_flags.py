@@ -29,21 +29,6 @@ def _option(*names: str, help: str, default: bool = False, **others: Any) -> Any
     return typer.Option(*names, help=help, rich_help_panel=PANEL, show_default=default, **others)
 
 
-def _words(value: str) -> int:
-    """Return a number of words, which VW can have for one namespace alone."""
-    if value.isdecimal():
-        return int(value)
-    if value[:1].isalpha() and value[1:].isdecimal():
-        raise typer.BadParameter(
-            f"got {value!r}, expected a number, for all namespaces; {value[1:]} includes {value[0]}"
-        )
-    raise typer.BadParameter(f"got {value!r}, expected a whole number")
-
-
-def _count(help: str) -> Any:
-    return _option(help=help, parser=_words, metavar="<int>")
-
-
 @dataclass(frozen=True)
 class ReadingFlags:
     """The flags of reading, by the names of :class:`forel.data.ReadOptions`; None if they are not given.
@@ -100,12 +85,18 @@ class ReadingFlags:
     text: Annotated[list[str] | None, _option(help="Text columns, whose words are features; repeatable.")] = field(
         default=None, metadata=PARSE
     )
-    ngram: Annotated[int | None, _count("Text columns and VW text: n-grams of up to n words.")] = field(
-        default=None, metadata=PARSE
-    )
-    skips: Annotated[int | None, _count("Text columns and VW text: words that an n-gram may skip.")] = field(
-        default=None, metadata=PARSE
-    )
+    ngram: Annotated[
+        list[str] | None,
+        _option(
+            metavar="<int>",
+            help="Text columns and VW text: n-grams of up to n words; a2 for namespaces with the first letter a; "
+            "repeatable.",
+        ),
+    ] = field(default=None, metadata=PARSE)
+    skips: Annotated[
+        list[str] | None,
+        _option(metavar="<int>", help="Text columns and VW text: words that an n-gram may skip; a1 as --ngram a2."),
+    ] = field(default=None, metadata=PARSE)
     char_ngram: Annotated[str | None, _option(help="Text columns: lengths of character n-grams, such as 3-5.")] = field(
         default=None, metadata=PARSE
     )

@@ -317,6 +317,16 @@ def test_a_cache_folder_that_cannot_be_made_is_done_without(monkeypatch, tmp_pat
     kernel.compiled_kernel.cache_clear()
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
+def test_weights_that_are_not_zero_are_counted_with_and_without_scales(rate):
+    dense, labels = stream("logistic", rounds=20, n=12)
+    dense[:, 3] = 0.0
+    model = Linear(12, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1], rate=rate))
+    model.learn(dense, labels)
+    assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 24
+
+
 def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):
     monkeypatch.setattr("forel.learner.lanes.BLOCK", 7)
     dense, labels = stream("logistic", rounds=200, n=40)

@@ -125,6 +125,8 @@ def count_nonzeros(lanes: Lanes, among: slice = slice(None)) -> int:
     >>> count_nonzeros(lanes), count_nonzeros(lanes, slice(1))
     (2, 1)
     """
+    if lanes.scales.size <= lanes.features:  # a search for seen coordinates would take longer than all weights
+        return sum(int(np.count_nonzero(weights[:, among])) for _, weights in lanes.blocks(0, lanes.features))
     seen = lanes.seen
     seen = seen[: np.searchsorted(seen, lanes.features)]  # without the bias
     blocks = (seen[start : start + LARGE_BLOCK] for start in range(0, seen.size, LARGE_BLOCK))

@@ -40,7 +40,7 @@ def run(*words, fails=True):
     ("words", "message"),
     [
         ("rows.csv", "got no label, expected 0 and 1"),
-        ("rows.csv", "label (--label) names the column of labels"),
+        ("rows.csv", "; --label names the column of labels"),
         ("rows.csv --label chrn", "--label: got 'chrn', expected one of the columns age, city, plan, churn"),
         (
             "rows.csv --label churn --ignore id",
@@ -52,15 +52,26 @@ def run(*words, fails=True):
         ("folder --label y", "source: got 'folder', expected a file; for all files of a folder add /*"),
         ("none.csv --label y", "source: got 'none.csv', expected a file that is there"),
         ("numbers.csv --label y", "line 4: got the label 2, expected 0 and 1"),
-        ("numbers.csv --label y", "classes (--classes) has more than two"),
+        ("numbers.csv --label y", "; --classes has more than two"),
         ("values.csv --label y", "line 3: got the label 1.5, expected 0 and 1"),
-        ("values.csv --label y", "loss squared (--loss squared) predicts numbers"),
+        ("values.csv --label y", ", --loss squared predicts numbers"),
         ("rows.csv --label churn --loss log", "--loss: got 'log', expected one of logistic, hinge"),
     ],
 )
 def test_training_errors_name_the_place_and_the_remedy(words, message, folder):
     shown = " ".join(run("train", *words.split()).replace("│", " ").split())
     assert message in shown
+
+
+def test_words_in_place_of_numbers_name_options(folder):
+    (folder / "ages.csv").write_text("age,churn\n" + "31,yes\n40,no\n" * 10 + "old,no\n")
+    shown = run("train", "ages.csv", "--label", "churn", "--alpha", 0.1, "--bits", 8)
+    assert "got 'old', expected a number, as the column's first; or use --categories age" in shown
+    run("train", "ages.csv", "--label", "churn", "--categories", "age", "--alpha", 0.1, "--bits", 8, fails=False)
+    (folder / "numbers.csv").write_text("age,churn\n" + "31,yes\n40,no\n" * 10)
+    run("train", "numbers.csv", "--label", "churn", "--alpha", 0.1, "--bits", 8, "--model", "m", fails=False)
+    shown = run("predict", "ages.csv", "--model", "m", "--strict")
+    assert "got 'old', expected a number, as in training; or leave out --strict" in shown
 
 
 @pytest.mark.filterwarnings("default")

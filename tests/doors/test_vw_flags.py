@@ -226,7 +226,7 @@ def test_sequences_of_one_namespace_are_options_of_training(folder):
         ("--ngram two", "--ngram: got 'two', expected a number"),
         ("--ngram a20", "--ngram: got 20, expected 1 to 8 words"),
         ("--ngram x2 --skips z1", "--skips: got 'z1', expected 0 without ngram of at least 2"),
-        ("--ngram x2 --text x", "--ngram: got 'x2', expected a number with text (--text)"),
+        ("--ngram x2 --text x", "--ngram: got 'x2', expected a number with --text,"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(flags, message, folder):

@@ -175,7 +175,10 @@ def fill_numbers(
     non_numbers = numbers.non_numbers
     if columns.strict and columns.known.get(name) != "either":
         since = "in earlier rows" if name in columns.known else "the column's first"
-        numbers.record_non_numbers(name, f"a number, as {since}; or use categories=[{name!r}]", row_problems)
+        expected = f"a number, as {since}; or use categories=[{name!r}]"
+        if columns.options.unlabelled:  # rows to predict
+            expected = "a number, as in training; or leave out strict (--strict)"
+        numbers.record_non_numbers(name, expected, row_problems)
         non_numbers = None
     made = _filled(numbers, name, key, column, columns, cells, mask)
     if non_numbers is None:

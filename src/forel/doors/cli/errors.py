@@ -1,9 +1,10 @@
 """Errors of input and usage: a message on stderr and exit code 2, never a traceback."""
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
@@ -50,13 +51,32 @@ def name_options(message: str, options: Iterable[str]) -> str:
 
     >>> name_options("holdout_after: got 0, expected at least 1", ["--holdout-after"])
     '--holdout-after: got 0, expected at least 1'
+    >>> name_options("day: got 'categories=1', expected a number; or use categories=['day']", ["--categories"])
+    "day: got 'categories=1', expected a number; or use --categories day"
     >>> name_options("alpha, lanes: got 1 and 2, expected one", ["--alpha", "--beta"])
     'alpha, lanes: got 1 and 2, expected one'
     """
-    head, got, rest = message.partition(": got ")
     known = {**ARGUMENTS, **{option.lstrip("-").replace("-", "_"): option for option in options}}
+    given, expected, remedy = message.rpartition(", expected ")  # what was given is shown as it is
+    message = f"{given}{expected}{_remedy(remedy, known)}"
+    head, got, rest = message.partition(": got ")
     names = [known.get(name) for name in head.split(", ") if name not in FILES]
     return f"{', '.join(map(str, names))}{got}{rest}" if names and all(names) else message
+
+
+def _remedy(text: str, known: Mapping[str, str]) -> str:
+    """Return a remedy in which arguments of Python functions are options.
+
+    >>> _remedy("another; use rate='adagrad', or leave out strict (--strict)", {"rate": "--rate"})
+    'another; use --rate adagrad, or leave out --strict'
+    """
+    text = re.sub(r"\b\w+ \w+ \((--[a-z-]+ \w+)\)|\b\w+ \((--[a-z-]+)\)", lambda found: found[1] or found[2], text)
+
+    def option(found: re.Match[str]) -> str:
+        name, value = known.get(found["name"]), found["value"].strip("[]'\"")
+        return found[0] if name is None else name if value == "True" else f"{name} {value}"
+
+    return re.sub(r"\b(?P<name>[a-z]\w*)=(?P<value>\[[^\]]*\]|'[^']*'|[\w.]+)", option, text)
 
 
 def _options() -> list[str]:

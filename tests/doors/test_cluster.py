@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 import forel
-from forel.doors.cluster import RayKeys, RayLearners, RayWorkers
+from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers, ray_lanes
 from forel.doors.cluster.ray_workers import import_ray
 from forel.training import by_key, shards
 from forel.training.shards import Merging
@@ -153,6 +153,30 @@ def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, fil
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+@pytest.mark.parametrize("limit", [0, ray_lanes.REPLAYED_BYTES])
+def test_lanes_have_the_same_bytes_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(ray_lanes, "REPLAYED_BYTES", limit)
+    monkeypatch.setattr(ray_lanes, "STATES", min(limit, ray_lanes.STATES))
+    settings = forel.Settings(alpha=(0.1, 0.3, 1.0, 3.0), l1=0.1)
+    alone = forel.train(files["gzip"], settings, **options_of("gzip"))
+    killed = []
+
+    def kill(progress):
+        if progress.rows > 300 and not killed:
+            killed.extend(workers_of(os.getpid(), b"_LaneActor"))
+            os.kill(killed[0], signal.SIGKILL)
+
+    kill.reads_model = False
+    with RayWorkers(address, 2) as workers, RayLanes(8) as lanes:
+        together = forel.train(
+            files["gzip"], settings, cluster=workers, lane_learners=lanes, progress=kill, **options_of("gzip")
+        )
+    assert len(killed) == 2
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+    assert together.report == alone.report
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
     monkeypatch.setattr(by_key, "FEWEST", 60)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
@@ -251,6 +275,7 @@ def test_the_command_line_reads_on_a_cluster(address, files, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--workers", "2"], "forel: --workers: got 2, expected none without --ray"),
+    (["--learners", "2"], "forel: --learners: got 2, expected none without --ray"),
     (["--ray", "local", "--workers", "0"], "forel: --workers: got 0, expected a whole number of at least 1"),
 ])  # fmt: skip
 def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):

@@ -18,7 +18,7 @@ from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
-from forel.learner.targets import importances_of, labels_of
+from forel.learner.targets import importances_of, labels_of, not_finite
 from forel.learner.weight_table import WeightTable, count_nonzeros
 from forel.losses import Classes
 from forel.validation import refuse, whole
@@ -191,10 +191,7 @@ class Linear:
             before = self.loss
             row = lanes.learn(rows, labels, scale, out)
             if row < rows.number:
-                raise ValueError(
-                    f"loss: got a value or slope that is not finite in row {row}, whose label is {labels[row]:g}, "
-                    "expected finite numbers; the rows before it were learned from"
-                )
+                raise not_finite(row, labels[row])
             return out, self.loss - before
 
     def margins(self, X: Any) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from forel.losses import Interval, Labels
 from forel.validation import all_finite, real, refuse
 
-__all__ = ["importances_of", "labels_and_scale", "labels_of"]
+__all__ = ["importances_of", "labels_and_scale", "labels_of", "not_finite"]
 
 
 def labels_of(y: ArrayLike, count: int, domain: Labels, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -84,3 +84,11 @@ def labels_and_scale(
     if held_out is not None:
         scale[held_out] = -1.0
     return labels, scale
+
+
+def not_finite(row: int, label: float) -> ValueError:
+    """Return the error for a row whose loss is not finite."""
+    return ValueError(
+        f"loss: got a value or slope that is not finite in row {row}, whose label is {label:g}, "
+        "expected finite numbers; the rows before it were learned from"
+    )

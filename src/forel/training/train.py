@@ -19,6 +19,7 @@ from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate_sums import CertificateSums
+from forel.learner.lane_parts import LaneLearners
 from forel.learner.merge_states import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
@@ -75,6 +76,7 @@ def train(
     by: str | None = None,
     fallback: bool = False,
     learners: KeyLearners | None = None,
+    lane_learners: LaneLearners | None = None,
     certified: bool = False,
     share: float | None = None,
     shuffle: int | None = None,
@@ -111,6 +113,8 @@ def train(
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
     learners : with ``by``, learn the models elsewhere, such as :class:`forel.doors.cluster.RayKeys` on a Ray cluster,
         which does not change the result
+    lane_learners : learn the settings of a grid, or classes, elsewhere, such as :class:`forel.doors.cluster.RayLanes`,
+        which does not change the result either
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
@@ -152,7 +156,7 @@ def train(
         one_model = {
             "passes": None if passes == 1 else passes, "merge": merge, "shuffle": shuffle, "subsample": subsample,
             "min_count": min_count, "include_probability": include_probability, "calibrate": calibrate or None,
-            "start": start, "cache": cache, "checkpoint": checkpoint,
+            "start": start, "cache": cache, "checkpoint": checkpoint, "lane_learners": lane_learners,
         }  # fmt: skip
         for name, value in one_model.items():
             if value is not None:
@@ -165,6 +169,8 @@ def train(
             )  # fmt: skip
     if fallback or learners is not None:
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by")
+    if lane_learners is not None and merge is not None:
+        raise refuse("lane_learners", lane_learners, "none with merge, which has its own")
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)
         observe = stack.enter_context(observer(progress, source, number))
@@ -234,10 +240,12 @@ def train(
             """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
             return reads_model(observe) or (save is not None and save.due(state))
 
+        if lane_learners is not None:
+            lane_learners.start(model)
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
-            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling, exact):
+            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling, exact, lane_learners):
                 state.seconds = time.perf_counter() - started
                 if observe is not None:
                     observe(update)

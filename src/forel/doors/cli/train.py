@@ -195,21 +195,27 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
 @contextmanager
 def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
-    """Start what --ray and --merge need, and yield arguments of ``train``."""
+    """Start what --ray, --learners and --merge need, and yield arguments of ``train``."""
     from forel.training.shards import Merging
     from forel.validation import refuse
 
     merging = None if options.merge is None else Merging(options.merge, options.shards)
+    if options.learners is not None and (options.merge is not None or options.by is not None):
+        raise refuse("learners", options.learners, "none with --merge or --by, which learn on the workers of --ray")
     if options.ray is None:
-        if options.workers is not None:
-            raise refuse("workers", options.workers, "none without --ray")
+        for name, value in (("workers", options.workers), ("learners", options.learners)):
+            if value is not None:
+                raise refuse(name, value, "none without --ray")
         yield {"merge": merging}
         return
-    from forel.doors.cluster import RayKeys, RayLearners, RayWorkers
+    from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers
 
     with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
         if options.by is not None:
             yield {"cluster": workers, "learners": RayKeys(workers.number)}
+            return
+        if options.learners is not None:
+            yield {"cluster": workers, "lane_learners": stack.enter_context(RayLanes(options.learners))}
             return
         if merging is not None:
             learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))

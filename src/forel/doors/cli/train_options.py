@@ -265,6 +265,14 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
+    learners: Annotated[
+        int | None,
+        typer.Option(
+            help="Learn the settings of a grid, or classes, on this many actors of --ray. The model is the same.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
     merge: Annotated[
         int | None,
         typer.Option(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forel.jit.shortcuts import with_shortcuts
 from forel.learner.kernels import intrinsics
-from forel.learner.kernels.intrinsics import gradients, plain, records
+from forel.learner.kernels.intrinsics import gradients, plain, records, vectors
 from forel.learner.kernels.kernel import compiled_kernel
 from forel.learner.layout import record_width
 from forel.learner.linear import Linear, Settings
@@ -114,6 +114,44 @@ def test_gradients_are_added_as_one_by_one(dtype, data):
         assert np.all(np.abs(after[5:8] - (before + added)) <= 2 * spacing)
         if plain_sums:
             assert after.tobytes() == found[0].tobytes()
+
+
+def vector_operations(home):
+    """Return a function that exchanges halves of vectors and adds a product, by one of three implementations."""
+    exchange, add = home.exchange_halves, home.add_product
+
+    def call(source, first, second, target, third, fourth, factor):
+        exchange(source, first, second, target, third, fourth, 8)
+        add(target, third, fourth, factor, 8)
+
+    return call
+
+
+VECTORS = [
+    vector_operations(plain),
+    *(
+        numba.njit(vector_operations(home))
+        for home in (vectors, SimpleNamespace(**{name: plain.compiled(name) for name in vectors.__all__}))
+    ),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_vectors_are_changed_as_number_by_number(dtype, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    source, target = (rng.integers(-99, 99, 30).astype(dtype) for _ in range(2))
+    first, second, third = (np.uint64(data.draw(st.integers(0, high))) for high in (22, 22, 6))
+    fourth = third + np.uint64(data.draw(st.integers(8, 16)))
+    found = []
+    for call in VECTORS:
+        after = target.copy()
+        call(source, first, second, after, third, fourth, dtype(3))
+        found.append(after)
+    halves = [np.append(source[first:][part], source[second:][part]) for part in (slice(4), slice(4, 8))]
+    target[third:][:8], target[fourth:][:8] = halves[0] + 3 * halves[1], halves[1]
+    assert all(after.tobytes() == target.tobytes() for after in found)
 
 
 def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch):

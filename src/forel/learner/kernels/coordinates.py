@@ -23,9 +23,13 @@ from forel.learner.kernels.reference import (
 
 @inline
 def row_lanes(parameters):
-    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorized."""
+    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorized.
+
+    Of a power of two the compiler knows that it is either 0 or LANES, and adds no loops for remainders.
+    """
     if LANES >= 8:
-        return parameters.shape[0] // 5
+        lanes = parameters.shape[0] // 5
+        return lanes & LANES if LANES & (LANES - 1) == 0 else lanes
     return LANES
 
 

@@ -27,10 +27,9 @@ def precision(n, scale, p):
 
 
 @inline_ir
-def shrink(mean, precision, penalized, p):
-    """Return the weight for a mean; the weight of the bias, which is not penalized, is the mean itself."""
+def shrink(mean, precision, shrinkage):
+    """Return the weight for a mean; the weight of the bias, whose shrinkage is 0, is the mean itself."""
     ratio = min(max(mean * mean * precision, TINY), RATIO_LIMIT)  # μ²/V
-    shrinkage = penalized * p.beta
     return mean * (max(ratio - shrinkage, REAL_ZERO) / (ratio + shrinkage))
 
 

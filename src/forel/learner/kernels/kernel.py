@@ -29,6 +29,7 @@ MODULES = (
     "filters",
     "skipped_rounds",
     "coordinates",
+    "coordinate_pairs",
     "LANES",
     "row_losses",
     "certificate_terms",

@@ -11,6 +11,7 @@ from forel.learner.kernels.certificate_terms import (
     add_to_histogram,
     sample_gradient_squares,
 )
+from forel.learner.kernels.coordinate_pairs import pair_parameters
 from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes
 from forel.learner.kernels.many_lanes import (
     X,
@@ -33,6 +34,7 @@ from forel.learner.kernels.reference import (
     HISTOGRAM,
     LANES,
     LIMIT,
+    PAIRS,
     REAL,
     REAL_ONE,
     ROW_BOUND_TERMS,
@@ -69,7 +71,10 @@ def allocate_work(state, scales, last_round, drift_marks, totals, parameters, lo
     scratch = allocate(parameters, scratch_size(longest))
     for k in range(5 * LANES):
         own_parameters[k] = parameters[k]
-    return Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
+    w = Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
+    if PAIRS:
+        pair_parameters(w)
+    return w
 
 
 @inline_ir
@@ -85,7 +90,7 @@ def release_work(w):
 def begin_row(w, t):
     """Reset the values of the row, and set the strengths of rates that depend only on the round."""
     row = w.row
-    for k in range(LANES):
+    for k in range(row_lanes(w.parameters)):
         row[k] = REAL(0)
         row[ROW_BOUND_TERMS + k] = REAL(0)
         row[ROW_CLIPPED + k] = REAL(0)
@@ -176,7 +181,7 @@ def learn(
             break
         clip_margins(w)
         if out.shape[0] > 0:
-            for k in range(LANES):
+            for k in range(row_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
         if importance[r] < REAL(0):
             continue
@@ -266,7 +271,7 @@ def score(indptr, indices, values, state, scales, last_round, drift_marks, t, ke
                     out[(lo + i) * np.uint64(LANES) + np.uint64(k)] = weight_at(w, np.uint64(indices[lo + i]), place, k)
         else:
             clip_margins(w)
-            for k in range(LANES):
+            for k in range(row_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
     release_work(w)
     return done

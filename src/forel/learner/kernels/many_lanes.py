@@ -7,6 +7,7 @@ both kinds of lanes are used, both updates are computed for all lanes and one is
 
 import numpy as np
 
+from forel.learner.kernels.coordinate_pairs import gather_pairs, offset_in_pair, step_pairs
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
     certified_lane,
@@ -33,6 +34,7 @@ from forel.learner.kernels.reference import (
     KEEPS_ROUND,
     LANES,
     ONE,
+    PAIRS,
     PRIMAL,
     REAL,
     REAL_ONE,
@@ -79,6 +81,8 @@ def scratch_size(longest):
 @inline
 def scratch_offset(i, k):
     """Return the offset of the i-th coordinate of the row and lane k in scratch."""
+    if PAIRS:
+        return offset_in_pair(i, k)
     return i * SCRATCH_STRIDE + np.uint64(k)
 
 
@@ -149,7 +153,7 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalized):
             mean, inverse_variance = w.state[at + np.uint64(k)], precision(n, s, p)
             if UNITS:
                 mean = clip_to_range(mean * u)
-            filtered, variance = shrink(mean, inverse_variance, penalized, p), REAL_ONE / inverse_variance
+            filtered, variance = shrink(mean, inverse_variance, penalized * p.beta), REAL_ONE / inverse_variance
             w.row[ROW_VARIANCE + k] += variance * v * v
             x, root_n = (filtered, variance) if k >= FIRST_FILTER else (x, root_n)
         if DRIFTS:
@@ -167,6 +171,8 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
+    if PAIRS:
+        return gather_pairs(w, indices, values, lo, hi, bias, penalty)
     bias_index, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
     for j in range(lo, hi + bias):
         q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
@@ -268,11 +274,24 @@ def damp_slopes(w):
 @inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
-    bias_index, largest = bias_coordinate(w.state), REAL(bias)
     if FILTERS > 0:
         damp_slopes(w)
     if KEEPS_GRADIENTS_BY_SCALES:
         gather_kept_slopes(w, noise_z)
+    if PAIRS:
+        largest = step_pairs(w, indices, values, lo, hi, bias, penalty, noise_z, noise_n)
+    else:
+        largest = step_coordinates(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n)
+    if CERTIFIED:
+        for m in range(CERTIFIED_LANES):
+            k = certified_lane(m)
+            w.row[ROW_CLIPPED + k] += REAL_ONE if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else REAL_ZERO
+
+
+@inline_ir
+def step_coordinates(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
+    """Take the steps of the row's coordinates one after the other; return the largest |value|."""
+    bias_index, largest = bias_coordinate(w.state), REAL(bias)
     for j in range(lo, hi + bias):
         q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
         if j < hi:
@@ -290,10 +309,7 @@ def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
                 w.scales[q] = scale
         largest = max(largest, abs(v))
         step_lanes(w, t, q, j - lo, s, u, inverse, change, v, penalized, penalty, noise_z, noise_n)
-    if CERTIFIED:
-        for m in range(CERTIFIED_LANES):
-            k = certified_lane(m)
-            w.row[ROW_CLIPPED + k] += REAL_ONE if abs(w.row[ROW_SLOPE + k]) * largest > GRADIENT_LIMIT else REAL_ZERO
+    return largest
 
 
 @inline

@@ -1,10 +1,10 @@
 """Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
 
 The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``,
-``row_losses``, ``loops``, ``one_row``) import everything that depends on the settings from here. Imported as they are,
-they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes the same source with
-the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's decorators; numba removes
-branches on constants before it infers types.
+``coordinate_pairs``, ``row_losses``, ``loops``, ``one_row``) import everything that depends on the settings from here.
+Imported as they are, they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes
+the same source with the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's
+decorators; numba removes branches on constants before it infers types.
 """
 
 import importlib
@@ -51,6 +51,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
     line_size = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
+    pairs = lanes == 8 and layout.filters == 4 and not spec.units  # fills vectors of eight
     powers, thresholds = units_and_thresholds(layout.dtype)
     return {
         "REAL": real,
@@ -90,6 +91,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "PROXIMAL": rule == "proximal",
         "FILTERS": layout.filters,
         "FIRST_FILTER": lanes - layout.filters,
+        "PAIRS": pairs,  # two coordinates at a time
         "EVERY_ROUND": layout.penalty_weight == "every",
         "DECAYS": layout.catch_up == "decay",
         "DRIFTS": layout.catch_up == "drift",
@@ -131,7 +133,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         # Of lanes whose gradients are kept after scales, after a 0 for the scale:
         "ROW_KEPT": 7 * lanes,  # slopes
         "ROW_KEPT_NOISE": 7 * lanes + 4,  # noise of their sums
-        "ROW_SIZE": 7 * lanes + 8 * bool(layout.gradient_lanes),
+        "ROW_PAIRS": 7 * lanes + 8 * bool(layout.gradient_lanes),  # of ``coordinate_pairs``
+        "ROW_SIZE": (7 + 27 * pairs) * lanes + 8 * bool(layout.gradient_lanes),
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²

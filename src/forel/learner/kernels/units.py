@@ -37,6 +37,13 @@ def needs_other_unit(before, v):
 
 
 @inline
+def first_scale(before, v):
+    """Return the scale of a coordinate before the value v or, if that is 0, after it; 1 for 0."""
+    first = before if before > 0 else abs(v)
+    return first if first > 0 else REAL_ONE
+
+
+@inline
 def clip_to_range(x):
     """Clip a number that may have overflowed to the range of its type."""
     return min(max(x, -MAX), MAX)

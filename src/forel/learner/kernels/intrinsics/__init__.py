@@ -1,8 +1,8 @@
 """Operations of compiled code only: prefetch, vectors of records and gradients, exponent bits, raw memory.
 
 Each has an equivalent of the same name in ``plain``, which uncompiled kernels use. The equivalents of those that use
-private parts of numba (``gradients``, ``prefetch``, ``memory``, ``records``) can be compiled by numba: kernels fall
-back to them if an intrinsic cannot be built with the installed numba, or if the environment variable
+private parts of numba (``gradients``, ``prefetch``, ``memory``, ``records``, ``vectors``) can be compiled by numba:
+kernels fall back to them if an intrinsic cannot be built with the installed numba, or if the environment variable
 ``FOREL_INTRINSICS`` is 0.
 """
 
@@ -21,6 +21,7 @@ PRIVATE = {
     "prefetch": ("prefetch",),
     "memory": ("allocate", "release"),
     "records": ("gather_records", "load_values", "scatter_records"),
+    "vectors": ("add_product", "exchange_halves"),
 }
 
 

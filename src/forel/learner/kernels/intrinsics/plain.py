@@ -8,9 +8,11 @@ import numpy as np
 
 __all__ = [
     "add_gradients",
+    "add_product",
     "allocate",
     "binade",
     "carray",
+    "exchange_halves",
     "gather_records",
     "load_values",
     "pointer",
@@ -72,6 +74,36 @@ def add_gradients(scales, at, scale, change, row, slopes, noise, v):
         unit = before * 0 + (math.ldexp(1.0, math.frexp(abs(before))[1] - 1) if before != 0 else 0.0)
         scales[np.int64(at) + j] = before + (g + unit * row[np.int64(noise) + j])
     scales[np.int64(at)] = scale
+
+
+def add_product(array, at, source, factor, size):
+    """Add ``factor`` times the vector at ``source`` to the vector at ``at``, both of length ``size``.
+
+    >>> out = np.array([1.0, 1.0, 3.0, 4.0])
+    >>> add_product(out, 0, 2, 10.0, 2)
+    >>> out
+    array([31., 41.,  3.,  4.])
+    """
+    for k in range(size):
+        array[np.int64(at) + k] += array[np.int64(source) + k] * factor
+
+
+def exchange_halves(source, first, second, target, third, fourth, size):
+    """Write the first halves of two vectors to ``target[third:]``, the second halves to ``target[fourth:]``.
+
+    The vectors are ``source[first : first + size]`` and ``source[second : second + size]``.
+
+    >>> out = np.zeros(8)
+    >>> exchange_halves(np.arange(10.0), 0, 6, out, 0, 4, 4)
+    >>> out
+    array([0., 1., 6., 7., 2., 3., 8., 9.])
+    """
+    half = size // 2
+    for k in range(half):
+        target[np.int64(third) + k] = source[np.int64(first) + k]
+        target[np.int64(third) + half + k] = source[np.int64(second) + k]
+        target[np.int64(fourth) + k] = source[np.int64(first) + half + k]
+        target[np.int64(fourth) + half + k] = source[np.int64(second) + half + k]
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):

@@ -8,11 +8,11 @@ from forel.doors.cli.app import app
 from forel.doors.cli.label_order import LabelOrder
 
 
-def warning(labels, parts=1):
+def warning(labels, parts=1, classes=None):
     order = LabelOrder()
     for part in np.array_split(np.asarray(labels, np.float32), parts):
         order.add(part)
-    return order.warning()
+    return order.warning(classes)
 
 
 @pytest.mark.parametrize("parts", [1, 7, 120])
@@ -42,11 +42,23 @@ def test_a_last_quarter_unlike_the_first_is_warned_about():
     rng = np.random.default_rng(0)
     rates = np.repeat([0.1, 0.1, 0.2, 0.4], 500)
     labels = (rng.random(2000) < rates).astype(float)
-    for parts in (8, 300):
+    for parts in (1, 8, 300):
         assert warning(labels, parts).startswith("the last quarter of the rows differs from the first: 0.4")
     assert warning(labels[::-1], 8) is not None
     assert warning(labels[rng.permutation(2000)], 8) is None
-    assert warning(labels, 1) is None  # one block does not show parts
+    assert warning(labels, 1) is not None  # parts of one block
+
+
+def test_several_classes_that_come_sorted_are_warned_about():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 50)
+    for parts in (1, 9):
+        found = warning(labels, parts, classes=3)
+        assert found.startswith("labels are sorted: 2 changes in 150 rows, where random order has about 100;")
+    assert warning(labels) is None  # numbers
+    assert warning(rng.permutation(labels), classes=3) is None
+    assert warning(labels + 0.5, classes=3) is None
+    assert warning(labels * 1000, classes=3) is None
 
 
 def test_the_command_line_warns(tmp_path, interpreted):
@@ -55,6 +67,8 @@ def test_the_command_line_warns(tmp_path, interpreted):
     (tmp_path / "sorted.csv").write_text("y,x\n" + "0,1\n" * 60 + "1,2\n" * 60)
     (tmp_path / "mixed.csv").write_text("y,x\n" + "0,1\n1,2\n" * 60)
     assert "labels are sorted" in run(app, ["train", str(tmp_path / "sorted.csv"), *arguments]).stderr
+    (tmp_path / "classes.csv").write_text("y,x\n" + "a,1\n" * 60 + "b,2\n" * 60 + "c,3\n" * 60)
+    assert "labels are sorted: 2 changes" in run(app, ["train", str(tmp_path / "classes.csv"), *arguments]).stderr
     assert "labels are sorted" not in run(app, ["train", str(tmp_path / "mixed.csv"), *arguments]).stderr
     shuffled = run(app, ["train", str(tmp_path / "sorted.csv"), *arguments, "--shuffle"])
     assert (shuffled.exit_code, shuffled.stderr) == (0, "")

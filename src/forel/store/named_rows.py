@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,15 @@ class NamedRows:
             raise refuse("rows", type(rows).__name__, "a frame or a list of dicts, with the names of training")
         return rows_of(rows, self.features, dtype)
 
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """The names of features."""
+        named = {} if self.columns is None else dict(enumerate(self.columns.names))
+        return named if self.slots is None else {slot: str(name) for name, slot in self.slots.items()}
+
     def name(self, feature: int) -> str:
         """Return the name of a feature; its number if it has none."""
-        if self.columns is not None:
-            return self.columns.names[feature]
-        return next((str(name) for name, slot in (self.slots or {}).items() if slot == feature), str(feature))
+        return self.names.get(feature, str(feature))
 
     def _entries(self, row: Mapping[Any, Any]) -> list[tuple[int, float]]:
         """Return the features and values of a dict; names that the model does not know are ignored."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ class NamedWeight:
     Parameters
     ----------
     slot : of the feature
-    name : if names were stored; ``shared`` is whether other names have the same slot
+    name : if it is known: names were stored, or it is that of a column of numbers; ``shared`` is whether other names
+        have the same slot
     weight : of the class ``label`` if there are several
     typical : mean absolute value of a numeric column in training; else the largest absolute value, if the model keeps
         it; else 1, the value of categories
@@ -47,6 +49,7 @@ def largest_weights(
     bits: int | None,
     classes: Sequence[str] | None = None,
     top: int = 20,
+    columns: Mapping[int, str] = MappingProxyType({}),
 ) -> list[NamedWeight]:
     """Return the weights of largest contribution, of several classes that of the largest one.
 
@@ -58,6 +61,7 @@ def largest_weights(
     bits : of the slots of names; None if these are not hashed
     classes : names of several classes
     top : number of weights
+    columns : names of features of an estimator or a river model
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(4, Settings(alpha=1.0, rate="scale_free", bias=False))
@@ -71,6 +75,7 @@ def largest_weights(
     sizes = _typical_values(model, slots, schema, bits)
     contributions = np.abs(weights) * sizes[:, None]
     order = np.argsort(-contributions.max(axis=1, initial=0.0), kind="stable")[:top]
+    of_columns = {**_slots(schema, bits), **columns}
     found = []
     for k in order.tolist():
         place, lane = int(slots[k]), int(np.argmax(contributions[k]))
@@ -80,7 +85,7 @@ def largest_weights(
         found.append(
             NamedWeight(
                 place,
-                names[place] if known and names is not None else None,
+                names[place] if known and names is not None else of_columns.get(place),
                 known and names is not None and names.is_shared(place),
                 float(weights[k, lane]),
                 float(sizes[k]),
@@ -97,7 +102,12 @@ def _typical_values(
     sizes = np.ones(slots.size)
     if not isinstance(model, ServingModel) and model.settings.rate == "scale_free":
         sizes = model.linear._lanes.scales[slots].astype(np.float64)
-    known = {slot(name, bits=bits): one["typical"] for name, one in schema.items() if "typical" in one} if bits else {}
+    known = _slots(schema, bits)
     for k in np.flatnonzero(np.isin(slots, list(known))).tolist():
-        sizes[k] = known[int(slots[k])]
+        sizes[k] = schema[known[int(slots[k])]]["typical"]
     return sizes
+
+
+def _slots(schema: Mapping[str, Mapping[str, Any]], bits: int | None) -> dict[int, str]:
+    """Return the names of columns of numbers by slot."""
+    return {slot(name, bits=bits): name for name, one in schema.items() if "typical" in one} if bits else {}

@@ -181,9 +181,10 @@ class Stored:
         []
         """
         self._check_one("largest_weights")
-        reading, classes = self.extra.get("reading", {}), self.classes if self.estimator is None else None
+        reading, classes = self.extra.get("reading", {}), self.classes
         bits = reading.get("bits") if isinstance(reading, Mapping) else None
-        return largest_weights(self.model, self.names, self.extra.get("schema") or {}, bits, classes, top)
+        columns = {} if self.named_rows is None else self.named_rows.names
+        return largest_weights(self.model, self.names, self.extra.get("schema") or {}, bits, classes, top, columns)
 
     def of_key(self, key: str) -> "Stored":
         """Return the model of one key, if there is one for each, as :func:`forel.train` with ``by`` trains them."""

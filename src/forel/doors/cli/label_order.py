@@ -10,11 +10,13 @@ __all__ = ["LabelOrder"]
 MIN_ROWS = 100  # a warning needs at least this many rows
 MAX_SHARE_OF_CHANGES = 0.05  # of the number that random order would have; with fewer changes, labels are sorted
 MAX_PARTS = 64  # of the stream, whose rows and positive labels are counted
+PARTS_OF_BLOCK = 8
+MAX_CLASSES = 1024
 MIN_ERRORS, MIN_RATIO = 8.0, 1.5  # difference of quarters in standard errors, and their ratio
 
 
 class LabelOrder:
-    """Counts how often the label of two classes changes from row to row, and compares the parts of the first pass.
+    """Counts how often the class changes from row to row, and of two classes compares the parts of the first pass.
 
     Parameters
     ----------
@@ -29,9 +31,11 @@ class LabelOrder:
     reads_model = False
 
     def __init__(self, shuffled: bool = False) -> None:
-        self._rows, self._changes, self._positive = 0, 0, 0
+        self._rows, self._changes = 0, 0
         self._last: float | None = None
-        self._two, self._shuffled = True, shuffled
+        self._two, self._classes, self._shuffled = True, True, shuffled  # whether labels can be two, or more, classes
+        self._counts = np.zeros(MAX_CLASSES + 1, np.int64)  # of each class; −1 is the last
+        self._size = 1  # least number of rows of a part
         self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
 
     def __call__(self, update: Any) -> None:
@@ -42,30 +46,43 @@ class LabelOrder:
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
         known = np.asarray(labels)
-        if not self._two:
+        if not self._classes:
             return
-        positive, zeros, signs = (int(np.count_nonzero(known == label)) for label in (1, 0, -1))
-        if positive + zeros + signs < known.size:
-            known = known[~np.isnan(known)]
-            self._two = positive + zeros + signs == known.size
-        if not known.size:
+        known = known[~np.isnan(known)]
+        codes = known.astype(np.int64)
+        self._classes = bool(((codes == known) & (codes >= -1) & (codes < MAX_CLASSES)).all())
+        if not known.size or not self._classes:
             return
         self._changes += int(np.count_nonzero(known[1:] != known[:-1])) + (self._last not in (None, known[0]))
-        self._rows, self._positive = self._rows + known.size, self._positive + positive
-        self._last = float(known[-1])
-        self._parts.append((known.size, positive))
+        self._rows, self._last = self._rows + known.size, float(known[-1])
+        self._counts += np.bincount(codes % (MAX_CLASSES + 1), minlength=MAX_CLASSES + 1)
+        self._two = int(codes.max()) <= 1 and self._two
+        for part in np.array_split(codes, min(PARTS_OF_BLOCK, codes.size)):
+            self._add_part(part.size, int(np.count_nonzero(part == 1)))
+
+    def _add_part(self, rows: int, positive: int) -> None:
+        """Add rows to the last part, or as a part of their own if that has its size; sizes double as parts get many."""
+        if self._parts and self._parts[-1][0] < self._size:
+            before, known = self._parts.pop()
+            rows, positive = rows + before, positive + known
+        self._parts.append((rows, positive))
         if len(self._parts) > MAX_PARTS:
             pairs = zip(self._parts[::2], [*self._parts[1::2], (0, 0)], strict=False)
             self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
+            self._size = 2 * max(self._size, rows)
 
-    def warning(self) -> str | None:
-        """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones."""
-        if not self._two or self._rows < MIN_ROWS:
+    def warning(self, classes: int | None = None) -> str | None:
+        """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones.
+
+        Parameters
+        ----------
+        classes : the number of classes of the model; None for two classes, or numbers
+        """
+        if not self._classes or not (self._two or classes) or self._rows < MIN_ROWS:
             return None
-        share = self._positive / self._rows
-        expected = 2 * share * (1 - share) * self._rows
+        expected = self._rows - float(np.square(self._counts / self._rows).sum()) * self._rows
         if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
-            return self._difference()
+            return self._difference() if self._two else None
         changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
             f"labels are sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "

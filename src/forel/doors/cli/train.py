@@ -179,7 +179,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
                 progress=Observers(observers),
                 **cluster, **saving, **reading,
             )  # fmt: skip
-        if (warning := order.warning()) is not None:
+        if (warning := order.warning(trained.model.classes)) is not None:
             typer.echo(f"forel: {warning}", err=True)
         on_stderr = options.predictions == "-"
         saved = save_model(trained, options.model, SaveOptions(options.serving, options.best))

@@ -67,7 +67,8 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         # The learner
         "LANES": lanes,
         "SETTINGS": spec.settings,
-        "UNROLLED": lanes < 4 or lanes % 8 == 0,
+        # Loops over eight lanes without filters would become scalar code.
+        "UNROLLED": lanes < 4 or (lanes % 8 == 0 and (lanes > 8 or layout.filters > 0)),
         "BIAS": np.uint64(spec.bias),
         "PER_CLASS": spec.labels != "shared",
         "SIGNED": spec.labels == "signs",

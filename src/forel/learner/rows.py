@@ -27,6 +27,12 @@ class Rows(NamedTuple):
         """The largest number of non-zeros in a row."""
         return int(np.diff(self.indptr).max(initial=0))
 
+    @property
+    def offsets(self) -> NDArray[Any]:
+        """``indptr`` in the type of indices, if it fits: scipy copies both to the larger type otherwise."""
+        kind = self.indices.dtype
+        return self.indptr.astype(kind) if self.indices.size <= np.iinfo(kind).max else self.indptr
+
     def take(self, which: NDArray[Any]) -> "Rows":
         """Return some rows, selected by their numbers or a mask.
 
@@ -36,7 +42,7 @@ class Rows(NamedTuple):
         from scipy import sparse  # slow to import
 
         width = int(self.indices.max(initial=0)) + 1
-        some = sparse.csr_array((self.values, self.indices, self.indptr), shape=(self.number, width))[which]
+        some = sparse.csr_array((self.values, self.indices, self.offsets), shape=(self.number, width))[which]
         # Keep the types: kernels are compiled for types of arguments.
         return type(self)(some.indptr.astype(np.int64, copy=False), some.indices.astype(self.indices.dtype), some.data)
 

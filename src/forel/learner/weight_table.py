@@ -13,7 +13,6 @@ from forel.learner.rows import Rows
 __all__ = ["WeightTable", "count_nonzeros"]
 
 BLOCK = 1 << 11  # coordinates whose weights are computed at a time, in all lanes
-INT32 = np.iinfo(np.int32).max
 
 
 class WeightTable:
@@ -59,9 +58,7 @@ class WeightTable:
         if not self._complete:
             self._compute(indices)
         values, constant = self._above_scale(rows, indices, self.groups[group])
-        # Offsets of the type of indices: scipy copies both to the larger type otherwise.
-        offsets = rows.indptr.astype(indices.dtype if indices.size <= INT32 else np.int64)
-        matrix = sparse.csr_array((values, indices, offsets), shape=(rows.number, lanes.features))
+        matrix = sparse.csr_array((values, indices, rows.offsets), shape=(rows.number, lanes.features))
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[Any] = matrix @ self._weights[group]
             margins += constant

@@ -21,7 +21,10 @@ from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.linear import Linear
+from forel.learner.merge_states import check_mergeable, learn_shard, restore
+from forel.learner.merge_states import merge as merge_states
 from forel.learner.mixture import Mixture
+from forel.learner.rows import CoalescedRows, rows_of
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.doors import door_violations
@@ -207,7 +210,46 @@ def merged_violations(rng, loss, kind):
     return settings, violations
 
 
-PLAYS = (trained_violations, learner_violations, merged_violations, door_violations)
+def sharded_violations(rng, loss, kind):
+    """Train in shards whose states are merged, and check what is claimed about the predictions as they were made."""
+    settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
+    X, y, weight = stream(rng, loss, kind)
+    labels, violations, margins, done = coded(loss, y), [], [], 0
+    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
+    try:
+        check_mergeable(model)
+    except ValueError:
+        return settings, []
+    while done < len(y):
+        states, first = [], done
+        for _ in range(int(rng.integers(1, 5))):
+            warm_up = int(rng.integers(0, min(done - first, 3) + 1))
+            part = slice(done - warm_up, done + int(rng.integers(1, 12)))
+            rows = CoalescedRows(*rows_of(X[part], FEATURES, dtype))
+            found, state = learn_shard(model, rows, labels[part], weight[part], warm_up=warm_up)
+            margins.append(found[:, 0].astype(float))
+            states.append(state)
+            done = min(part.stop, len(y))
+            if done == len(y):
+                break
+        restore(model, merge_states(model, states))
+    mixed = np.concatenate(margins)
+    features, own = with_constant(X, settings), oracle.average(loss, mixed, labels, weight)
+    words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
+    why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
+    violations += [f"{words}: {why}"] if why else []
+    if settings.lanes > 1:
+        guarantee, regret = model.guarantee(), model.loss - model.losses.min()
+        if not guarantee.void and not regret <= guarantee.bound * (1 + 1e-9) + 1e-9 * abs(model.loss):
+            violations.append(f"the guarantee allows {guarantee.bound}, and the regret is {regret}")
+    proof = model.certificate()
+    if proof.floor_void:
+        return settings, violations
+    given = loss, features, labels, weight, own, scales, dtype is np.float64
+    return settings, violations + proof_violations(rng, proof, *given)
+
+
+PLAYS = (trained_violations, learner_violations, merged_violations, door_violations, sharded_violations)
 
 
 def experts_of(settings):
@@ -225,7 +267,7 @@ def run(streams, seed=0, compiled="none", say=None, seconds=None):
                 break
             rng = np.random.default_rng((seed, k))
             loss, kind = PLAYED[k % len(PLAYED)], KINDS[int(rng.integers(len(KINDS)))]
-            settings, found = PLAYS[rng.choice(4, p=(0.45, 0.3, 0.15, 0.1))](rng, loss, kind)
+            settings, found = PLAYS[rng.choice(5, p=(0.4, 0.25, 0.15, 0.1, 0.1))](rng, loss, kind)
             played[loss, kind, experts_of(settings)] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]
             if say is not None and (found or (k + 1) % 100 == 0):

@@ -175,6 +175,16 @@ def test_centered_rows_of_one_gradient_each_are_a_batch_of_the_theory(interprete
     assert np.allclose(model.state[:FEATURES, model._lanes.layout.gradient_part, 0], total, rtol=1e-12)
 
 
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_steps_that_are_too_small_for_strengths_to_grow_leave_states_finite(interpreted, loss):
+    model = Linear(1, Settings(loss, alpha=1.0, beta=0.0, bias=False), dtype=np.float64, certified=True)
+    for value, labels in ((1e20, (1.0, 2.0)), (1.6e12, (3.0, -4.0)), (1e-150, (1e-150, 1e-150))):
+        rows = CoalescedRows(np.array([0, 1]), np.int32([0]), np.array([value]))
+        restore(model, merge(model, [learn_alone(model, rows, np.array([label])) for label in labels]))
+        assert np.isfinite(model.state).all()
+        assert np.isfinite(model.weights).all()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_shard_and_coordinates_of_one_shard_keep_their_bits(interpreted, dtype):
     rng = np.random.default_rng(3)

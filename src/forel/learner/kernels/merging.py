@@ -18,6 +18,7 @@ ADDED = 5  # sums of each coordinate and lane
 INFORMATION, EXPONENT, POINT, WITHIN, GRADIENT = range(ADDED)
 KEPT, MOVED, SQUARE = EXPONENT, POINT, WITHIN
 RATE, BETA, L1, L2, RADIUS = range(5)
+LARGEST_EXPONENT = 1e30  # so that products with points are finite
 
 
 @inlined
@@ -93,7 +94,9 @@ def add_shard(
                 a = now - before
                 r = a
                 if np.isfinite(curvature):
-                    own = curvature * max(n - n0, 0.0) / (now + l2) if (x != 0 or x0 != 0) and now + l2 > 0 else 0.0
+                    own = 0.0
+                    if (x != 0 or x0 != 0) and now + l2 > 0:
+                        own = min(curvature * max(n - n0, 0.0) / (now + l2), LARGEST_EXPONENT)
                     ratio = (now + l2) / (strength(n, merged_scales[j], p, k, free) + l2) if own > 0 else 1.0
                     a, r = own * ratio, growth(own) * ratio
                 added[c, EXPONENT, k] += a
@@ -134,10 +137,12 @@ def merge_records(
                     z = ((prior + n0) * z + added[c, MOVED, k]) / (prior + n)
             elif proximal:
                 z = f * np.float64(base[c, 0, k])
-                if added[c, INFORMATION, k] > 0:
+                average = not np.isfinite(curvature)
+                # Strengths may not grow although n does, by rounding.
+                if added[c, INFORMATION, k] > 0 and (a > 0 or not average):
                     l1, l2 = penalized * p[L1, k] / unit, penalized * p[L2, k] / unit / unit
                     x = point(z, strength(n0, scales[c], p, k, free), l1, l2, p[RADIUS, k] * unit)
-                    within, average = min(max(z, -l1), l1), not np.isfinite(curvature)
+                    within = min(max(z, -l1), l1)
                     part = 1 / a if average else 1 / growth(a)
                     x += part * (added[c, POINT, k] - a * x)
                     within += part * (added[c, WITHIN, k] - a * within)

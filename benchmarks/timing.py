@@ -11,15 +11,15 @@ import time
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def time_in_turns(runs, repeats):
+def time_in_turns(runs, repeats, clock=time.perf_counter):
     """Seconds of each run in each turn; a run is a pair (prepare, timed), of which only the second is timed."""
     seconds = {name: [] for name in runs}
     for _ in range(repeats):
         for name, (prepare, timed) in runs.items():
             prepared = prepare()
-            start = time.perf_counter()
+            start = clock()
             timed(prepared)
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return seconds
 
 
@@ -28,9 +28,9 @@ def without_preparation(run):
     return lambda: None, lambda _: run()
 
 
-def medians(runs, repeats):
+def medians(runs, repeats, clock=time.perf_counter):
     """Median seconds of each run, all timed in turns."""
-    return {name: statistics.median(seconds) for name, seconds in time_in_turns(runs, repeats).items()}
+    return {name: statistics.median(seconds) for name, seconds in time_in_turns(runs, repeats, clock).items()}
 
 
 def median_ratio(seconds, base):

@@ -41,6 +41,27 @@ def alone(key, rows=ROWS, **options):
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
+def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, monkeypatch, settings):
+    monkeypatch.setattr(by_key, "FEWEST", 37)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    options, seen = {"settings": settings, "passes": 3, "holdout": 4, **READING}, []
+    together = forel.train(ROWS[:90], by="country", fallback=True, progress=seen.append, **options)
+    for summary in together.keys:
+        own = alone(summary.key, ROWS[:90], **options)
+        assert file_bytes(tmp_path, together.model[summary.key]) == file_bytes(tmp_path, own.model)
+        assert (summary.rows, summary.loss) == (own.report.rows, own.report.loss)
+        if own.holdout is not None and own.holdout.rows:
+            assert (summary.holdout_rows, summary.holdout_loss) == (own.holdout.rows, own.holdout.loss)
+    assert len(together.passes) == 3
+    assert together.passes[2].loss < together.passes[0].loss == together.report.loss
+    assert [now.pass_number for now in seen] == sorted(now.pass_number for now in seen)
+    assert (seen[-1].pass_number, seen[-1].rows) == (3, 90)
+    with pytest.raises(ValueError, match="passes: got 2, expected 1 with by and a stream"):
+        forel.train(iter(ROWS), by="country", **{**options, "passes": 2})
+
+
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("holdout", [{}, {"holdout": 4}, {"holdout_after": 40}], ids=str)
 @pytest.mark.parametrize("settings", [None, ONE], ids=["default", "one setting"])
 def test_models_have_the_bytes_of_training_on_the_rows_of_each_key_alone(tmp_path, monkeypatch, settings, holdout):
@@ -142,7 +163,8 @@ def test_models_take_memory_for_their_features_only(interpreted):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"passes": 2}, "passes: got 2, expected none with by"),
+        ({"passes": 2, "certified": True}, "passes: got 2, expected 1 with by and a certificate"),
+        ({"calibrate": True}, "calibrate: got True, expected none with by; it is for one model"),
         ({"min_count": 2}, "min_count: got 2, expected none with by"),
         ({"by": None, "fallback": True}, "fallback: got True, expected none without by"),
         ({"slices": ["country"]}, "slices: got 'country', expected other columns"),

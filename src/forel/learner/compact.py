@@ -80,8 +80,9 @@ class CompactLearner:
         labels: Any,
         importance: Any,
         held_out: NDArray[np.bool_] | None = None,
+        again: bool = False,
     ) -> NDArray[Any]:
-        """Learn rows as :meth:`forel.learner.protocol.Learner.progress` does."""
+        """Learn rows as :meth:`forel.learner.protocol.Learner.progress` does, or ``relearn`` if ``again``."""
         found = lookup.find(self.slots, rows.indices)
         new = np.unique(rows.indices[found == self.slots.size])
         if new.size:
@@ -89,7 +90,8 @@ class CompactLearner:
             found = lookup.find(self.slots, rows.indices)
             if self.slots.size > self.learner.features:
                 add_features(self.learner, max(2 * self.learner.features, self.slots.size))
-        return self.learner.progress(CoalescedRows(rows.indptr, found, rows.values), labels, importance, held_out)
+        learn = self.learner.relearn if again else self.learner.progress
+        return learn(CoalescedRows(rows.indptr, found, rows.values), labels, importance, held_out)
 
     def margins(self, lookup: Lookup, rows: CoalescedRows) -> NDArray[Any]:
         """Return the margins of every row; features that never occurred have weight 0."""

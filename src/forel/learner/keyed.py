@@ -44,6 +44,7 @@ class KeyedRows:
     ----------
     codes : of keys
     rows, labels, importance, held_out : as in :meth:`forel.learner.protocol.Learner.progress`
+    again : whether the rows are those of an earlier pass
     """
 
     codes: NDArray[np.int64]
@@ -51,12 +52,13 @@ class KeyedRows:
     labels: NDArray[Any]
     importance: NDArray[Any]
     held_out: NDArray[np.bool_] | None = None
+    again: bool = False
 
     def take(self, which: NDArray[np.int64]) -> "KeyedRows":
         """Return some rows by their numbers."""
         held_out = None if self.held_out is None else self.held_out[which]
         rows = take_rows(self.rows, which)
-        return KeyedRows(self.codes[which], rows, self.labels[which], self.importance[which], held_out)
+        return KeyedRows(self.codes[which], rows, self.labels[which], self.importance[which], held_out, self.again)
 
 
 @dataclass
@@ -93,7 +95,7 @@ class KeyedLearner:
         """Learn each row with the model of its key, and return the margins from before, in the order of the rows."""
 
         def progress(model: CompactLearner, some: KeyedRows) -> NDArray[Any]:
-            return model.progress(self.lookup, some.rows, some.labels, some.importance, some.held_out)
+            return model.progress(self.lookup, some.rows, some.labels, some.importance, some.held_out, some.again)
 
         return self._by_key(given, progress, create=True)
 
@@ -246,4 +248,4 @@ def _slice(given: KeyedRows, start: int, stop: int) -> KeyedRows:
     )
     held_out = None if given.held_out is None else given.held_out[start:stop]
     some = slice(start, stop)
-    return KeyedRows(given.codes[some], rows, given.labels[some], given.importance[some], held_out)
+    return KeyedRows(given.codes[some], rows, given.labels[some], given.importance[some], held_out, given.again)

@@ -1,9 +1,9 @@
-"""Training of one model for each key of the rows, in one pass, each as if it were trained on its rows alone."""
+"""Training of one model for each key of the rows, each as if it were trained on its rows alone."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -23,8 +23,9 @@ from forel.training.classes import count_classes, metrics_for
 from forel.training.key_summary import KeySummary
 from forel.training.labels import label_encoder
 from forel.training.learning import with_labels
-from forel.training.metrics import RowScores
+from forel.training.metrics import RowScores, StreamMetrics
 from forel.training.passes import Passes
+from forel.training.row_cache import is_one_shot
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.state import Progress
@@ -124,6 +125,7 @@ def train_by_key(
     *,
     fallback: bool = False,
     holdout: Holdout,
+    passes: int = 1,
     certified: bool = False,
     share: float | None = None,
     threads: int | None = None,
@@ -132,7 +134,7 @@ def train_by_key(
     names: Names | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Trained:
-    """Train a model for each value of a column, in one pass; arguments are those of :func:`forel.training.train.train`.
+    """Train a model for each value of a column; arguments are those of :func:`forel.training.train.train`.
 
     >>> rows = [{"country": "NO", "x": 1, "y": 1}, {"country": "IT", "x": 1, "y": 0}] * 20
     >>> found = train_by_key(rows, Settings(alpha=1.0), ReadOptions(label="y", bits=10), "country", holdout=Holdout())
@@ -141,30 +143,48 @@ def train_by_key(
     """
     if by in options.slices:
         raise refuse("slices", by, "other columns than that of by, whose metrics are in keys")
+    if passes > 1 and certified:
+        raise refuse("passes", passes, "1 with by and a certificate, which is about the rows of one pass")
+    if passes > 1 and is_one_shot(source):
+        raise refuse("passes", passes, "1 with by and a stream, which can be read only once; give a file")
     started = time.perf_counter()
     options = options.updated({"slices": (by, *options.slices)})
     problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
     kinds, learners = Kinds(options.kinds), learners or LocalKeys()
-    with Passes(source, options, 1, None, threads, cluster) as passes:
-        first = passes.blocks(1, problems, names, kinds=kinds, classes=classes)
+    with Passes(source, options, 1, None, threads, cluster) as source_blocks:
+        first = source_blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
         count, blocks = count_classes(options, settings, classes, first)
         if certified and count is not None and not settings.loss_function.joint:
             raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
         settings = settings if count is None else without_filters(settings)
         chosen = LearnerOptions(1 << options.bits, settings, count, np.float32, certified, share)
         learners.start(chosen)
-        metrics = tuple(metrics_for(settings, chosen.learner(1), classes.names) for _ in range(2))
+
+        def new_metrics() -> tuple[StreamMetrics, StreamMetrics]:
+            one, other = (metrics_for(settings, chosen.learner(1), classes.names) for _ in range(2))
+            return one, other
+
+        metrics, names_of_classes = new_metrics(), classes.names if count is not None else ()
         run = _Run(by, learners, holdout, fallback, metrics, [SliceMetrics(c, metrics[0]) for c in options.slices[1:]])
         labels = label_encoder(settings, problems, count, classes.names)
-        encoded = (with_labels(block, labels) for block in blocks)
-        for block in regroup(encoded, lambda: min(max(FEWEST, ROWS_PER_KEY * len(run.keys.codes)), MOST)):
-            schema.add(block, kinds)
-            for update in run.learn(block, classes.names if count is not None else ()):
+        reports = []
+        for number in range(1, passes + 1):
+            if number > 1:  # rows have the values of columns, which a cache has not
+                again = Problems(options.on_error)
+                blocks = source_blocks.blocks(1, again, None, kinds=kinds, classes=classes)
+                labels = label_encoder(settings, again, count, classes.names, labels.negative)
+                run.next_pass(new_metrics())
+            encoded = (with_labels(block, labels) for block in blocks)
+            for block in regroup(encoded, run.rows_at_a_time):
+                if number == 1:
+                    schema.add(block, kinds)
+                for update in run.learn(block, names_of_classes):
+                    if progress is not None:
+                        progress(update)
+            for update in run.end(names_of_classes):
                 if progress is not None:
                     progress(update)
-        for update in run.end(classes.names if count is not None else ()):
-            if progress is not None:
-                progress(update)
+            reports.append(run.metrics[0].report())
     if not run.rows:
         hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
         raise refuse("source", "no examples", "at least one" + hint)
@@ -173,10 +193,10 @@ def train_by_key(
     stored |= ({"kinds": kinds.known} if kinds.known else {}) | (
         {} if count is None else {"classes": classes.names[:count]}
     )
-    report = metrics[0].report()
     summaries = tuple(run.keys.summaries(models, any(holdout)))
     return Trained(
-        cast(Learner, models), report, metrics[1].report() if any(holdout) else None, (report,), run.rows, run.entries,
+        cast(Learner, models), reports[0], run.metrics[1].report() if any(holdout) else None, tuple(reports), run.rows,
+        run.entries,
         time.perf_counter() - started, problems, names=names, reading=stored, schema=schema.schema(kinds),
         slices=slice_tables(run.slices), keys=summaries,
     )  # fmt: skip
@@ -197,6 +217,17 @@ class _Run:
     entries: int = 0
     bytes: int = 0
     pending: deque[Any] = field(default_factory=deque)
+    pass_number: int = 1
+
+    def rows_at_a_time(self) -> int:
+        """Return the number of rows to learn next."""
+        return min(max(FEWEST, ROWS_PER_KEY * len(self.keys.codes)), MOST)
+
+    def next_pass(self, metrics: tuple[Any, ...]) -> None:
+        """Begin another pass: losses of keys are those of the first pass, and of held-out rows those of the last."""
+        self.pass_number, self.metrics = self.pass_number + 1, metrics
+        self.rows = self.entries = self.bytes = 0
+        self.keys.rows[:], self.keys.sums[1] = 0, 0.0
 
     def learn(self, block: Block, classes: Sequence[str]) -> Iterator[Progress]:
         """Start to learn a block, and yield the progress of those whose margins are known."""
@@ -204,11 +235,12 @@ class _Run:
         if not self.rows and not self.pending and not any(block.slices[0]):
             raise ValueError(f"by: got {self.by!r}, which no row has, expected a column, or a namespace of VW text")
         codes, numbers = self.keys.number(block.slices[0])
+        again = self.pass_number > 1
         held_out = self.holdout.mask(numbers)
-        given = KeyedRows(codes, CoalescedRows(*block.rows), block.labels, block.importance, held_out)
+        given = KeyedRows(codes, CoalescedRows(*block.rows), block.labels, block.importance, held_out, again)
         waits = [self.learners.learn(given)]
         if self.fallback:
-            everything = KeyedRows(np.full(codes.size, ALL), given.rows, given.labels, given.importance, held_out)
+            everything = replace(given, codes=np.full(codes.size, ALL))
             waits.append(self.learners.learn(everything))
         self.pending.append((block, given, waits))
         while len(self.pending) > PENDING:
@@ -227,13 +259,14 @@ class _Run:
         learned = np.ones(len(block), bool) if given.held_out is None else ~given.held_out
         for held_out, some in ((False, learned), (True, ~learned)):
             scores = self.metrics[held_out].add(margins[some], given.labels[some], given.importance[some])
-            self.keys.add(held_out, given.codes[some], scores)
-            if not held_out:
+            if held_out or self.pass_number == 1:
+                self.keys.add(held_out, given.codes[some], scores)
+            if not held_out and self.pass_number == 1:
                 for values, by_value in zip(block.slices[1:], self.slices, strict=True):
                     by_value.add(values[some], scores)
         self.rows += len(block)
         self.entries += block.indices.size
         self.bytes += block.size
-        counts = 1, self.rows, self.entries, self.bytes
+        counts = self.pass_number, self.rows, self.entries, self.bytes
         no_model = cast(Learner, None)  # models may be elsewhere
         return Progress(*counts, self.metrics[0], self.metrics[1], block, margins, no_model, classes)

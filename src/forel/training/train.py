@@ -108,7 +108,7 @@ def train(
     cluster : reads and parses files elsewhere, such as :class:`forel.doors.cluster.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
     merge : learn in shards that are merged again and again, possibly on several machines
-    by : train a model for each value of this column, in one pass, each as on its rows alone; ``Trained.keys`` has their
+    by : train a model for each value of this column, each as on its rows alone; ``Trained.keys`` has their
         metrics. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
     learners : with ``by``, learn the models elsewhere, such as :class:`forel.doors.cluster.RayKeys` on a Ray cluster,
@@ -154,17 +154,19 @@ def train(
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
     if by is not None:
         one_model = {
-            "passes": None if passes == 1 else passes, "merge": merge, "shuffle": shuffle, "subsample": subsample,
+            "merge": None if merge is None else merge.every, "shuffle": shuffle, "subsample": subsample,
             "min_count": min_count, "include_probability": include_probability, "calibrate": calibrate or None,
-            "start": start, "cache": cache, "checkpoint": checkpoint, "lane_learners": lane_learners,
+            "start": None if start is None else "a model", "cache": cache, "checkpoint": checkpoint,
+            "lane_learners": lane_learners,
         }  # fmt: skip
         for name, value in one_model.items():
             if value is not None:
-                raise refuse(name, value, "none with by, which trains all models in one pass")
-        with observer(progress, source, 1) as observe:
+                raise refuse(name, value, "none with by; it is for one model, trained on the rows of one key")
+        number = whole("passes", passes, low=1)
+        with observer(progress, source, number) as observe:
             return train_by_key(
                 source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
-                certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
+                passes=number, certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
                 names=names_for(options, reading.get("names")), progress=observe,
             )  # fmt: skip
     if fallback or learners is not None:

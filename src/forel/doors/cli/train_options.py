@@ -101,7 +101,7 @@ class TrainOptions:
     by: Annotated[
         str | None,
         typer.Option(
-            help="Train a model for each value of this column, in one pass; in VW text, of a namespace.",
+            help="Train a model for each value of this column; in VW text, of a namespace.",
             rich_help_panel=MODEL,
             show_default=False,
         ),

@@ -61,7 +61,7 @@ def test_metrics_do_not_depend_on_blocks(sizes):
         end += size
     whole.add(margins[:end], labels[:end], importance[:end])
     assert whole.report() == parts.report()
-    assert whole.totals == parts.totals == parts.recent_totals()
+    assert whole.running.total == parts.running.total == parts.running.recent()
 
 
 def measured(margins, labels):
@@ -127,18 +127,18 @@ def test_invalid_rows_leave_metrics_unchanged():
 def test_recent_totals_cover_rows_since_the_last_ones():
     margins, labels, importance = clicks(1000)
     seen, second = Metrics(Logistic()), Metrics(Logistic())
-    assert seen.totals.rows == 0
-    assert math.isnan(seen.totals.mean)
+    assert seen.running.total.rows == 0
+    assert math.isnan(seen.running.total.mean)
     seen.add(margins[:400], labels[:400], importance[:400])
-    assert seen.recent_totals() == seen.totals
+    assert seen.running.recent() == seen.running.total
     for one in (seen, second):
         one.add(margins[400:], labels[400:], importance[400:])
-    found, other, report = seen.recent_totals(), second.totals, seen.report()
+    found, other, report = seen.running.recent(), second.running.total, seen.report()
     assert (found.rows, found.weight, found.mean) == (600, other.weight, pytest.approx(other.mean, rel=1e-12))
-    assert (report.rows, report.weight, report.loss) == (1000, seen.totals.weight, seen.totals.mean)
+    assert (report.rows, report.weight, report.loss) == (1000, seen.running.total.weight, seen.running.total.mean)
     resumed = Metrics(Logistic())
     resumed.unpack(seen.pack())
-    assert (resumed.totals, resumed.recent_totals().rows) == (seen.totals, 0)
+    assert (resumed.running.total, resumed.running.recent().rows) == (seen.running.total, 0)
 
 
 def test_undefined_metrics_are_none():

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
 from forel.losses.sigmoid import log_normalized
-from forel.training.metrics import Report, RowScores, Totals
+from forel.training.metrics import Report, RowScores
+from forel.training.running_totals import RunningTotals
 
 __all__ = ["ClassMetrics"]
 
@@ -42,7 +43,7 @@ class ClassMetrics:
         self.settings, self.link, self.count, self.names = settings, link, count, names
         self._sums = np.zeros(3)  # rows, weight, loss
         self._confusion = np.zeros((count, count))
-        self._last_totals = self._sums.copy()
+        self.running = RunningTotals(self._sums)
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, a margin for each class and the number of the class, and return what each of them adds."""
@@ -81,17 +82,7 @@ class ClassMetrics:
     def unpack(self, arrays: Mapping[str, Floats]) -> None:
         """Replace the totals by the result of :meth:`pack`."""
         self._sums[:], self._confusion[:] = arrays["sums"], arrays["confusion"].reshape(self._confusion.shape)
-        self._last_totals = self._sums.copy()
-
-    @property
-    def totals(self) -> Totals:
-        """The sums of all rows, which take no time, unlike a report."""
-        return Totals.of(self._sums)
-
-    def recent_totals(self) -> Totals:
-        """Return the sums of the rows added since the previous call."""
-        before, self._last_totals = self._last_totals, self._sums.copy()
-        return Totals.of(self._sums - before)
+        self.running = RunningTotals(self._sums)  # recent rows are those after these
 
     def report(self) -> Report:
         """Return the metrics of all rows."""

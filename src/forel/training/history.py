@@ -87,7 +87,7 @@ class History:
             self._last = None
 
     def _add_losses(self, progress: Progress) -> None:
-        total, holdout = progress.progressive.totals, progress.holdout.totals
+        total, holdout = progress.progressive.running.total, progress.holdout.running.total
         if not total.weight:
             return
         weight, loss = self._before

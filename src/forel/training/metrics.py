@@ -8,7 +8,7 @@ and limits the digits that are printed. How much the area would vary between sam
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from forel.losses import MarginLoss
 from forel.losses.margin import Mixing
 from forel.training.ranking import auc_standard_error, format_auc, roc_auc
+from forel.training.running_totals import RunningTotals
 
-__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics", "Totals"]
+__all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics"]
 
 BINS, LIMIT = 1 << 16, 16.0
 Floats = NDArray[np.float64]
@@ -119,30 +120,10 @@ class RowScores(NamedTuple):
     predictions: NDArray[Any]
 
 
-class Totals(NamedTuple):
-    """Rows, the sum of their importances, and the sum of their losses.
-
-    >>> Totals.of([3, 3.0, 1.5]).mean
-    0.5
-    """
-
-    rows: int
-    weight: float
-    loss: float
-
-    @classmethod
-    def of(cls, sums: Sequence[float] | Floats) -> "Totals":
-        """Return the totals of sums, of which these are the first."""
-        return cls(int(sums[0]), float(sums[1]), float(sums[2]))
-
-    @property
-    def mean(self) -> float:
-        """The mean loss; NaN without rows."""
-        return self.loss / self.weight if self.weight else math.nan
-
-
 class StreamMetrics(Protocol):
     """Metrics that are accumulated over a stream of predictions: :class:`Metrics`, or those of several classes."""
+
+    running: RunningTotals
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
@@ -150,15 +131,6 @@ class StreamMetrics(Protocol):
 
     def report(self) -> Report:
         """Return the metrics of all rows."""
-        ...
-
-    @property
-    def totals(self) -> Totals:
-        """The sums of all rows, which take no time, unlike a report."""
-        ...
-
-    def recent_totals(self) -> Totals:
-        """Return the sums of the rows added since the previous call."""
         ...
 
     def summary(self, sums: Floats, bins: Floats) -> Report:
@@ -189,10 +161,10 @@ class Metrics:
     >>> total = metrics.report()
     >>> round(total.loss, 4), round(total.entropy, 4), total.auc, round(total.calibration, 3)
     (0.4019, 0.5798, 1.0, 1.136)
-    >>> metrics.recent_totals().rows
+    >>> metrics.running.recent().rows
     4
     >>> _ = metrics.add([1.0], [0])
-    >>> metrics.recent_totals().rows, metrics.totals.rows
+    >>> metrics.running.recent().rows, metrics.running.total.rows
     (1, 5)
     """
 
@@ -205,7 +177,7 @@ class Metrics:
         # Of regression: squared and absolute errors, labels and their squares after subtracting the first label, that
         # label, and least losses. Of classes: how far importances are from 1, and labels from 0 and 1.
         self._errors = np.zeros(6)
-        self._last_totals = self._sums.copy()
+        self.running = RunningTotals(self._sums)
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
@@ -257,17 +229,7 @@ class Metrics:
         # Checkpoints of earlier versions do not have all errors: those of the rest of the run are not known either.
         known = arrays.get("errors", np.zeros(0))
         self._errors[:] = np.append(known, np.full(self._errors.size - known.size, np.nan))
-        self._last_totals = self._sums.copy()
-
-    @property
-    def totals(self) -> Totals:
-        """The sums of all rows, which take no time, unlike a report."""
-        return Totals.of(self._sums)
-
-    def recent_totals(self) -> Totals:
-        """Return the sums of the rows added since the previous call."""
-        before, self._last_totals = self._last_totals, self._sums.copy()
-        return Totals.of(self._sums - before)
+        self.running = RunningTotals(self._sums)  # recent rows are those after these
 
     def report(self) -> Report:
         """Return the metrics of all rows."""

@@ -109,7 +109,9 @@ class ProgressBar:
         before = f"pass {update.pass_number} of {self._passes}, " if self._passes > 1 else ""
         speed = update.rows / max(now - self._started, 1e-9) if update.pass_number == 1 else None
         rate = "" if speed is None else f", {speed:,.0f} rows/s"
-        self._display.show(fraction, f"{before}{update.rows:,} rows{rate}, loss {update.progressive.totals.mean:.4f}")
+        self._display.show(
+            fraction, f"{before}{update.rows:,} rows{rate}, loss {update.progressive.running.total.mean:.4f}"
+        )
 
 
 @contextmanager

@@ -93,11 +93,11 @@ class Reporter:
         rows, megabytes = self._speed(update, now)
         prefix = f"pass {update.pass_number}, " if self._passes > 1 else ""
         speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
-        return f"{prefix}{update.rows:,} rows, {speed}, loss {update.progressive.totals.mean:.4f}"
+        return f"{prefix}{update.rows:,} rows, {speed}, loss {update.progressive.running.total.mean:.4f}"
 
     def _row(self, update: Progress, now: float) -> str:
         rows, megabytes = self._speed(update, now)
-        total, recent = update.progressive.totals, update.progressive.recent_totals()
+        total, recent = update.progressive.running.total, update.progressive.running.recent()
         features = update.entries / max(update.rows, 1)
         cells = f"{total.mean:.6f}", f"{recent.mean:.6f}", update.rows, f"{features:.1f}", f"{rows:.0f}"
         return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))

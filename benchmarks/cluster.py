@@ -143,6 +143,7 @@ def main():
             measured = measure(files["gzip VW"][:1], {}, chosen)
             compare([str(clicks)], f"{which}, one file", chosen, measured)
             compare(files["gzip VW"], f"{which}, files of different true weights", chosen, measured)
+        time_lanes(files["gzip VW"][0])
         extrapolate(costs)
 
 
@@ -159,6 +160,22 @@ def compare(paths, which, settings, costs):
     estimate = costs.merged(alone.rows, 1, 1, SHARDS, EVERY)
     predicted = estimate.stages["learn and merge"] - alone.rows * costs.learn
     print(f"more processor time than in order: {spent - seconds:.1f} s, estimated {predicted:.1f} s")
+
+
+def time_lanes(path, rows=20_000):
+    """Print the processor time of a row in grids of settings, which share one read of it."""
+    block = slice_rows(concatenate(read(path, bits=16)), 0, rows)
+    labels = np.maximum(block.labels, 0)
+    for lanes in (16, 64, 256):
+        model = make_learner(1 << 16, default_grid(lanes=lanes))
+        model.linear.progress(CoalescedRows(*block.rows), labels, block.importance)  # compiles
+        spent = [
+            processor_seconds(lambda m=model: m.linear.progress(CoalescedRows(*block.rows), labels, block.importance))[
+                0
+            ]
+            for _ in range(5)
+        ]
+        print(f"{lanes} settings: {1e6 * min(spent) / len(block):.2f} µs a row")
 
 
 REAL = {

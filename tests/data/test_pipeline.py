@@ -1,14 +1,16 @@
 """Threads change when things happen, and nothing else: same blocks, same problems, same errors, no thread left over."""
 
 import gzip
+import os
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from forel.data import Malformed, concatenate, read
-from forel.data.pipeline import in_order, ordered_blocks
+from forel.data import Malformed, concatenate, pipeline, read
+from forel.data.pipeline import in_order, lower_priority, ordered_blocks
 from forel.learner.linear import Linear, Rows, Settings
 
 
@@ -124,3 +126,29 @@ def test_a_reader_that_waits_for_bytes_is_left_behind():
     results.close()
     assert time.monotonic() - start < 5
     release.set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priorities of their own")
+def test_parsing_threads_have_a_lower_priority_than_the_caller(monkeypatch):
+    own, found = os.getpriority(os.PRIO_PROCESS, 0), []
+
+    def lowered():
+        lower_priority()
+        found.append((threading.current_thread().name, os.getpriority(os.PRIO_PROCESS, 0)))
+
+    monkeypatch.setattr(pipeline, "lower_priority", lowered)
+    assert list(in_order((lambda k=k: k for k in range(50)), threads=2)) == list(range(50))
+    assert found
+    for name, niceness in found:
+        assert name.startswith("forel-parser")
+        assert niceness == min(own + pipeline.NICENESS, 19)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+
+
+def test_priorities_that_cannot_be_changed_are_left_alone(monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refused, raising=False)
+    lower_priority()
+    assert list(in_order((lambda k=k: k for k in range(9)), threads=1)) == list(range(9))

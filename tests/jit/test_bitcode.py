@@ -9,11 +9,15 @@ import numba
 import numpy as np
 import pytest
 from llvmlite import binding
+from numba.core import codegen
 
 from forel.jit import CachedFunction, bitcode, compiling, key, linking, sources
 from forel.jit.shortcuts import with_shortcuts
 
-pytestmark = pytest.mark.skipif(not linking.possible(), reason="machine code is linked on Linux")
+pytestmark = [
+    pytest.mark.skipif(not linking.possible(), reason="machine code is linked on Linux"),
+    pytest.mark.skipif(not hasattr(codegen.CPUCodegen, "_pass_builder"), reason="this numba has other passes"),
+]
 X = np.linspace(-2, 2, 37)
 
 

@@ -21,8 +21,9 @@ def unoptimized(library: Any) -> bytes | None:
 
 
 def keep(library: Any) -> None:
-    """Keep the bitcode of numba's library, linked and not yet optimized."""
-    setattr(library, ATTRIBUTE, library._final_module.as_bitcode())
+    """Keep the bitcode of numba's library, linked and not yet optimized; not of versions with other passes."""
+    if hasattr(library._codegen, "_pass_builder"):  # LLVM's new pass manager, which machine_code uses
+        setattr(library, ATTRIBUTE, library._final_module.as_bitcode())
 
 
 def machine_code(bitcode: bytes) -> bytes:

@@ -42,9 +42,9 @@ def forecasts(columns: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
         f"{name}, memory {memory}": repeating(labels, lag, memory) for name, lag in LAGS.items() for memory in MEMORY
     }
     model = Linear(columns.shape[1], Settings(alpha=list(ALPHAS), rate="scale_free"))
-    rows = columns.astype(np.float32)
-    losses = np.array([model.learn(rows[t : t + 1], labels[t : t + 1]) for t in range(len(labels))])
-    return table | {f"linear, alpha {alpha:g}": -losses[:, k] for k, alpha in enumerate(ALPHAS)}
+    margins = model.progress(columns.astype(np.float32), labels).astype(float)  # of each row, before it is learned
+    logs = -np.logaddexp(0, np.where(labels[:, None] == 1, -margins, margins))
+    return table | {f"linear, alpha {alpha:g}": logs[:, k] for k, alpha in enumerate(ALPHAS)}
 
 
 def report(table: dict[str, np.ndarray], picture: str | None) -> None:

@@ -103,7 +103,7 @@ def test_the_key_has_all_but_the_processor(monkeypatch):
     assert key.portable_key("f") != before
 
 
-def test_models_are_the_same_from_bitcode(tmp_path):
+def test_models_from_bitcode_differ_by_the_rounding_of_the_processor_only(tmp_path):
     script = "import json, sys, numpy as np; from forel.learner.linear import Linear, Settings; "
     script += "m = Linear(2, Settings(alpha=0.1)); m.learn(np.eye(2), [0, 1]); "
     script += "print(json.dumps([m.weights.tolist(), 'numba' in sys.modules]))"
@@ -116,4 +116,5 @@ def test_models_are_the_same_from_bitcode(tmp_path):
         for env in (here, chosen, chosen)
     ]
     assert [numba_imported for _, numba_imported in runs] == [True, False, False]
-    assert runs[0][0] == runs[1][0] == runs[2][0]
+    assert runs[1][0] == runs[2][0]
+    assert np.allclose(runs[0][0], runs[1][0], rtol=1e-6, atol=0)  # a processor may fuse products and sums

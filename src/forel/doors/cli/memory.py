@@ -11,7 +11,7 @@ __all__ = ["commit_memory", "uses_most_memory"]
 MIN_BYTES = 1 << 25  # of the source, so that learning takes longer than committing memory
 MIN_BITS, MAX_BITS, MAX_STATE = 20, 24, 1 << 29  # of models whose state is committed, and its bytes
 HEAD = 1 << 16  # bytes of a file that are looked at
-MIN_NAMES = 256  # in these; names are hashed, so that so many are in most of the huge pages of 22 bits
+MIN_NAMES = 256  # distinct names in these; hashing spreads them over most huge pages of a state of 22 bits
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 

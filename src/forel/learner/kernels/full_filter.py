@@ -13,16 +13,21 @@ moves toward its prior by what the filter forgets.
 
 import numpy as np
 
-from forel.jit.compiling import cached_njit
+from forel.jit.compiling import cached_njit, inner_njit
+from forel.learner.kernels import full_filter_limits
+from forel.learner.kernels.full_filter_limits import (
+    BIAS,
+    FARTHEST,
+    FARTHEST_LOGISTIC,
+    LARGEST,
+    LEAST_CURVATURE,
+    SMALLEST,
+)
 
-__all__ = ["BIAS", "learn", "predict"]
+__all__ = ["learn", "predict"]
 
-compiled = cached_njit(__file__)
-inlined = cached_njit(__file__, forceinline=True)
-BIAS = 0  # the place of the constant feature
-SMALLEST, LARGEST = 1e-38, 1e38  # of values, so that products of their squares are finite
-FARTHEST, FARTHEST_LOGISTIC = 1e100, 30.0  # margin
-LEAST_CURVATURE = 1e-6
+compiled = cached_njit(__file__, full_filter_limits.__file__)
+inner, inlined = inner_njit(), inner_njit(forceinline=True)
 
 
 @inlined
@@ -72,7 +77,7 @@ def margin(mean, scales, where, values, count, logistic):
     return min(max(total, -limit), limit)
 
 
-@compiled
+@inner
 def known_features(indices, values, lo, hi, constant, slots, places, size, where, numbers):
     """Write places and values of the features of a row that have a place, the constant first; return their number."""
     where[0], numbers[0], count = BIAS, constant, 1
@@ -84,7 +89,7 @@ def known_features(indices, values, lo, hi, constant, slots, places, size, where
     return count
 
 
-@compiled
+@inner
 def grow(mean, covariance, size, i, delta, column):
     """Add precision to the prior of weight i, centered at 0."""
     m = mean[i]
@@ -102,7 +107,7 @@ def grow(mean, covariance, size, i, delta, column):
         covariance[a, i] = covariance[i, a] = kept * column[a]
 
 
-@compiled
+@inner
 def step(mean, covariance, m, size, where, values, count, y, weight, logistic, memory, prior, column):
     """Learn a row whose margin is m, and move the covariances toward the prior by what the filter forgets."""
     spread = 0.0

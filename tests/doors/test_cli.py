@@ -1,5 +1,6 @@
 """The command line: help, names of options, and errors that name options."""
 
+import io
 import json
 import re
 from dataclasses import fields
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.data import ReadOptions
-from forel.doors.cli.app import COMMANDS, app, load_command
+from forel.doors.cli.app import COMMANDS, app, load_command, main
 from forel.doors.cli.progress import Reporter
 from forel.doors.cli.reading_flags import ReadingFlags
 from forel.doors.cli.vowpal import NAMES
@@ -153,3 +154,23 @@ def test_lines_of_progress_need_no_report(rows, monkeypatch, capsys):
     average, since, before = float(lines[-1][0]), float(lines[-1][1]), float(lines[-2][0])
     first, last = int(lines[-2][2]), int(lines[-1][2])
     assert average * last == pytest.approx(before * first + since * (last - first), rel=1e-4)
+
+
+def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_utf_8(tmp_path, interpreted, monkeypatch):
+    table, model = tmp_path / "a.csv", tmp_path / "m.forel"
+    table.write_text("city,y\n" + "Zürich,süß\nOslo,sour\nBern,salty\n" * 10, encoding="utf-8")
+
+    def printed(*arguments):
+        stdout = io.TextIOWrapper(io.BytesIO(), "ascii")
+        monkeypatch.setattr("sys.stdout", stdout)
+        monkeypatch.setattr("sys.argv", ["forel", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        return stdout.buffer.getvalue()
+
+    options = ("--label", "y", "--slice", "city", "--names", "--model", model, "--lanes", 2, *FEW)
+    assert b"| Z?rich" in printed("train", table, *options)
+    assert b"s??" in printed("inspect", model)
+    assert b"Z?rich" in printed("peek", table)
+    assert {"süß", "sour"} <= set(printed("predict", table, "--model", model).decode().split())

@@ -1,6 +1,7 @@
 """The application: a table of commands, whose modules are imported when they run."""
 
 import importlib
+import io
 import os
 import sys
 from typing import Annotated, Any
@@ -82,10 +83,17 @@ for _name, _help in COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)
 
 
+def _replace_unencodable() -> None:
+    """Print a question mark for each character that the terminal's encoding lacks, instead of raising an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
+
+
 def main() -> None:
     """Run the command; an error is a message on stderr and exit code 1, not a traceback."""
     # Arrow's default allocator returns memory after each batch of a table, and then has to request it again.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    _replace_unencodable()
     try:
         app(prog_name="forel")  # also as python -m forel, for usage lines and completion
     except ValueError as error:

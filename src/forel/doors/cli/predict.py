@@ -119,8 +119,10 @@ def prediction_writer(path: str) -> Iterator[Any]:
 
 
 def _write_and_flush(text: str) -> None:
-    sys.stdout.write(text)
+    """Write the bytes that a file would have, in whatever encoding the terminal has."""
     sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8"))
+    sys.stdout.buffer.flush()
 
 
 def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:

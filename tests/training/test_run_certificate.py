@@ -99,3 +99,15 @@ def test_a_run_of_several_passes_compares_with_the_final_model():
     norm = trained.model.loss_floor().norm
     assert f"the learned model has {norm:.1f}"[:-1] in trained.certificate
     assert f"on these {len(y) * 4 // 5} rows; this one had {trained.report.loss:.4f}" in trained.certificate
+
+
+@pytest.mark.parametrize("options", [{"loss": "logistic"}, {"loss": "squared"}, {"settings": Settings(alpha=1.0)}])
+def test_rows_without_importance_prove_nothing(options):
+    rows = [{"a": 1.0, "w": 0.0, "y": 1.0}, {"a": 2.0, "w": 0.0, "y": 0.0}] * 3
+    trained = forel.train(rows, label="y", importance="w", bits=4, certified=True, **options)
+    assert trained.certificate.endswith("on these 6 rows, because no row has a positive importance")
+    if "loss" in options:
+        assert str(trained.model.guarantee()).endswith("because no row has a positive importance")
+    assert [text for _, _, text in trained.report.lines("loss")] == ["6", "–"]
+    more = forel.train([{"a": 1.0, "w": 2.0, "y": 1.0}], importance="w", start=trained.stored, certified=True)
+    assert "this one had" in more.certificate

@@ -127,7 +127,7 @@ class LossFloor:
         >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.75, 0.0625),)).frontier().points[0]
         (0.02, 0.46859375)
         """
-        if self.void or not 0 < self.norm < HUGE:
+        if self.void or not self.weight or not 0 < self.norm < HUGE:
             return None
         norms = [float(f"{self.norm * 10 ** (k / 20):.6g}") for k in range(-40, 21)]
         lowest = max(self.least, self.average - abs(self.average)) + NEGLIGIBLE * abs(self.average)
@@ -140,7 +140,7 @@ class LossFloor:
         name = "scaled norm" if self.scaled else "norm"
         models = f"fixed models of {name} at most {shown}{self._bias_clause()}"
         average, rows = self.average, f"these {self.rows:,} rows"
-        if void := self.void or self._overflow(float(shown)):
+        if void := self.void or self._undefined(float(shown)):
             return f"nothing is proved of the losses of {models} on {rows}, because {void}"
         learner = f"{average:.4f}" if abs(average) < LARGE else f"{average:.3E}"
         floor = self.at(float(shown))
@@ -159,7 +159,7 @@ class LossFloor:
         0.4531
         """
         norm = float(_upward(self.norm))
-        if self.void or self._overflow(norm) or not self.at(norm) > self.least + NEGLIGIBLE * abs(self.average):
+        if self.void or self._undefined(norm) or not self.at(norm) > self.least + NEGLIGIBLE * abs(self.average):
             return None
         return float(_directed(self.at(norm), 4, decimal.ROUND_FLOOR))
 
@@ -169,7 +169,10 @@ class LossFloor:
             return f", with a bias within ±{limit}," if self.bias == 1 else f", with biases of norm at most {limit},"
         return ", bias included," if self.bias else ""
 
-    def _overflow(self, norm: float) -> str:
+    def _undefined(self, norm: float) -> str:
+        """Why averages are not defined; empty if they are."""
+        if not self.weight:
+            return "no row has a positive importance"
         finite = max(abs(self.at(norm)), abs(self.average)) < HUGE
         return "" if finite else "sums left the range of double precision"
 

@@ -178,4 +178,5 @@ def end_pass(model: Learner, state: TrainingState, more: bool) -> None:
         raise ValueError(f"source: got no rows, expected at least one{hint}")
     if model.certified:
         first = state.metrics[0].report()
-        state.certificate.end_pass(model, (first.rows, first.loss * first.weight), more)
+        total = first.loss * first.weight if first.weight else 0.0
+        state.certificate.end_pass(model, (first.rows, total), more)

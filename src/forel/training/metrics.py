@@ -86,7 +86,8 @@ class Report:
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
         loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
-        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss[0], f"{loss[1]:.6f}")]
+        shown = "–" if math.isnan(loss[1]) else f"{loss[1]:.6f}"  # without rows, or if none has a positive importance
+        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss[0], shown)]
         if self.entropy is not None:
             lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
@@ -106,8 +107,8 @@ class Report:
         if self.r2 is not None:
             lines.append(("r2", "R²", f"{self.r2:.4f}"))
         means = (("mean_label", self.mean_label), ("mean_prediction", self.mean_prediction))
-        known = ((field, field.replace("_", " "), f"{value:.6g}") for field, value in means if value is not None)
-        return [*lines, *known]
+        known = ((field, value) for field, value in means if value is not None and not math.isnan(value))
+        return [*lines, *((field, field.replace("_", " "), f"{value:.6g}") for field, value in known)]
 
 
 class RowScores(NamedTuple):

@@ -156,7 +156,9 @@ def test_lines_of_progress_need_no_report(rows, monkeypatch, capsys):
     assert average * last == pytest.approx(before * first + since * (last - first), rel=1e-4)
 
 
-def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_utf_8(tmp_path, interpreted, monkeypatch):
+def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_utf_8(
+    tmp_path, interpreted, monkeypatch
+):
     table, model = tmp_path / "a.csv", tmp_path / "m.forel"
     table.write_text("city,y\n" + "Zürich,süß\nOslo,sour\nBern,salty\n" * 10, encoding="utf-8")
 

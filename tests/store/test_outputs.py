@@ -150,6 +150,24 @@ def test_ctrl_c_reports_whether_the_model_was_written(clicks, tmp_path, monkeypa
     assert (model.read_bytes() != b"an older model") == written
 
 
+def test_ctrl_c_names_the_checkpoint_and_speaks_of_models_only_in_training(clicks, tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    def leave(code):
+        raise SystemExit(code)
+
+    model = tmp_path / "m"
+    monkeypatch.setattr(os, "_exit", leave)
+    with monkeypatch.context() as patch:
+        patch.setattr("forel.training.trained.save", interrupt)
+        done = run("train", clicks, "--model", model, "--checkpoint", 1, *ONE)
+    assert done.stderr.endswith(f"stopped; no model was written; --resume continues from {model}.checkpoint\n")
+    assert run("train", clicks, "--model", model, "--checkpoint", 1, "--resume", *ONE).exit_code == 0
+    monkeypatch.setattr("forel.training.scoring.predict_blocks", interrupt)
+    assert run("predict", clicks, "--model", model).stderr == "forel: stopped\n"
+
+
 # Outputs are looked at before anything is read
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
@@ -17,8 +17,13 @@ FILES = ("model", "files")  # errors of their content, which may be in any of se
 
 
 @contextmanager
-def errors_as_messages() -> Iterator[None]:
-    """Print errors of input and usage as messages that name options; Ctrl-C is exit code 130."""
+def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[None]:
+    """Print errors of input and usage as messages that name options; Ctrl-C is exit code 130.
+
+    Parameters
+    ----------
+    unfinished : returns what to print after Ctrl-C, unless the interrupt has a message
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
@@ -36,7 +41,8 @@ def errors_as_messages() -> Iterator[None]:
         typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt as stop:
-        typer.echo(f"forel: stopped; {stop if stop.args else 'no model was written'}", err=True)
+        state = str(stop) if stop.args else "" if unfinished is None else unfinished()
+        typer.echo(f"forel: stopped{state and '; '}{state}", err=True)
         sys.stdout.flush()
         # A thread that waits for standard input would block the interpreter's exit.
         os._exit(130)

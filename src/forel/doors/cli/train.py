@@ -54,8 +54,14 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
     if options.test:
         _evaluate_only(options, source)
         return
-    with errors_as_messages():
+    with errors_as_messages(partial(_unfinished, options)):
         _train(options, source, explicit)
+
+
+def _unfinished(options: TrainOptions) -> str:
+    from forel.doors.cli.resume import unfinished_run
+
+    return unfinished_run(options.model, options.checkpoint, options.resume)
 
 
 def _evaluate_only(options: TrainOptions, source: list[str]) -> None:

@@ -176,3 +176,19 @@ def test_a_terminal_that_lacks_characters_shows_all_tables_and_predictions_are_u
     assert b"s??" in printed("inspect", model)
     assert b"Z?rich" in printed("peek", table)
     assert {"süß", "sour"} <= set(printed("predict", table, "--model", model).decode().split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by", "f", "--keep-cache", "c"], "--keep-cache: got 'c', expected none with --by; it is for one model"),
+        (["--fallback"], "--fallback: got True, expected none without --by"),
+        (["--min-count", "2", "--include-probability", "1"], "got 1.0, expected none with --min-count"),
+        (["--ngram", "2", "-q", "ff"], "expected none with --ngram, whose sequences are not crossed"),
+    ],
+)
+def test_remedies_name_options_that_exclude_each_other(arguments, message, rows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("train", rows, *arguments, *FEW)
+    assert done.exit_code == 2
+    assert message in done.stderr

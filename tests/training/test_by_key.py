@@ -1,5 +1,7 @@
 """One model for each key: the same bits as training on its rows alone, in memory, in files and in metrics."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_several_passes_have_the_bytes_and_losses_of_each_key_alone(tmp_path, mo
     assert together.passes[2].loss < together.passes[0].loss == together.report.loss
     assert [now.pass_number for now in seen] == sorted(now.pass_number for now in seen)
     assert (seen[-1].pass_number, seen[-1].rows) == (3, 90)
-    with pytest.raises(ValueError, match="passes: got 2, expected 1 with by and a stream"):
+    with pytest.raises(ValueError, match=r"passes: got 2, expected 1 with by \(--by\) and a stream"):
         forel.train(iter(ROWS), by="country", **{**options, "passes": 2})
 
 
@@ -163,16 +165,16 @@ def test_models_take_memory_for_their_features_only(interpreted):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"passes": 2, "certified": True}, "passes: got 2, expected 1 with by and a certificate"),
-        ({"calibrate": True}, "calibrate: got True, expected none with by; it is for one model"),
-        ({"min_count": 2}, "min_count: got 2, expected none with by"),
-        ({"by": None, "fallback": True}, "fallback: got True, expected none without by"),
+        ({"passes": 2, "certified": True}, "passes: got 2, expected 1 with by (--by) and a certificate"),
+        ({"calibrate": True}, "calibrate: got True, expected none with by (--by); it is for one model"),
+        ({"min_count": 2}, "min_count: got 2, expected none with by (--by)"),
+        ({"by": None, "fallback": True}, "fallback: got True, expected none without by (--by)"),
         ({"slices": ["country"]}, "slices: got 'country', expected other columns"),
         ({"by": "county"}, "by: got 'county', which no row has, expected a column"),
     ],
 )
 def test_arguments_that_cannot_be_used(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         forel.train(ROWS, ONE, **{"by": "country", **READING, **options})
 
 

@@ -162,7 +162,7 @@ class ReadOptions:
         sequences = self.text_features.patterns if self.text else self.sequences  # which validates them
         if sequences and (self.interactions or self.entry_names):
             what = "interactions" if self.interactions else "entry_names"
-            raise refuse(what, getattr(self, what), "none with ngram, whose sequences are not crossed")
+            raise refuse(what, getattr(self, what), "none with ngram (--ngram), whose sequences are not crossed")
         if (self.text or self.date) and (self.interactions or self.entry_names):
             what = "interactions" if self.interactions else "entry_names"
             raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")

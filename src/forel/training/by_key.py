@@ -144,9 +144,9 @@ def train_by_key(
     if by in options.slices:
         raise refuse("slices", by, "other columns than that of by, whose metrics are in keys")
     if passes > 1 and certified:
-        raise refuse("passes", passes, "1 with by and a certificate, which is about the rows of one pass")
+        raise refuse("passes", passes, "1 with by (--by) and a certificate, which is about the rows of one pass")
     if passes > 1 and is_one_shot(source):
-        raise refuse("passes", passes, "1 with by and a stream, which can be read only once; give a file")
+        raise refuse("passes", passes, "1 with by (--by) and a stream, which can be read only once; give a file")
     started = time.perf_counter()
     options = options.updated({"slices": (by, *options.slices)})
     problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)

@@ -31,7 +31,7 @@ class InclusionRule:
 
     >>> InclusionRule(min_count=3, probability=0.1)
     Traceback (most recent call last):
-    ValueError: include_probability: got 0.1, expected none with min_count
+    ValueError: include_probability: got 0.1, expected none with min_count (--min-count)
     """
 
     min_count: int | None = None
@@ -42,7 +42,7 @@ class InclusionRule:
             if not 1 <= whole("min_count", self.min_count, low=1) <= MOST:
                 raise refuse("min_count", self.min_count, f"1 to {MOST}")
             if self.probability is not None:
-                raise refuse("include_probability", self.probability, "none with min_count")
+                raise refuse("include_probability", self.probability, "none with min_count (--min-count)")
         elif self.probability is not None:
             number("include_probability", self.probability, "a number above 0 and at most 1", low=1e-9, high=1.0)
 

@@ -161,7 +161,7 @@ def train(
         }  # fmt: skip
         for name, value in one_model.items():
             if value is not None:
-                raise refuse(name, value, "none with by; it is for one model, trained on the rows of one key")
+                raise refuse(name, value, "none with by (--by); it is for one model, trained on the rows of one key")
         number = whole("passes", passes, low=1)
         with observer(progress, source, number) as observe:
             return train_by_key(
@@ -170,7 +170,7 @@ def train(
                 names=names_for(options, reading.get("names")), progress=observe,
             )  # fmt: skip
     if fallback or learners is not None:
-        raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by")
+        raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")
     if lane_learners is not None and merge is not None:
         raise refuse("lane_learners", lane_learners, "none with merge, which has its own")
     with ExitStack() as stack:

@@ -79,7 +79,7 @@ def test_no_number_of_a_row_leaves_a_state_that_is_not_finite(algorithm, rate, l
         row = np.array([[beyond[0], 1.0, 0.0, 0.0]], dtype)
         for _ in range(2):
             model.learn(row, np.array([label]), np.array([beyond[2]]))
-            finite(model)
+        finite(model)
         before = model.weights[3].copy()
         ordinary(model, 3, column=3)
         finite(model)

@@ -1,5 +1,6 @@
 """Every algorithm against adversaries: lemmas as equalities, bounds as inequalities."""
 
+import functools
 import math
 
 import numpy as np
@@ -67,6 +68,7 @@ ADVERSARIES = [random_gradients, follows_the_player, alternating, spikes, one_co
 every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda a: a.__name__)
 
 
+@functools.cache
 def game(name, adversary, rounds=ROUNDS):
     algorithm = ALGORITHMS[name]
     exact = isinstance(getattr(algorithm, "surrogate", None), Exact | QuadraticBound)

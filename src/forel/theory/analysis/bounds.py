@@ -247,11 +247,8 @@ def _proximal(trace: Trace) -> str:
         return "the regularizers are not proximal; use theorem_1"
     if getattr(trace.algorithm, "observes", False):
         return ""
-    for t, (stage, x) in enumerate(zip(trace.stages, trace.points, strict=False), start=1):
-        r = stage.added.regularizer
-        scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
-        if abs(r(x)) > 1e-9 * scale:
-            return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
+    if t := trace.first_not_proximal:
+        return f"the regularizer of round {t} is not 0 at x_{t}, so that it is not proximal; use theorem_1"
     return ""
 
 

@@ -110,16 +110,16 @@ def strong_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composite"
     Survey: Lemma 5
     """
     x = vector("x", x, trace.points.shape[1])
-    stability = []
-    for stage, now, following in zip(trace.stages, trace.points, trace.points[1:], strict=False):
-        charged = stage.added.regularizer(now)
-        if against == "losses" and stage.added.weight > 0:
-            charged += stage.added.weight * stage.added.penalty(now)
-        stability.append(stage.objective(now) - stage.objective(following) - charged)
+    stability = trace.decreases.copy()
+    for t, (added, now) in enumerate(zip(trace.added, trace.points, strict=False)):
+        charged = added.regularizer(now)
+        if against == "losses" and added.weight > 0:
+            charged += added.weight * added.penalty(now)
+        stability[t] -= charged
     last = trace.stages[-1]
     regularization = last.regularizer(x) + (last.penalties(x) if against == "losses" else 0.0)
     remainder = last.objective(trace.points[-1]) - last.objective(x) - trace.initial(trace.points[0])
-    return Decomposition("Lemma 5", _treated(trace, x, against), regularization, np.array(stability), remainder)
+    return Decomposition("Lemma 5", _treated(trace, x, against), regularization, stability, remainder)
 
 
 def conjugate_lemma(trace: Trace, x: ArrayLike) -> Decomposition:

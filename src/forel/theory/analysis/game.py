@@ -115,6 +115,22 @@ class Trace:
         return tuple(found)
 
     @cached_property
+    def decreases(self) -> Vector:
+        r"""$h_{0:t}(x_t) - h_{0:t}(x_{t+1})$ for every round."""
+        steps = zip(self.stages, self.points, self.points[1:], strict=False)
+        return np.array([stage.objective(now) - stage.objective(following) for stage, now, following in steps])
+
+    @cached_property
+    def first_not_proximal(self) -> int:
+        """The first round whose regularizer is not 0 at the point played, r_t(x_t) ≠ 0; 0 if there is none."""
+        for t, (added, x) in enumerate(zip(self.added, self.points, strict=False), start=1):
+            r = added.regularizer
+            scale = abs(r.geometry.value(r.strength, x)) + abs(float(r.linear @ x)) + abs(r.constant)
+            if abs(r(x)) > 1e-9 * scale:
+                return t
+        return 0
+
+    @cached_property
     def squared_norms(self) -> tuple[Vector, Vector]:
         r"""$\|g_t\|^2_{(t-1),\star}$ and $\|g_t\|^2_{(t),\star}$, in norms in which the objective is strongly convex.
 

@@ -1,7 +1,8 @@
 """Training with files read on a local Ray of two workers, against one process; and the constants of a larger cluster.
 
 Input: generated clicks of 39 features as VW text in gzip and as Parquet, four files each.
-Output: wall-clock medians in turns and their ratio, on two cores; processor seconds of each stage; the loss of four
+Output: wall-clock medians in turns and their ratio, on two cores, in a process that is connected to a running Ray; the
+same of whole commands, which start, connect and leave; processor seconds of each stage; the loss of four
 shards that are merged every 1,000 rows, against learning in order, on one distribution and on files of different true
 weights, which are sudden changes; the estimate of ``forel.doors.cluster.cost`` for the
 same run in one process; and its estimates for larger clusters.
@@ -12,13 +13,14 @@ import gzip
 import io
 import pathlib
 import statistics
+import sys
 import tempfile
 import time
 
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
-from timing import median_ratio, time_in_turns, without_preparation
+from timing import median_ratio, run_process, time_in_turns, without_preparation
 
 import forel
 from forel.data import concatenate, read
@@ -111,6 +113,7 @@ def main():
         begun = time.perf_counter()
         with RayWorkers("local", 2) as workers:
             print(f"Ray started in {time.perf_counter() - begun:.1f} s")
+            time_commands(files["gzip VW"], arguments.repeats)
             for name, paths in files.items():
                 options = {} if name == "gzip VW" else {"label": "click"}
                 for which, chosen in settings.items():
@@ -145,6 +148,26 @@ def main():
             compare(files["gzip VW"], f"{which}, files of different true weights", chosen, measured)
         time_lanes(files["gzip VW"][0])
         extrapolate(costs)
+
+
+def time_commands(paths, repeats):
+    """Print the times of commands that train one setting: alone, on this Ray, and on one that they start."""
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    train = [sys.executable, "-m", "forel", "train", *paths, "--alpha", "0.1", "--l1", "1", "--quiet"]
+    commands = {
+        "forel train": train,
+        "with a running Ray": [*train, "--ray", address, "--workers", "2"],
+        "with --ray local": [*train, "--ray", "local", "--workers", "2"],
+    }
+    runs = {
+        name: without_preparation(lambda name=name, command=command: run_process(name, command))
+        for name, command in commands.items()
+    }
+    time_in_turns(runs, 1)  # compiles
+    seconds = time_in_turns(runs, repeats)
+    print("commands: " + ", ".join(f"{name} {statistics.median(each):.2f} s" for name, each in seconds.items()))
 
 
 def compare(paths, which, settings, costs):

@@ -21,18 +21,20 @@ class Eager:
     """Workers that read a whole piece as soon as it is sent, with the kinds known at that time."""
 
     number: int
+    done: bool = True
     sent: list = field(default_factory=list)
     closed: list = field(default_factory=list)
 
     def read(self, piece):
         self.sent.append(piece)
-        return _Results(self, deque(read_piece(piece)))
+        return _Results(self, deque(read_piece(piece)), self.done)
 
 
 @dataclass
 class _Results:
     owner: Eager
     held: deque
+    done: bool
 
     def __iter__(self):
         while self.held:
@@ -118,6 +120,16 @@ def test_pieces_in_order_are_what_one_reader_reads(files, name, number, names):
     assert found == expected
     assert len(expected[0][3]) > 50
     assert len(workers.sent) > (4 if name in ("vw", "svmlight") else 1)
+
+
+@pytest.mark.parametrize(("done", "sent"), [(False, 2), (True, 4)])
+def test_workers_that_have_read_their_pieces_get_others_while_results_wait(files, done, sent):
+    workers = Eager(2, done)
+    blocks = ordered_pieces(read(files["vw"], **options_of("vw")), workers)
+    next(blocks)
+    assert len(workers.sent) == 1  # the kinds of columns in its first block are not recorded yet
+    next(blocks)
+    assert len(workers.sent) == sent
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])

@@ -13,8 +13,9 @@ from types import ModuleType
 import pytest
 
 import forel
-from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers, ray_lanes
-from forel.doors.cluster.ray_workers import import_ray
+from forel.data.pieces import pieces_of, read_piece
+from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers, ray_lanes, ray_workers
+from forel.doors.cluster.ray_workers import import_ray, read_groups
 from forel.training import by_key, shards
 from forel.training.shards import Merging
 
@@ -92,6 +93,17 @@ def test_the_model_file_has_the_same_bytes(address, files, tmp_path, interpreted
     assert sys.modules["ray"].is_initialized()  # workers that did not start Ray leave it running
 
 
+@pytest.mark.parametrize("size", [1, 2000, 1 << 20])
+def test_groups_have_the_blocks_of_a_piece_in_order(files, size):
+    piece = next(pieces_of(forel.read(files["gzip"], bits=10, block_bytes=150)))
+    alone, groups = list(read_piece(piece)), list(read_groups(piece, size))
+    assert [p.block.labels.tolist() for group in groups for p in group if p.block is not None] == [
+        p.block.labels.tolist() for p in alone if p.block is not None
+    ]
+    assert len(groups[0]) == 1  # learning starts after the first block
+    assert len(groups) == len([p for p in alone if p.block is not None]) + 1 if size == 1 else len(groups) < len(alone)
+
+
 def workers_of(process, name=b"forel.read_piece"):
     """Return the processes below a process with a task or actor: Ray names them after it."""
     found = {}
@@ -112,8 +124,10 @@ def workers_of(process, name=b"forel.read_piece"):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, interpreted):
-    options = {**options_of("gzip"), "block_bytes": 150}  # more blocks of a file than wait for the learner
+def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, interpreted, monkeypatch):
+    monkeypatch.setattr(ray_workers, "GROUP_BYTES", 1)
+    monkeypatch.setattr(ray_workers, "MAX_WAITING", 4)  # fewer blocks than a file has
+    options = {**options_of("gzip"), "block_bytes": 150}
     alone = forel.train(files["gzip"], ONE, **options)
     killed = []
 

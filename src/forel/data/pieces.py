@@ -31,6 +31,7 @@ __all__ = ["Parsed", "Piece", "Results", "Workers", "ordered_pieces", "pieces_of
 
 PIECE = 1 << 26  # bytes of a range of a plain file
 SEARCHED = 1 << 16  # bytes searched for a line end at a time
+AHEAD = 2  # pieces that are sent at most, times the number that is read at the same time
 LATER = 2  # predicted number of the first line of a range: any but 1, because the first may have a byte order mark
 
 
@@ -81,6 +82,11 @@ class Results(Protocol):
     """The results of reading a piece, which may be stopped."""
 
     def __iter__(self) -> Iterator[Parsed]: ...
+
+    @property
+    def done(self) -> bool:
+        """Whether the worker has read the whole piece; its results may still wait."""
+        ...
 
     def close(self) -> None:
         """Stop reading."""
@@ -134,15 +140,15 @@ def ordered_pieces(reader: Reader, workers: Workers) -> Iterator[Block]:
         record_constant(reader.names)
     progress = _Progress(reader, workers)
     try:
-        progress.send(1)  # later pieces depend on the kinds of columns in its first block
+        progress.send(1, 1)  # later pieces depend on the kinds of columns in its first block
         while progress.sent:
             for parsed in progress.results():
                 if parsed.error is not None:
                     raise parsed.error
                 yield from progress.finish(parsed)
-                progress.send(workers.number)
+                progress.send(workers.number, AHEAD * workers.number)
             progress.sent.popleft()
-            progress.send(1)
+            progress.send(1, 1)
     finally:
         for _, results in progress.sent:
             results.close()
@@ -157,9 +163,11 @@ class _Progress:
         self.sent = deque[tuple[Piece, Results]]()
         self._pieces = pieces_of(reader)
 
-    def send(self, limit: int) -> None:
-        """Send pieces until there are ``limit`` of them."""
-        while len(self.sent) < limit and (piece := next(self._pieces, None)) is not None:
+    def send(self, reading: int, limit: int) -> None:
+        """Send pieces until so many of them are being read, or there are ``limit`` of them with those that were."""
+        while len(self.sent) < limit and sum(not results.done for _, results in self.sent) < reading:
+            if (piece := next(self._pieces, None)) is None:
+                break
             self.sent.append((piece, self.workers.read(piece)))
 
     def results(self) -> Iterator[Parsed]:

@@ -1,7 +1,7 @@
 """Workers of a Ray cluster that read, decompress and parse files.
 
-Ray schedules tasks, repeats them and transports blocks: a piece is a generator task, whose blocks are objects in
-shared memory. Ray repeats the task of a worker that dies, with the same blocks.
+Ray schedules tasks, repeats them and transports blocks: a piece is a generator task, whose results are groups of blocks
+in shared memory. Ray repeats the task of a worker that dies, with the same groups.
 """
 
 import os
@@ -10,14 +10,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from forel.data.block import Block
-from forel.data.pieces import Parsed, Piece, read_piece
+from forel.data.pieces import AHEAD, Parsed, Piece, read_piece
 from forel.doors.cluster.views import writable_view
 from forel.validation import refuse, whole
 
 __all__ = ["RayWorkers", "import_ray", "ray_errors"]
 
-MAX_WAITING_BLOCKS = 4  # blocks of a piece that wait in the object store
+GROUP_BYTES = 1 << 24  # bytes of a group of blocks: an object costs Ray milliseconds, whatever its size
+WAITING_SHARE = 0.25  # of the object store, for groups that wait
+MAX_WAITING, MIN_WAITING = 32, 4  # groups of a piece that wait
 
 
 class RayWorkers:
@@ -39,6 +43,7 @@ class RayWorkers:
         self._number = None if number is None else whole("workers", number, low=1)
         self._owned = False
         self._task: Any = None
+        self._group_bytes = GROUP_BYTES
 
     def __enter__(self) -> "RayWorkers":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -50,8 +55,9 @@ class RayWorkers:
             self._start(ray)
         if self._number is None:
             self._number = max(1, int(ray.cluster_resources().get("CPU", 1)) - 1)
-        self._task = ray.remote(num_cpus=1)(read_piece).options(
-            _generator_backpressure_num_objects=MAX_WAITING_BLOCKS, name="forel.read_piece"
+        self._group_bytes, waiting = group_size(ray.cluster_resources().get("object_store_memory", 0.0), self._number)
+        self._task = ray.remote(num_cpus=1)(read_groups).options(
+            _generator_backpressure_num_objects=waiting, name="forel.read_piece"
         )
         return self
 
@@ -81,7 +87,39 @@ class RayWorkers:
         """Start to read a piece on a worker."""
         if self._task is None:
             raise refuse("cluster", "workers that are not started", "with RayWorkers(...) as workers: around training")
-        return RayResults(self._task.remote(piece))
+        return RayResults(self._task.remote(piece, self._group_bytes))
+
+
+def group_size(store: float, number: int) -> tuple[int, int]:
+    """Return the bytes of a group of blocks and the number of groups of a piece that may wait, for a given store.
+
+    >>> group_size(8e9, 2), group_size(80e6, 2)
+    ((16777216, 29), (1250000, 4))
+    """
+    each = int(WAITING_SHARE * store / (AHEAD * number))  # for a piece
+    size = min(GROUP_BYTES, each // MIN_WAITING)
+    return size, min(max(each // max(size, 1), MIN_WAITING), MAX_WAITING)
+
+
+def read_groups(piece: Piece, size: int) -> Iterator[list[Parsed]]:
+    """Read a piece, on a worker, in groups of blocks of about ``size`` bytes.
+
+    Learning starts with the first group, which is one block; the sizes of the next ones double.
+    """
+    group, held, limit = list[Parsed](), 0, 1
+    for parsed in read_piece(piece):
+        group.append(parsed)
+        held += _nbytes(parsed)
+        if held >= limit:
+            yield group
+            group, limit, held = [], min(size, 2 * max(held, limit)), 0
+    if group:
+        yield group
+
+
+def _nbytes(parsed: Parsed) -> int:
+    arrays = () if parsed.block is None else (getattr(parsed.block, one.name) for one in fields(Block))
+    return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +131,12 @@ class RayResults:
     def __iter__(self) -> Iterator[Parsed]:
         with ray_errors():
             for reference in self.references:
-                yield _with_views(import_ray().get(reference))
+                yield from map(_with_views, import_ray().get(reference))
+
+    @property
+    def done(self) -> bool:
+        """Whether the worker has read the whole piece."""
+        return bool(import_ray().wait([self.references.completed()], timeout=0, fetch_local=False)[0])
 
     def close(self) -> None:
         """Stop reading."""

@@ -8,9 +8,9 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 DEMO := build/demo
 
-KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_bitcode.py tests/jit/test_sharing.py tests/jit/test_shortcuts.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py tests/doors/test_dicts.py
+KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_bitcode.py tests/jit/test_sharing.py tests/jit/test_shipped.py tests/jit/test_shortcuts.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py tests/doors/test_dicts.py
 
-.PHONY: run survey test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
+.PHONY: run survey build test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
 
 # Train on generated clicks and evaluate on the last 20,000 rows.
 run: $(RUN)
@@ -24,6 +24,21 @@ run: $(RUN)
 
 survey: $(READY)
 	$(BIN)/forel survey --plots figures
+
+# Write a source distribution and a wheel to dist. The wheel has LLVM code of what `forel warm` compiles with each of
+# PYTHONS, interpreters of environments with forel's dependencies; with other versions kernels are compiled.
+PYTHONS ?= $(BIN)/python
+WHEEL := build/wheel
+build: $(READY)
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/package dist
+	$(BIN)/python -m build --no-isolation --sdist --outdir dist .
+	tar -xzf dist/forel-$$($(BIN)/forel --version | cut -d' ' -f2).tar.gz -C $(WHEEL)/package --strip-components=1
+	export PYTHONPATH=$(CURDIR)/$(WHEEL)/package/src; for python in $(PYTHONS); do \
+	  export FOREL_CACHE=$$(mktemp -d $(CURDIR)/$(WHEEL)/XXXXXX) && $$python -m forel warm && \
+	  $$python -m forel warm --formats vw --certificate && \
+	  $$python -B -c 'from forel.jit.shipped import export; print(export(), "files of LLVM code")' || exit 1; \
+	done
+	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package
 
 # Workers and the processes that tests start share bytecode, also where the environment says not to write it.
 test test-narrowed: export PYTHONDONTWRITEBYTECODE =

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from forel.doors.cli import warm
 from forel.doors.cli.app import app
 
-NAMES = [(name, form) for form in warm.FORMATS for name in ("train", "predict", "evaluate")]
+NAMES = [(name, form) for form in warm.FORMATS for name in ("train", "predict", "evaluate", "convert")]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def commands(monkeypatch, interpreted):
     return found
 
 
-def test_every_format_is_trained_predicted_and_evaluated(commands):
+def test_every_format_is_trained_predicted_evaluated_and_converted(commands):
     done = CliRunner().invoke(app, ["warm", "--alpha", "0.1", "--bits", "6"])
     assert done.exit_code == 0, done.stderr
     *lines, last = done.stdout.splitlines()

@@ -11,7 +11,7 @@ import pytest
 from llvmlite import binding
 from numba.core import codegen
 
-from forel.jit import CachedFunction, bitcode, compiling, key, linking, sources
+from forel.jit import CachedFunction, bitcode, compiling, key, linking, shipped, sources
 from forel.jit.shortcuts import with_shortcuts
 
 pytestmark = [
@@ -59,7 +59,7 @@ def test_machine_code_from_bitcode_is_that_of_numba_to_the_byte(code):
         content(next(code.glob(pattern))) for pattern in ("norm.bitcode-*.bin", "norm-*.bin")
     )
     assert names == same
-    assert bitcode.machine_code(unoptimized) == machine_code
+    assert bitcode.machine_code(bitcode.parsed(unoptimized)) == machine_code
 
 
 def test_another_processor_needs_no_numba(code, monkeypatch):
@@ -90,31 +90,38 @@ def test_bitcode_that_llvm_cannot_read_is_compiled_anew(code, monkeypatch):
 
 
 def test_the_key_has_all_but_the_processor(monkeypatch):
-    before, versions = key.portable_key("f"), key._versions()
+    before, versions = key.portable_key("f"), key._portable_versions()
     assert before != key.portable_key("g")
     monkeypatch.setattr(key, "_host", lambda: ("z80", ""))
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
     assert key.portable_key("f") == before
     for k in range(len(versions)):
         with monkeypatch.context() as patch:
-            patch.setattr(key, "_versions", lambda k=k: (*versions[:k], "0.0", *versions[k + 1 :]))
+            patch.setattr(key, "_portable_versions", lambda k=k: (*versions[:k], "0.0", *versions[k + 1 :]))
             assert key.portable_key("f") != before
     monkeypatch.setenv("NUMBA_OPT", "0")
     assert key.portable_key("f") != before
 
 
-def test_models_from_bitcode_differ_by_the_rounding_of_the_processor_only(tmp_path):
-    script = "import json, sys, numpy as np; from forel.learner.linear import Linear, Settings; "
+def test_models_from_bitcode_differ_by_the_rounding_of_the_processor_only(tmp_path, monkeypatch):
+    script = "import json, pathlib, sys, numpy as np; from forel.jit import shipped; "
+    script += "shipped.FOLDER = pathlib.Path(sys.argv[1]); from forel.learner.linear import Linear, Settings; "
     script += "m = Linear(2, Settings(alpha=0.1)); m.learn(np.eye(2), [0, 1]); "
     script += "print(json.dumps([m.weights.tolist(), 'numba' in sys.modules]))"
-    here = {**os.environ, "FOREL_CACHE": str(tmp_path)}
-    chosen = {**here, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
-    runs = [
-        json.loads(
-            subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env).stdout
-        )
-        for env in (here, chosen, chosen)
-    ]
-    assert [numba_imported for _, numba_imported in runs] == [True, False, False]
-    assert runs[1][0] == runs[2][0]
-    assert np.allclose(runs[0][0], runs[1][0], rtol=1e-6, atol=0)  # a processor may fuse products and sums
+    package = tmp_path / "llvm"
+
+    def run(**environment):
+        command = [sys.executable, "-c", script, str(package)]
+        env = {**os.environ, "FOREL_CACHE": str(tmp_path), **environment}
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout)
+
+    compiled, numba_imported = run()
+    assert numba_imported
+    chosen = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    generic = [run(**chosen), run(**chosen)]
+    assert [numba_imported for _, numba_imported in generic] == [False, False]
+    assert generic[0][0] == generic[1][0]
+    assert np.allclose(compiled, generic[0][0], rtol=1e-6, atol=0)  # a processor may fuse products and sums
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    assert shipped.export(package) >= 1
+    assert run(FOREL_CACHE=str(tmp_path / "empty")) == [compiled, False]  # from the package, with the same bits

@@ -8,7 +8,7 @@ from typing import Any
 
 from forel.jit.key import processor
 
-__all__ = ["keep", "machine_code", "unoptimized"]
+__all__ = ["keep", "machine_code", "parsed", "unoptimized"]
 
 ATTRIBUTE = "forel_bitcode"
 PASSES = {"speed_level": 3, "loop_vectorization": True, "slp_vectorization": False}
@@ -26,8 +26,15 @@ def keep(library: Any) -> None:
         setattr(library, ATTRIBUTE, library._final_module.as_bitcode())
 
 
-def machine_code(bitcode: bytes) -> bytes:
-    """Return machine code for the target processor, optimized by the same passes as in numba."""
+def parsed(bitcode: bytes) -> Any:
+    """Return the LLVM module of bitcode."""
+    from llvmlite import binding
+
+    return binding.parse_bitcode(bitcode)
+
+
+def machine_code(module: Any) -> bytes:
+    """Return machine code of an LLVM module for the target processor, optimized by the same passes as in numba."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -42,7 +49,6 @@ def machine_code(bitcode: bytes) -> bytes:
         codemodel="jitdefault",
         jit=True,
     )
-    module = binding.parse_bitcode(bitcode)
     for options in (INLINING, PASSES):
         tuning: Any = binding.create_pipeline_tuning_options()
         for option, value in options.items():

@@ -16,7 +16,7 @@ from contextlib import suppress
 from forel.jit import eviction
 from forel.jit.folder import NOT_CACHED, announce, folder, others_can_write
 
-__all__ = ["path_of", "read", "write"]
+__all__ = ["SIZE", "path_of", "read", "write"]
 
 SIZE = 32  # bytes of the secret, and of a signature
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from forel.jit import bitcode, files, linking
+from forel.jit import bitcode, files, linking, shipped
 from forel.jit.disabled import disabled, uncompiled
 from forel.jit.key import key, portable_key, processor, sources
 from forel.jit.lock import compile_lock
@@ -54,26 +54,29 @@ class CachedFunction:
         if disabled():
             return uncompiled(self._compiled())
         name = key("machine code", self.name, self._source, types)
-        portable = portable_key("bitcode", self.name, self._source, types)
         path = files.path_of(self.name, name)
         linked = _linked(path, name)
         if linked is not None:
             return linked
+        portable = portable_key("bitcode", self.name, self._source, types)
         with compile_lock(None if path is None else path.parent, name):
             # Another process may have compiled it while this one waited.
-            linked = _linked(path, name) or self._from_bitcode(path, name, portable)
+            linked = _linked(path, name) or self._without_numba(path, name, portable)
             return self._compile(path, name, portable, arguments) if linked is None else linked
 
-    def _from_bitcode(self, path: pathlib.Path | None, name: str, portable: str) -> Callable[..., Any] | None:
-        """Return the function from bitcode that was cached for another processor, or None."""
+    def _without_numba(self, path: pathlib.Path | None, name: str, portable: str) -> Callable[..., Any] | None:
+        """Return the function from bitcode cached for another processor, or from the package; None if there is none."""
+        if not linking.possible():
+            return None
         try:
-            content = files.read(_bitcode_path(self.name, portable), portable) if linking.possible() else None
-            if content is None:
+            found = _bitcode(self.name, portable) or shipped.read(self.name, portable)
+            if found is None:
                 return None
-            names, code = content.split(b"\n", 1)
-            files.write(path, name, names + b"\n" + bitcode.machine_code(code))
-            return _linked(path, name)
-        except Exception:  # bitcode of other versions of llvmlite, or damaged; compiling always works
+            names, module = found
+            code = bitcode.machine_code(module)
+            files.write(path, name, names + b"\n" + code)
+            return linking.link(code, **json.loads(names))
+        except Exception:  # code of other versions of llvmlite, or damaged; compiling always works
             return None
 
     def _compile(
@@ -126,7 +129,16 @@ def _type_key(argument: Any) -> Any:
 
 
 def _bitcode_path(name: str, key: str) -> pathlib.Path | None:
-    return files.path_of(f"{name}.bitcode", key)
+    return files.path_of(f"{name}{shipped.BITCODE}", key)
+
+
+def _bitcode(name: str, key: str) -> tuple[bytes, Any] | None:
+    """Return the names of wrapper and environment, and the LLVM module of cached bitcode, or None."""
+    content = files.read(_bitcode_path(name, key), key)
+    if content is None:
+        return None
+    names, code = content.split(b"\n", 1)
+    return names, bitcode.parsed(code)
 
 
 def _linked(path: pathlib.Path | None, name: str) -> Callable[..., Any] | None:

@@ -25,12 +25,15 @@ def key(*parts: object) -> str:
 
 
 def portable_key(*parts: object) -> str:
-    """Return the key of code that does not depend on the processor, apart from its architecture.
+    """Return the key of code that depends neither on the processor, apart from its architecture, nor on patches.
+
+    numba's part of compiling depends on the bytecode and the C interface of Python, which patch releases do not change,
+    and on what it knows about a minor version of numpy.
 
     >>> portable_key("learn", "x + x") == key("learn", "x + x")
     False
     """
-    return _hash(repr((*_versions(), _settings(PROCESSOR))), *parts)
+    return _hash(repr((*_portable_versions(), _settings(PROCESSOR))), *parts)
 
 
 def _hash(*parts: object) -> str:
@@ -84,6 +87,15 @@ def _versions() -> tuple[str, ...]:
 
     numba = pathlib.Path(numba_folder(), "_version.py").read_text()
     return numba, llvmlite.__version__, np.__version__, sys.version, platform.system(), platform.machine()
+
+
+@cache
+def _portable_versions() -> tuple[str, ...]:
+    from llvmlite import binding
+
+    numba, llvmlite, numpy, _, *system = _versions()
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
+    return numba, llvmlite, ".".join(numpy.split(".")[:2]), python, *system, binding.get_process_triple()
 
 
 @cache

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -23,7 +23,7 @@ def warm(
     context: typer.Context,
     formats: Annotated[str, typer.Option(help="Formats to compile readers for.")] = ",".join(FORMATS),
 ) -> None:
-    """Compile and cache the code of train, predict and evaluate.
+    """Compile and cache the code of train, predict, evaluate and convert --serving.
 
     Options of forel train select what is compiled.
 
@@ -46,44 +46,42 @@ def warm(
                 "FOREL_CACHE", "no folder for compiled code", "a folder that you own and only you can write to"
             )
         with tempfile.TemporaryDirectory() as name:
-            for command in _commands(pathlib.Path(name), chosen, context.args):
-                start = time.perf_counter()
-                done = subprocess.run([sys.executable, "-m", "forel", *command], capture_output=True, text=True)
-                if done.returncode:
-                    typer.echo(done.stderr, err=True, nl=False)
-                    raise typer.Exit(done.returncode)
-                typer.echo(
-                    f"forel {command[0]} {pathlib.Path(command[1]).suffix[1:]}: {time.perf_counter() - start:.1f} s"
-                )
+            for format in chosen:
+                for command in _commands(pathlib.Path(name), format, context.args):
+                    start = time.perf_counter()
+                    done = subprocess.run([sys.executable, "-m", "forel", *command], capture_output=True, text=True)
+                    if done.returncode:
+                        typer.echo(done.stderr, err=True, nl=False)
+                        raise typer.Exit(done.returncode)
+                    typer.echo(f"forel {command[0]} {format}: {time.perf_counter() - start:.1f} s")
         files = [file.stat().st_size for file in cache_folder.iterdir()]
         typer.echo(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}")
 
 
-def _commands(folder: pathlib.Path, formats: Iterable[str], options: list[str]) -> Iterator[list[str]]:
+def _commands(folder: pathlib.Path, format: str, options: list[str]) -> Iterator[list[str]]:
     """Yield commands that compile all that such commands need."""
-    for format in formats:
-        data, model = folder / f"rows.{format}", folder / f"{format}.forel"
-        _write_rows(data, format)
-        label = [] if format == "vw" else ["--label", "click"]
-        yield ["train", str(data), "--model", str(model), *label, *options]
-        yield ["predict", str(data), "--model", str(model), "--output", str(folder / "predictions.txt")]
-        yield ["evaluate", str(data), "--model", str(model), *label]
+    data, model = folder / f"rows.{format}", folder / f"{format}.forel"
+    _write_rows(data, format)
+    label = [] if format == "vw" else ["--label", "click"]
+    yield ["train", str(data), "--model", str(model), *label, *options]
+    yield ["predict", str(data), "--model", str(model), "--output", str(folder / "predictions.txt")]
+    yield ["evaluate", str(data), "--model", str(model), *label]
+    yield ["convert", str(model), "--serving", "--output", str(folder / "serving.forel")]
 
 
 def _write_rows(path: pathlib.Path, format: str) -> None:
-    """Write a few generated rows; those of tables have a number, too."""
+    """Write a few rows: generated clicks, or tables of so few features that full-covariance filters are kept."""
     from forel.data.clicks import write_clicks
 
-    with path.open("wb") as file:
-        write_clicks(file, ROWS, "vw" if format == "vw" else "csv")
     if format == "vw":
+        with path.open("wb") as file:
+            write_clicks(file, ROWS)
         return
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [{**row, "number": k / 7} for k, row in enumerate(csv.DictReader(file))]
+    rows = [{"click": k % 3 % 2, "word": f"w{k % 7}", "other": f"w{k % 5}", "number": k / 7} for k in range(ROWS)]
     with path.open("w", encoding="utf-8", newline="") as file:
         if format == "csv":
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
         else:
-            file.writelines(json.dumps({**row, "click": int(row["click"])}) + "\n" for row in rows)
+            file.writelines(json.dumps(row) + "\n" for row in rows)

@@ -100,14 +100,6 @@ class Lanes:
         self.drift_marks = np.zeros(sizes["drift_marks"])
         self.totals = np.zeros((SUMS + self.layout.dual_sums) * self.lanes)
 
-    def realign(self) -> None:
-        """Align records and scales to cache lines again, after they were unpickled."""
-        for name in ("records", "_scales"):
-            unaligned = getattr(self, name)
-            aligned = aligned_zeros(unaligned.size, self.dtype)
-            aligned[:] = unaligned
-            setattr(self, name, aligned)
-
     def like(self, features: int | None = None, lanes: int | None = None, labels: Labels | None = None) -> "Lanes":
         """Return lanes with the same settings in the initial state; arguments that are not None replace a size."""
         new = copy(self)

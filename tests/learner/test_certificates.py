@@ -160,3 +160,11 @@ def test_a_void_bound_has_a_reason_and_the_regret_is_still_computed(settings, re
     rows = np.hstack([dense, np.ones((ROUNDS, 1))])
     best = sum(float(Logistic()(a @ x, y)) for a, y in zip(rows, labels, strict=True))
     assert model.loss[0] - best <= proof.regret(x)
+
+
+def test_a_certificate_is_printed_without_its_tables(interpreted):
+    proof = Linear(50, Settings(alpha=(0.1, 1.0), rate="scale_free"), certified=True)
+    proof.learn(np.eye(50), np.arange(50) % 2)
+    shown = repr(proof.certificate(0))
+    assert "loss=" in shown and "result='Lemma 5'" in shown
+    assert "array" not in shown and "DualPoint" not in shown

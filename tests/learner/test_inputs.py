@@ -81,6 +81,7 @@ def broken(**parts):
     ("X", "y", "importance", "message"),
     [
         ([[math.nan, 0, 0]], [1], None, "X: got nan in row 0, column 0, expected finite numbers"),
+        ([[1e300, 0, 0]], [1], None, r"X: got 1e\+300 in row 0, column 0, .* within the range of float32"),
         ([[0, 1.0, 0], [0, 0, math.inf]], [1, 0], None, "X: got inf in row 1, column 2"),
         (broken(indices=[0, 7, 2]), [1, 0, 1], None, "X: got the column index 7, expected 0 to 2"),
         (broken(indices=[0, -1, 2]), [1, 0, 1], None, "X: got the column index -1"),

@@ -66,12 +66,12 @@ class Certificate:
     weight: float
     loss: float
     lower: float
-    gradients: Vector
-    strength: Vector
-    linear: Vector
+    gradients: Vector = field(repr=False)
+    strength: Vector = field(repr=False)
+    linear: Vector = field(repr=False)
     constant: float
-    l1: Vector
-    l2: Vector
+    l1: Vector = field(repr=False)
+    l2: Vector = field(repr=False)
     radius: float | None
     result: str
     void: str = ""
@@ -81,8 +81,8 @@ class Certificate:
     bias: bool = False
     floor_void: str = ""
     models: int = 1
-    points: Mapping[str, tuple[DualPoint, ...]] = field(default_factory=dict)
-    scales: Vector | None = None
+    points: Mapping[str, tuple[DualPoint, ...]] = field(default_factory=dict, repr=False)
+    scales: Vector | None = field(default=None, repr=False)
 
     def _repr_html_(self) -> str:
         average = self.loss / self.weight if self.weight else 0.0

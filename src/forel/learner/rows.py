@@ -159,7 +159,8 @@ def _finite(given: NDArray[Any], indptr: Any, indices: Any, dtype: DTypeLike) ->
     if not all_finite(values):
         k = int(np.argmin(np.isfinite(values)))
         row = int(np.searchsorted(indptr, k, side="right")) - 1
-        raise ValueError(f"X: got {given[k]} in row {row}, column {indices[k]}, expected finite numbers")
+        expected = f"finite numbers within the range of {np.dtype(dtype)}"
+        raise ValueError(f"X: got {given[k]} in row {row}, column {indices[k]}, expected {expected}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""HTML for notebooks: a small table with a plot next to it."""
+"""Summaries of objects: for notebooks a small table with a plot next to it, and the same table as text."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from forel.markup import Element, html, tag
 
-__all__ = ["card"]
+__all__ = ["card", "plain"]
 
 WIDTH, HEIGHT, POINTS = 240, 80, 200
 COLORS = ("#1f77b4", "#d62728")
@@ -23,6 +23,17 @@ def card(title: str, rows: Sequence[tuple[str, object]], **curves: ArrayLike) ->
     lines = [tag("tr", tag("th", name), tag("td", _text(value))) for name, value in rows if value is not None]
     plot = _plot({name.replace("_", " "): np.asarray(curve, np.float64).ravel() for name, curve in curves.items()})
     return html(tag("div", tag("table", tag("caption", title), *lines), plot))
+
+
+def plain(title: str, rows: Sequence[tuple[str, object]]) -> str:
+    """Return a table with a caption as text.
+
+    >>> print(plain("Trace", [("rounds", 2), ("loss", 0.123456), ("bound", None)]))
+    Trace
+      rounds: 2
+      loss: 0.1235
+    """
+    return "\n".join([title, *(f"  {name}: {_text(value)}" for name, value in rows if value is not None)])
 
 
 def _text(value: object) -> str:

@@ -166,5 +166,5 @@ def test_a_certificate_is_printed_without_its_tables(interpreted):
     proof = Linear(50, Settings(alpha=(0.1, 1.0), rate="scale_free"), certified=True)
     proof.learn(np.eye(50), np.arange(50) % 2)
     shown = repr(proof.certificate(0))
-    assert "loss=" in shown and "result='Lemma 5'" in shown
-    assert "array" not in shown and "DualPoint" not in shown
+    assert "result='Lemma 5'" in shown
+    assert not [word for word in ("array", "DualPoint") if word in shown]

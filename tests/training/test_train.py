@@ -297,3 +297,11 @@ def test_generate_is_deterministic(tmp_path):
         write_clicks(file, 500)
     assert one.read_bytes() == two.read_bytes()
     assert len(one.read_bytes().splitlines()) == 500
+
+
+def test_a_trained_model_is_printed_as_a_short_summary(interpreted):
+    trained = forel.train([{"a": k % 3, "y": k % 2} for k in range(20)], label="y", bits=4, certified=True)
+    first, *lines = repr(trained).splitlines()
+    assert (first, lines[0]) == ("Trained model", "  rows: 20")
+    assert {"  log-loss", "  guarantee", "  certificate"} <= {line.partition(":")[0] for line in lines}
+    assert str(trained) == repr(trained)

@@ -11,7 +11,7 @@ from forel.data.features.label_words import LabelWords
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.loss_floor import Frontier
 from forel.learner.protocol import Learner
-from forel.notebook import card
+from forel.notebook import card, plain
 from forel.store import Stored, save
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation
@@ -75,16 +75,16 @@ class Trained:
     seconds: float
     problems: Problems
     certificate: str | None = None
-    frontier: Frontier | None = field(default=None, repr=False)
-    names: Names | None = field(default=None, repr=False)
-    reading: dict[str, Any] = field(default_factory=dict, repr=False)
-    checkpoint: Path | None = field(default=None, repr=False)
-    others: dict[str, Any] = field(default_factory=dict, repr=False)
-    schema: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
-    slices: tuple[SliceTable, ...] = field(default=(), repr=False)
-    calibrated: Calibrated | None = field(default=None, repr=False)
-    inclusion: Inclusion | None = field(default=None, repr=False)
-    keys: tuple[KeySummary, ...] = field(default=(), repr=False)
+    frontier: Frontier | None = None
+    names: Names | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
+    checkpoint: Path | None = None
+    others: dict[str, Any] = field(default_factory=dict)
+    schema: dict[str, dict[str, Any]] = field(default_factory=dict)
+    slices: tuple[SliceTable, ...] = ()
+    calibrated: Calibrated | None = None
+    inclusion: Inclusion | None = None
+    keys: tuple[KeySummary, ...] = ()
 
     @property
     def stored(self) -> Stored:
@@ -120,9 +120,9 @@ class Trained:
         """Arrays stored with the model: counts of features, if rare ones are left out."""
         return {} if self.inclusion is None else self.inclusion.pack()
 
-    def _repr_html_(self) -> str:
-        floors = {} if self.frontier is None else {"loss_floor_by_norm": [floor for _, floor in self.frontier.points]}
-        rows = [
+    def _summary(self) -> list[tuple[str, object]]:
+        """Return the title and value of what is shown of a run; None for a value that is not defined."""
+        return [
             ("rows", self.rows),
             (self.model.settings.title, self.report.loss),
             ("held-out loss", None if self.holdout is None else self.holdout.loss),
@@ -130,7 +130,13 @@ class Trained:
             ("guarantee", self.model.guarantee()),
             ("certificate", self.certificate),
         ]
-        return card("Trained model", rows, **floors)
+
+    def __repr__(self) -> str:
+        return plain("Trained model", self._summary())
+
+    def _repr_html_(self) -> str:
+        floors = {} if self.frontier is None else {"loss_floor_by_norm": [floor for _, floor in self.frontier.points]}
+        return card("Trained model", self._summary(), **floors)
 
     def predict_one(self, row: Mapping[str, Any]) -> float | str:
         """Return the prediction for one row, as :meth:`forel.store.Stored.predict_one` does."""

@@ -13,6 +13,7 @@ from forel.learner.linear import Linear, Settings
 from forel.learner.merge_states import check_mergeable, learn_shard, merge, restore, slice_of
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows
+from forel.learner.shard_rows import split_rows
 from forel.losses import Linear as LinearLoss
 from forel.theory.algorithms import ad_click
 
@@ -402,14 +403,16 @@ def test_the_guarantee_of_a_mixture_holds_after_merges(interpreted, loss, filter
             settings = default_grid(loss=loss)
         model = Mixture(FEATURES, settings, dtype=np.float64, certified=True)
         for k in range(6):
-            parts = []
+            parts, each = [], 4 + k
+            rows, labels = rows_of(rng, 5 * each)
+            shards = np.repeat(np.arange(5), each)
+            labels = np.where(shards % 2, labels, 1 - labels)  # shards disagree on which setting is best
+            labels = labels if loss == "logistic" else labels * (1 + shards + 3 * k)
+            importance = np.where((k == 3) & (shards == 1), 3.0, 1.0)
             for shard in range(5):
-                rows, labels = rows_of(rng, 4 + k)
-                # Shards disagree on which setting is best.
-                labels = labels if shard % 2 else 1 - labels
-                labels = labels if loss == "logistic" else labels * (1 + shard + 3 * k)
-                importance = np.full(labels.size, 1.0 + 2 * (k == 3 and shard == 1))
-                parts.append(learn_shard(model, rows, labels, importance, warm_up=shard % 3)[1])
+                own = slice(shard * each - shard % 3, (shard + 1) * each)
+                some = split_rows(split_rows(rows, own.stop)[0], own.start)[1]
+                parts.append(learn_shard(model, some, labels[own], importance[own], warm_up=shard % 3)[1])
             restore(model, merge(model, parts))
         found = model.guarantee()
         assert not found.void
@@ -466,3 +469,20 @@ def test_features_that_are_zero_in_all_shards_leave_certificates_finite(interpre
 
 def test_sums_of_coordinates_are_where_the_kernel_has_them():
     assert (merge_states.ADDED, merge_states.KEPT) == (merging.ADDED, merging.KEPT)
+
+
+@pytest.mark.parametrize("foreign", ["labels", "importance", "values", "own"])
+def test_rows_before_those_of_a_shard_are_of_another_shard_of_the_round(interpreted, foreign):
+    model = Linear(FEATURES, Settings(alpha=0.3), dtype=np.float64, certified=True)
+    rows, labels = rows_of(np.random.default_rng(3), 12)
+    parts = [split_rows(rows, 6)[0], split_rows(rows, 4)[1]]
+    first = learn_shard(model, parts[0], labels[:6], np.ones(6))[1]
+    own = [parts[1]._replace(values=parts[1].values.copy()), labels[4:].copy(), np.ones(8)]
+    merge(model, [first, learn_shard(model, *own, warm_up=2)[1]])
+    changed = {"labels": own[1], "importance": own[2], "values": own[0].values}.get(foreign)
+    if changed is not None:
+        changed[0] = 0.5
+    with pytest.raises(ValueError, match="warm_up: got 'rows of shard 2 that no other shard has', expected the last"):
+        merge(model, [first, learn_shard(model, *own, warm_up=2 if foreign != "own" else 3)[1]])
+    with pytest.raises(ValueError, match="warm_up: got 8, expected less than 8, the number of rows"):
+        learn_shard(model, *own, warm_up=8)

@@ -45,8 +45,9 @@ from forel.learner.merge_full_filters import merged_full_filters
 from forel.learner.merge_ledgers import merged_ledger
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
+from forel.learner.shard_rows import check_warm_up, row_digests, split_rows
 from forel.learner.units import units_of
-from forel.validation import refuse
+from forel.validation import refuse, whole
 
 __all__ = ["StateSlice", "check_mergeable", "learn_shard", "merge", "restore", "slice_of", "slots_of"]
 
@@ -70,6 +71,7 @@ class StateSlice:
         that is the common state
     curvature : of the losses of its rows, as in :func:`forel.learner.curvature.curvature_of`
     full : full-covariance filters of a mixture; None without
+    digests : of the rows of a shard, as :func:`forel.learner.shard_rows.row_digests` returns them; None if unknown
     """
 
     slots: NDArray[np.int64]
@@ -83,6 +85,7 @@ class StateSlice:
     start: "StateSlice | None" = None
     curvature: float = math.inf
     full: FullFilters | None = None
+    digests: NDArray[np.uint64] | None = None
 
 
 def check_mergeable(model: Learner) -> None:
@@ -141,6 +144,7 @@ def learn_shard(
     again: bool = False,
     offset: int = 0,
     warm_up: int = 0,
+    verify: bool = True,
 ) -> tuple[NDArray[Any], StateSlice]:
     """Learn rows, and return their margins and the state afterwards; the model itself does not change.
 
@@ -150,7 +154,10 @@ def learn_shard(
     rows, labels, importance, held_out : as in :meth:`forel.learner.linear.Linear.progress`
     again : whether the rows are those of an earlier pass, as in :meth:`forel.learner.linear.Linear.relearn`
     offset : the number of rows in the shards before this one, which gives each shard different rounding noise
-    warm_up : the number of rows at the beginning that belong to another shard; they are learned, and not counted
+    warm_up : the number of rows at the beginning that belong to another shard of the same round; they are learned, and
+        not counted
+    verify : record digests of rows, by which :func:`merge` refuses ``warm_up`` for rows that no other shard has; False
+        for callers that divide the rows of a round themselves
 
     >>> from forel.learner.linear import Linear, Settings
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), certified=True, dtype=np.float64)
@@ -162,24 +169,28 @@ def learn_shard(
     >>> float(parts[0].records[0, 0, 0]), model.weights.ravel().round(3)  # from 1/3 of each shard, almost twice as far
     (-0.5, array([0.615, 0.   ]))
     """
+    if whole("warm_up", warm_up) and warm_up >= rows.number:
+        raise refuse("warm_up", warm_up, f"less than {rows.number}, the number of rows: others are the shard's own")
     lanes, learn = model.linear._lanes, model.relearn if again else model.progress
+    digests = row_digests(rows, labels, importance, held_out) if verify else None
     slots = slots_of(model, rows)
     before = slice_of(model, slots)
     lanes.rounds += offset
     try:
         start = None
         if warm_up:
-            first, rows = _split(rows, warm_up)
+            first, rows = split_rows(rows, warm_up)
             early = None if held_out is None else held_out[:warm_up]
             learn(first, labels[:warm_up], importance[:warm_up], early)
             labels, importance = labels[warm_up:], importance[warm_up:]
             held_out = None if held_out is None else held_out[warm_up:]
             start = slice_of(model, slots_of(model, first))
-            start = replace(start, rounds=start.rounds - offset)
+            start = replace(start, rounds=start.rounds - offset, digests=None if digests is None else digests[:warm_up])
         margins = learn(rows, labels, importance, held_out)
         lanes.rounds -= offset
         curvature = curvature_of(model, rows, margins, labels, importance, held_out)
-        return margins, replace(slice_of(model, slots), start=start, curvature=curvature)
+        own = None if digests is None else digests[warm_up:]
+        return margins, replace(slice_of(model, slots), start=start, curvature=curvature, digests=own)
     finally:
         restore(model, before)
 
@@ -196,16 +207,6 @@ def _unique(numbers: NDArray[Any], kind: Literal["quicksort", "stable"] = "quick
     return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
 
 
-def _split(rows: CoalescedRows, count: int) -> tuple[CoalescedRows, CoalescedRows]:
-    """Return the first rows, and the others."""
-    indptr, indices, values = rows
-    first = indptr[count]
-    return (
-        CoalescedRows(indptr[: count + 1], indices[:first], values[:first]),
-        CoalescedRows(indptr[count:] - first, indices[first:], values[first:]),
-    )
-
-
 def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
     """Return a learner's state with the changes of all shards, at the coordinates of any of them.
 
@@ -215,6 +216,7 @@ def merge(model: Learner, shards: Sequence[StateSlice]) -> StateSlice:
     shards : their states, as :func:`learn_shard` returns them
     """
     check_mergeable(model)
+    check_warm_up([(None if shard.start is None else shard.start.digests, shard.digests) for shard in shards])
     slots = _unique(np.concatenate([shard.slots for shard in shards]), "stable")  # which merges sorted parts
     base, places = slice_of(model, slots), [np.searchsorted(slots, shard.slots) for shard in shards]
     starts = [base if shard.start is None else shard.start for shard in shards]

@@ -251,15 +251,18 @@ source, model, path = [folder / "1.vw", folder / "2.vw.gz"], folder / "m.forel",
 options = dict(bits=12, passes=2, holdout=7, certified=True, names=True)
 train(source, Settings(alpha=0.3), **options).save(folder / "whole.forel")
 rng, kills = random.Random(5), 0
+def modified():
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 while kills < 20:
-    before = path.stat().st_mtime_ns if path.exists() else 0
+    before = modified()
     child = os.fork()
     if child == 0:
         train(source, Settings(alpha=0.3), checkpoint=path, checkpoint_every=1, resume=True, **options).save(model)
         os._exit(0)
-    while (path.stat().st_mtime_ns if path.exists() else 0) == before and os.waitid(
-        os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT
-    ) is None:
+    while modified() == before and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(0.001)
     time.sleep(rng.random() * 0.05)
     os.kill(child, 9)

@@ -1,6 +1,7 @@
 """The method of every combination of geometry, penalty and set: for ``forel methods``, the docs and the tests."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
@@ -33,7 +34,8 @@ GEOMETRIES: Mapping[str, Geometry] = {
 }
 
 
-def penalties(n: int) -> dict[str, Penalty]:
+@cache
+def penalties(n: int) -> Mapping[str, Penalty]:
     """Return one penalty of every kind, for dimension n."""
     halves = [0] * (n // 2) + [1] * (n - n // 2)
     return {
@@ -48,7 +50,8 @@ def penalties(n: int) -> dict[str, Penalty]:
     }
 
 
-def sets(n: int) -> dict[str, FeasibleSet]:
+@cache
+def sets(n: int) -> Mapping[str, FeasibleSet]:
     """Return one feasible set of every kind, for dimension n."""
     ones, ramp = np.ones(n), np.linspace(-0.2, 0.4, n)
     return {

@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.linear import Settings
+from forel.learner.kernels import kernel
+from forel.learner.kernels.table_margins import table_margins
+from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.learner.relevance import group_settings
 from forel.learner.rows import rows_of
+from forel.learner.weight_table import WeightTable
 
 N, ALPHAS = 40, (0.01, 0.1, 1.0)
-pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+@pytest.fixture(autouse=True)
+def _uncompiled(interpreted, monkeypatch):
+    """Run the product of rows and tables uncompiled, as the kernels: compiled code rounds products and sums at once."""
+    compiled = kernel.routine
+    plain = {"table_margins": getattr(table_margins, "py_func", table_margins)}
+    monkeypatch.setattr(kernel, "routine", lambda module, name: plain.get(name) or compiled(module, name))
 
 
 def rows(seed=0, number=60):
@@ -77,7 +87,7 @@ def test_in_float32_ignored_settings_change_log_probabilities_by_less_than_round
     model, X = learned(classes, behind, rate="adagrad", dtype=np.float32), rare_classes()
     assert groups_of(model).settings
     found = model.margins(X)
-    every = model.linear.group_margins(rows_of(X, N, np.float32), (np.arange(3),), 0)
+    every = model.linear.group_margins(rows_of(X, N, np.float32), np.arange(3))
     assert np.allclose(found, model.pool.pooling.predict(every, model.ledger), rtol=1e-14, atol=2.0**-24 * (1 + 1e-6))
 
 
@@ -95,7 +105,7 @@ def test_a_table_of_all_features_finds_values_above_their_scales():
     model = learned(3, (0, 300, 500))
     X = sparse.csr_array(np.abs(np.sin(np.arange(60.0 * N))).reshape(60, N))
     model.margins(X)
-    assert model.linear._table._complete
+    assert all(table._complete for table in model.linear._tables.kept.values())
     X.data[::7] *= 1e3
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12)
 
@@ -104,11 +114,11 @@ def test_a_table_has_the_weights_of_the_present_state():
     model = learned(3, (0, 300, 500))
     X = rows(2)
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12)
-    table = model.linear._table
+    tables = list(model.linear._tables.kept.values())
     model.margins(rows(3))
-    assert model.linear._table is table  # more features, the same table
+    assert list(model.linear._tables.kept.values()) == tables  # more features, the same table
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.linear._table is None
+    assert not copy.linear._tables.kept
     model.learn(rows(4), np.arange(60) % 3)
     assert np.allclose(model.margins(X), from_all_settings(model, X), rtol=1e-12)
     assert np.allclose(copy.margins(X), from_all_settings(copy, X), rtol=1e-12)
@@ -120,8 +130,58 @@ def test_margins_that_overflow_are_clipped():
     X = np.full((1, N), 1e308)
     with np.errstate(over="ignore", invalid="ignore"):
         kernel = model.linear.margins(X)
-    found = model.linear.group_margins(rows_of(X, N, np.float64), (np.array([0, 2]),), 0)
+    found = model.linear.group_margins(rows_of(X, N, np.float64), np.array([0, 2]))
     assert np.array_equal(found, kernel[:, [0, 2, 3, 5, 6, 8]])
+
+
+SETTINGS = {
+    "scale_free": {"rate": "scale_free", "l1": 0.1},
+    "constant": {"rate": "constant", "l2": 0.1},
+    "root": {"rate": "root", "algorithm": "centered"},
+    "decays": {"algorithm": "mirror", "penalty_weight": "every", "l1": 0.001, "rate": "scale_free"},
+    "drifts": {"algorithm": "mirror", "penalty_weight": "every", "l1": 0.001, "rate": "root"},
+    "replays": {"penalty_weight": "every", "l1": 0.001, "l2": 0.01, "rate": "root"},
+    "implicit": {"algorithm": "implicit", "rate": "scale_free"},
+    "filters": {"filters": ((1.0,), (10.0, 0.5)), "rate": "scale_free"},
+    "filter": {"algorithm": "filter", "beta": 0.5},
+    "without bias": {"bias": False, "l1": 0.1},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_and_margins_of_some_lanes_are_those_of_the_kernel(name, dtype):
+    model = Linear(N, Settings(alpha=ALPHAS, **SETTINGS[name]), dtype=dtype)
+    X = rows()
+    X.data *= np.float64([1e-12, 1.0, 1e12])[X.indices % 3]  # in other units than 1
+    model.learn(X, np.arange(60) % 2)
+    lanes, given = model.copied_lanes(), rows_of(X, N, dtype)
+    for chosen in (np.arange(lanes.lanes), np.array([2, 0])):
+        table = WeightTable(lanes, chosen)
+        assert np.array_equal(table.margins_within_scales(given), model.margins(given)[:, chosen])
+        assert np.array_equal(table._weights[:, : chosen.size], model.weights[:, chosen])
+        assert model.weights[:, chosen].any(axis=0).all()
+
+
+@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
+def test_classes_of_one_setting_have_the_same_margins_from_a_table_as_from_the_kernel(rate):
+    model = Linear(N, Settings(alpha=0.5, rate=rate), classes=3)
+    model.learn(rows(), np.arange(60) % 3)
+    X = rows(5)
+    X.data *= 0.1
+    one_by_one = np.concatenate([model.margins(X[[row]]) for row in range(60)])
+    assert not model._tables.kept
+    assert np.array_equal(model.margins(X), one_by_one)
+    assert len(model._tables.kept) == 1
+    X.data *= 1e3  # above the scales
+    assert np.array_equal(model.margins(X), np.concatenate([model.margins(X[[row]]) for row in range(60)]))
+
+
+def test_no_more_than_two_tables_are_kept():
+    model = learned(3, (0, 300, 500))
+    for group in range(3):
+        model.linear.group_margins(rows_of(rows(), N, np.float64), np.array([group]))
+    assert len(model.linear._tables.kept) == 2
 
 
 def test_mixers_predict_from_all_settings():

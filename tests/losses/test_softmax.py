@@ -14,6 +14,7 @@ from forel.losses import (
     Logistic,
     Softmax,
 )
+from forel.losses.sigmoid import log_normalized_sigmoid
 from tests.losses.cases import EPS, MARGINS, TINY, close
 
 
@@ -100,3 +101,14 @@ def test_softmax_expression() -> None:
     np.testing.assert_allclose(got.value, Softmax(3)(margins, labels), rtol=1e-12)
     assert float(Softmax(3).expression(cp.Constant(margins[0]), 2).value) == pytest.approx(Softmax(3)(margins[0], 2))
     assert Softmax(3).expression(cp.Variable(3), 2).is_convex()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-12, 1.0, 40.0, 660.0, 700.0, 1e4])
+def test_normalized_sigmoids_match_high_precision(spread: float) -> None:
+    rows = np.round(np.random.default_rng(5).normal(size=(6, 4)) * 4) * spread / 4
+    for row, found in zip(rows, log_normalized_sigmoid(rows), strict=True):
+        logs = [-mp.log(1 + mp.exp(-mp.mpf(float(m)))) for m in row]
+        total = mp.log(sum(mp.exp(log) for log in logs))
+        assert all(
+            abs(got - (want - total)) <= 4 * EPS * (1 + abs(want)) for got, want in zip(found, logs, strict=True)
+        )

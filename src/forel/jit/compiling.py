@@ -25,13 +25,17 @@ OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True}  # functions a
 
 
 def cached_njit(
-    *files: str | pathlib.Path, nogil: bool = True, forceinline: bool = False
+    *files: str | pathlib.Path, nogil: bool = True, forceinline: bool = False, fastmath: frozenset[str] = frozenset()
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles functions with the code cache; their code depends on these files or folders."""
+    """Return a decorator that compiles functions with the code cache; their code depends on these files or folders.
+
+    ``fastmath`` names the rules of floating-point arithmetic that the compiler need not keep.
+    """
     source = sources(*files)
+    options: Any = {**OPTIONS, "nogil": nogil, "forceinline": forceinline, "fastmath": set(fastmath)}
 
     def compiled(function: Callable[..., Any]) -> Any:
-        return use_code_cache(numba.njit(nogil=nogil, forceinline=forceinline, **OPTIONS)(function), source)
+        return use_code_cache(numba.njit(**options)(function), source)
 
     return compiled
 

@@ -19,7 +19,7 @@ from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of, not_finite
-from forel.learner.weight_table import WeightTable, count_nonzeros
+from forel.learner.weight_table import WeightTables, count_nonzeros
 from forel.losses import Classes
 from forel.validation import refuse, whole
 
@@ -82,7 +82,7 @@ class Linear:
 
     def _set_state(self, lanes: Lanes) -> None:
         self._lanes, self._guard = lanes, Guard()
-        self._table: WeightTable | None = None
+        self._tables = WeightTables()
         self.settings, self.features, self.lanes = lanes.settings, lanes.features, lanes.lanes
         self.dtype, self.certified = lanes.dtype, lanes.certified
 
@@ -101,7 +101,7 @@ class Linear:
 
     @reads
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lanes": self._lanes.copied(), "_table": None}
+        return {**self.__dict__, "_lanes": self._lanes.copied(), "_tables": WeightTables()}
 
     @changes
     def reset(self) -> None:
@@ -196,22 +196,24 @@ class Linear:
 
     def margins(self, X: Any) -> NDArray[Any]:
         """Return the margin of every row and lane."""
-        rows, lanes = rows_of(X, self.features, self.dtype), self._lanes
+        rows = rows_of(X, self.features, self.dtype)
+        return self._guard.read(lambda: self._margins(rows))
+
+    def _margins(self, rows: Rows) -> NDArray[Any]:
+        # With one setting of each class, a table takes half the memory of the state; it pays for enough non-zeros.
+        if self.classes is not None and self.settings.lanes == 1 and rows.indptr[-1] >= self.features:
+            table = self._tables.table(self._lanes, np.arange(self.lanes), self._guard.version)
+            found = table.margins_within_scales(rows)
+            if found is not None:
+                return found
         out = np.empty((rows.number, self.lanes), self.dtype)
-        self._guard.read(lambda: lanes.predict(rows, out))
+        self._lanes.predict(rows, out)
         return out
 
-    def group_margins(self, rows: Rows, groups: tuple[NDArray[np.intp], ...], number: int) -> NDArray[Any]:
+    def group_margins(self, rows: Rows, group: NDArray[np.intp]) -> NDArray[Any]:
         """Return margins of validated rows by class and setting of a group, from a table that is kept."""
-        lanes = tuple((np.arange(0, self.lanes, self.settings.lanes)[:, None] + group).ravel() for group in groups)
-
-        def read() -> NDArray[Any]:
-            table = self._table
-            if table is None or not table.fits(lanes, self._guard.version):
-                self._table = table = WeightTable(self._lanes, lanes, self._guard.version)
-            return table.margins(rows, number)
-
-        return self._guard.read(read)
+        chosen = (np.arange(0, self.lanes, self.settings.lanes)[:, None] + group).ravel()
+        return self._guard.read(lambda: self._tables.table(self._lanes, chosen, self._guard.version).margins(rows))
 
     @property
     @reads

@@ -10,7 +10,7 @@ from forel.learner.lanes import summed
 from forel.learner.ledger import LOSS_LIMIT, UNSEEN, Ledger
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
-from forel.losses.sigmoid import in_blocks, log_normalized, log_sigmoid
+from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid
 from forel.validation import number, refuse
 
 if TYPE_CHECKING:
@@ -226,11 +226,11 @@ class Pooling:
 
     def _log_probabilities(self, margins: NDArray[Any]) -> Array:
         """Return the logarithms of probabilities by row, class and setting."""
+        normalized = log_normalized if self.joint else log_normalized_sigmoid
 
         def normalize(part: Array) -> Array:
             # Reductions over the last axis are several times as fast as over the one in the middle.
-            each = np.ascontiguousarray(part.transpose(0, 2, 1))
-            return log_normalized(each if self.joint else log_sigmoid(each)).transpose(0, 2, 1)
+            return normalized(np.ascontiguousarray(part.transpose(0, 2, 1))).transpose(0, 2, 1)
 
         return in_blocks(normalize, self._by_class(margins))
 

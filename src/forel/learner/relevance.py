@@ -73,7 +73,7 @@ def mixed_margins(pooling: Pooling, ledger: Ledger, linear: Linear, rows: Rows) 
     for number, smallest in enumerate(groups.smallest):
         part = rows if left.size == rows.number else rows.take(left)
         kept = np.append(kept, groups.settings[number])
-        own = linear.group_margins(part, groups.settings, number).reshape(*known.shape[:2], kept.size - known.shape[2])
+        own = linear.group_margins(part, groups.settings[number]).reshape(*known.shape[:2], kept.size - known.shape[2])
         known = np.concatenate((known, own), axis=2)
         mixed = pooling.predict(known.reshape(left.size, classes * kept.size), ledger.only(kept))
         found[left] = mixed
@@ -94,7 +94,7 @@ def likeliest(pooling: Pooling, ledger: Ledger, linear: Linear, X: Any) -> NDArr
     if pooling.classes is None or not groups.settings or groups.settings[0].size > 1:
         return None
     rows = rows_of(X, linear.features, linear.dtype)
-    classes: NDArray[np.intp] = linear.group_margins(rows, groups.settings, 0).argmax(axis=1)
+    classes: NDArray[np.intp] = linear.group_margins(rows, groups.settings[0]).argmax(axis=1)
     return classes
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["in_blocks", "log_normalized", "log_sigmoid", "sigmoid", "sigmoid_of_float"]
+__all__ = ["in_blocks", "log_normalized", "log_normalized_sigmoid", "log_sigmoid", "sigmoid", "sigmoid_of_float"]
 
 Array = NDArray[np.float64]
 BLOCK = 1 << 13  # numbers
+SMALLEST = 1e-290  # probability from which on logarithms are not needed to normalize
 
 
 def sigmoid(m: Any) -> Any:
@@ -72,3 +73,18 @@ def log_normalized(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     found: NDArray[np.float64] = logs - logs.max(axis=-1, keepdims=True)
     found -= np.log(np.exp(found).sum(axis=-1, keepdims=True))
     return found
+
+
+def log_normalized_sigmoid(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return $\log \sigma(m_k)/\sum_j \sigma(m_j)$ along the last axis: the classes of models against the rest.
+
+    >>> np.exp(log_normalized_sigmoid(np.array([[0.0, -50.0, 0.0], [-800.0, -900.0, -800.0]]))).round(6)
+    array([[0.5, 0. , 0.5],
+           [0.5, 0. , 0.5]])
+    """
+    shares: NDArray[np.float64] = sigmoid(margins)
+    if shares.min(initial=1.0) < SMALLEST:
+        return log_normalized(log_sigmoid(margins))
+    # Without logarithms of each sigmoid, which take most of the time.
+    shares /= shares.sum(axis=-1, keepdims=True)
+    return np.log(shares, out=shares)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from forel.learner.mixture import Mixture
 from forel.losses.margin import Mixing
-from forel.losses.sigmoid import log_normalized, log_sigmoid, sigmoid
+from forel.losses.sigmoid import log_normalized, log_normalized_sigmoid, sigmoid
 
 __all__ = ["ClassMixture", "ClippedMean", "LaneMixture", "lane_mixture", "path_weights"]
 
@@ -157,7 +157,7 @@ class ClassMixture:
         return np.ascontiguousarray(each.transpose(0, 2, 1))
 
     def _log_probabilities(self, given: Array) -> Array:
-        return log_normalized(given if self.joint else log_sigmoid(given))
+        return log_normalized(given) if self.joint else log_normalized_sigmoid(given)
 
 
 def lane_mixture(model: Mixture) -> LaneMixture:

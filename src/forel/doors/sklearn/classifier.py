@@ -15,7 +15,7 @@ from forel.doors.sklearn.inputs import validate
 from forel.learner.growing import with_classes
 from forel.learner.protocol import Learner
 from forel.losses.links import Probability, Sign, SoftmaxLink
-from forel.losses.sigmoid import in_blocks, log_normalized, log_sigmoid
+from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
 from forel.validation import refuse
 
@@ -223,7 +223,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if model.pool is not None:  # margins of a mixture of several classes are log-probabilities
             return margins
         # Probabilities of one-against-rest models are normalized.
-        return in_blocks(lambda part: log_normalized(part if model.softmax_margins else log_sigmoid(part)), margins)
+        return in_blocks(log_normalized if model.softmax_margins else log_normalized_sigmoid, margins)
 
     @_with_probabilities
     @shared.predicts

@@ -33,11 +33,11 @@ MODULES = (
     "LANES",
     "row_losses",
     "certificate_terms",
-    "loops",
 )
-BLOCKS = ("learn", "feed", "score")  # functions of many rows
 ROWS = ("learn_one", "predict_one")  # functions of one row
-SCORING = ("score", "predict_one")  # functions that do not depend on the loss
+# Functions by module. Those of one row are not called through the cache; the last module needs many lanes.
+FUNCTIONS = {"loops": ("learn", "feed", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
+SCORING = ("score", "chosen_weights", "predict_one")  # functions that do not depend on the loss
 
 
 class Kernel:
@@ -45,8 +45,8 @@ class Kernel:
 
     def __init__(self, spec: KernelSpec) -> None:
         scoring = scoring_spec(spec)
-        self._specs = {name: scoring if name in SCORING else spec for name in (*BLOCKS, *ROWS)}
-        for name in BLOCKS:
+        self._specs = {name: scoring if name in SCORING else spec for name in _names(spec)}
+        for name in self._specs.keys() - set(ROWS):
             if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
                 setattr(self, name, _cached_function(name, self._specs[name]))
 
@@ -56,7 +56,7 @@ class Kernel:
         return _module({name: _compiled_function(name, spec) for name, spec in self._specs.items()})
 
     def __getattr__(self, name: str) -> Any:
-        if name not in (*BLOCKS, *ROWS):
+        if name not in vars(self).get("_specs", ()):
             raise AttributeError(name)
         return _compiled_function(name, self._specs[name])
 
@@ -69,6 +69,16 @@ def kernel(spec: KernelSpec) -> Any:
     'learn'
     """
     return Kernel(spec)
+
+
+def _names(spec: KernelSpec) -> tuple[str, ...]:
+    """Return the names of the functions of a spec."""
+    return tuple(name for module in _homes(spec) for name in FUNCTIONS[module])
+
+
+def _homes(spec: KernelSpec) -> tuple[str, ...]:
+    """Return the modules with functions of a spec."""
+    return tuple(FUNCTIONS)[: 2 if spec.layout.single else 3]
 
 
 def scoring_spec(spec: KernelSpec) -> KernelSpec:
@@ -119,7 +129,7 @@ def compiled_kernel(spec: KernelSpec) -> ModuleType:
     """
     if disabled():
         plain = uncompiled_kernel(spec)
-        return _module({name: uncompiled(getattr(plain, name)) for name in (*BLOCKS, *ROWS)})
+        return _module({name: uncompiled(getattr(plain, name)) for name in _names(spec)})
     import numba
 
     from forel.learner.kernels.intrinsics import available
@@ -142,11 +152,11 @@ def _functions(spec: KernelSpec, names: dict[str, Any], loss: Any, name: str | N
         concavity = getattr(found[f"{HERE}.concavity"], loss, None)
         curvature = getattr(found[f"{HERE}.losses"], f"{loss}_curvature", None)
         loss = getattr(found[f"{HERE}.losses"], loss)
-    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, "one_row")]
+    modules = [f"{HERE}.{lanes if each == 'LANES' else each}" for each in (*MODULES, *_homes(spec))]
     names = {**names, "loss": loss, "concavity": concavity, "curvature": curvature}
     copies = specialize(modules, reference, names, {f"{HERE}.many_lanes": f"{HERE}.{lanes}"}, name)
-    blocks: dict[str, Any] = {each: getattr(copies[f"{HERE}.loops"], each) for each in BLOCKS}
-    return _module({**blocks, **{each: getattr(copies[f"{HERE}.one_row"], each) for each in ROWS}})
+    homes = {each: copies[f"{HERE}.{each}"] for each in _homes(spec)}
+    return _module({name: getattr(home, name) for each, home in homes.items() for name in FUNCTIONS[each]})
 
 
 def _module(functions: dict[str, Any]) -> ModuleType:

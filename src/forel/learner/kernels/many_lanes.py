@@ -128,36 +128,53 @@ def weight_at(w, q, i, k):
 
 
 @inline_ir
+def lane_weight(z, n, p, t, since, clock, is_filter, s, old_scale, u, change, current_strength, penalty, penalized):
+    """Return the weight of a coordinate in one lane, √n or the variance of a filter, and the latter, in its unit.
+
+    Rounds from ``since`` on were skipped; in them, the clock of penalties advanced by ``clock``, the scale being old.
+    """
+    mean = z
+    if UNITS:
+        n *= change * change
+        mean = clip_to_range(mean * u)
+        if PRIMAL:
+            z = mean
+        else:
+            z *= change
+    root_n = root(n)
+    if REPLAYS:
+        z = REAL(replayed(z, since, t, p))
+    x = weight(z, strength(root_n, s, current_strength, p), penalty, p)
+    if DECAYS:
+        x = REAL(decayed(x, strength(root_n, old_scale, current_strength, p), REAL(t - since), p))
+    variance = root_n
+    if FILTERS > 0:
+        inverse_variance = precision(n, s, p)
+        filtered, variance = shrink(mean, inverse_variance, penalized * p.beta), REAL_ONE / inverse_variance
+        x, root_n = (filtered, variance) if is_filter else (x, root_n)
+    if DRIFTS:
+        x = REAL(drifted(x, clock, p))
+    return x, root_n, variance
+
+
+@inline_ir
 def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalized):
     """Compute the weights of coordinate q, the i-th of the row, and add weights times value to the margins."""
-    at, place, old_scale = q * WIDTH, i * SCRATCH_STRIDE, s
+    at, place, old_scale, since, clock = q * WIDTH, i * SCRATCH_STRIDE, s, t, 0.0
     if DECAYS and SCALE_FREE:
-        old_scale = w.scales[q * SCALE_WIDTH] * inverse  # the scale of the rounds that were skipped
+        old_scale = w.scales[q * SCALE_WIDTH] * inverse
+    if KEEPS_ROUND:
+        since = w.last_round[q]
     for k in range(lane_count(w.parameters)):
         p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
-        z, n = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)]
-        if UNITS:
-            n *= change * change
-            if PRIMAL:
-                z = clip_to_range(z * u)
-            else:
-                z *= change
-        root_n = root(n)
-        if REPLAYS:
-            z = REAL(replayed(z, w.last_round[q], t, p))
-        x = weight(z, strength(root_n, s, w.row[ROW_STRENGTH + k], p), penalty, p)
-        if DECAYS:
-            current_strength = strength(root_n, old_scale, w.row[ROW_STRENGTH + k], p)
-            x = REAL(decayed(x, current_strength, REAL(t - w.last_round[q]), p))
-        if FILTERS > 0:
-            mean, inverse_variance = w.state[at + np.uint64(k)], precision(n, s, p)
-            if UNITS:
-                mean = clip_to_range(mean * u)
-            filtered, variance = shrink(mean, inverse_variance, penalized * p.beta), REAL_ONE / inverse_variance
-            w.row[ROW_VARIANCE + k] += variance * v * v
-            x, root_n = (filtered, variance) if k >= FIRST_FILTER else (x, root_n)
+        z, n, current_strength = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)], w.row[ROW_STRENGTH + k]
         if DRIFTS:
-            x = REAL(drifted(x, w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)], p))
+            clock = w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)]
+        x, root_n, variance = lane_weight(
+            z, n, p, t, since, clock, k >= FIRST_FILTER, s, old_scale, u, change, current_strength, penalty, penalized
+        )
+        if FILTERS > 0:
+            w.row[ROW_VARIANCE + k] += variance * v * v
         w.scratch[place + X + np.uint64(k)] = x
         w.scratch[place + ROOT + np.uint64(k)] = root_n
         w.row[k] += x * v

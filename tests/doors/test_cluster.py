@@ -212,6 +212,27 @@ def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(a
     assert together.report == alone.report
 
 
+def test_models_by_key_resume_on_other_workers(address, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(by_key, "FEWEST", 60)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    options = {**options_of("csv"), "by": "city", "fallback": True, "certified": True}
+    alone = forel.train(files["csv"], ONE, **options)
+    options |= {"checkpoint": tmp_path / "m.checkpoint", "checkpoint_every": 100, "resume": True}
+    seen = []
+
+    def stop(progress):
+        if progress.rows > 330:
+            raise InterruptedError
+
+    with RayWorkers(address, 2) as workers:
+        with pytest.raises(InterruptedError):
+            forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(3), progress=stop, **options)
+        together = forel.train(files["csv"], ONE, cluster=workers, learners=RayKeys(2), progress=seen.append, **options)
+    assert 200 < seen[0].rows < 600
+    assert saved(tmp_path, together) == saved(tmp_path, alone)
+    assert together.keys == alone.keys
+
+
 def test_bad_input_on_a_worker_raises_the_same_error_as_on_one_machine(address, files, tmp_path, interpreted):
     bad = tmp_path / "bad.vw"
     bad.write_text("1 |a b\n" * 500 + "1 |a b:oops\n" + "1 |a b\n" * 500)

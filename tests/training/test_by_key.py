@@ -1,5 +1,6 @@
 """One model for each key: the same bits as training on its rows alone, in memory, in files and in metrics."""
 
+import json
 import re
 
 import numpy as np
@@ -223,3 +224,62 @@ def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interp
     assert forel.train(ROWS[:10], start=trained.stored.of_key("NO")).model.rounds > 10
     with pytest.raises(ValueError, match="country: got 'FR', expected one of the"):
         trained.stored.of_key("FR")
+
+
+class _Stop(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("extra", "stops"), [
+    ({"certified": True, "holdout": 4, "names": True, "slices": ["word"]}, (90, 170)),
+    ({"passes": 2, "settings": ONE, "holdout_after": 30}, (100, 250, 330)),
+    ({"settings": Settings("softmax", alpha=0.5), "label": "w", "importance": None, "classes": 3}, (120,)),
+])  # fmt: skip
+def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, monkeypatch, extra, stops):
+    monkeypatch.setattr(by_key, "FEWEST", 17)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    path, checkpoint = tmp_path / "rows.csv", tmp_path / "m.checkpoint"
+    lines = [",".join(str(value) for value in row.values()) for row in ROWS]
+    lines[95] = "NO,oops,w1,0,1,1"  # a line that is left out, within a block that is read again
+    path.write_text("country,x,word,z,w,y\n" + "\n".join(lines) + "\n")
+    options = {"by": "country", "fallback": True, **READING, "block_bytes": 500, "on_error": "skip", "strict": True}
+    options = {**options, **extra}
+    whole = forel.train(path, **options)
+    whole.save(tmp_path / "whole")
+    options |= {"checkpoint": checkpoint, "checkpoint_every": 20}
+    for stop in stops:
+
+        def interrupt(progress, stop=stop):
+            if (progress.pass_number - 1) * 209 + progress.rows > stop:
+                raise _Stop
+
+        with pytest.raises(_Stop):
+            forel.train(path, progress=interrupt, resume=True, **options)
+    seen = []
+    resumed = forel.train(path, progress=seen.append, resume=True, **options)
+    resumed.save(tmp_path / "resumed")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert (resumed.keys, resumed.passes, resumed.holdout) == (whole.keys, whole.passes, whole.holdout)
+    assert (resumed.slices, resumed.rows, resumed.problems.messages) == (
+        whole.slices, whole.rows, whole.problems.messages,
+    )  # fmt: skip
+    assert len(whole.problems.messages) == 1
+    assert (seen[0].pass_number - 1) * 209 + seen[0].rows > stops[-1] - 60  # it begins after the last checkpoint
+    assert not checkpoint.exists()  # it is removed when the model is saved
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_checkpoint_of_models_predicts_and_needs_the_same_options(tmp_path):
+    path, checkpoint = tmp_path / "rows.jsonl", tmp_path / "m.checkpoint"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    options = {"settings": ONE, "checkpoint": checkpoint, "checkpoint_every": 1, **READING}
+    trained = forel.train(path, by="country", **options)
+    assert forel.load(checkpoint).predict_many(ROWS[:9]).tolist() == trained.stored.predict_many(ROWS[:9]).tolist()
+    for changed, message in (
+        ({"by": "word"}, "by: got 'word', expected 'country', as when"),
+        ({"by": None}, "by: got None, expected 'country', as when"),
+        ({"by": "country", "fallback": True}, "fallback: got True, expected False, as when"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            forel.train(path, resume=True, **options, **changed)

@@ -11,23 +11,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from forel.data import Position, Problems
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
+from forel.data.holdout import Holdout
 from forel.learner.settings import Settings
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.calibrating import Calibrator
 from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.key_totals import KeyTotals
 from forel.training.metrics import StreamMetrics
+from forel.training.passes import Passes
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
 from forel.training.slices import SliceMetrics
 from forel.training.state import TrainingState
 from forel.validation import refuse
 
-__all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "write_checkpoint"]
+__all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "run_fingerprint", "write_checkpoint"]
 
 # Attributes of the state that are stored as they are.
 FIELDS = ("pass_number", "rows", "entries", "bytes", "negative_label", "seconds")
@@ -107,6 +112,9 @@ def write_checkpoint(
         content["calibration"], parts = state.calibrator.pack()
         arrays |= {f"calibrated.{name}": array for name, array in parts.items()}
         extra = {**extra, "calibration": state.calibrator.result(False).extra}
+    if state.keys is not None:
+        content["keys"], totals = state.keys.pack()
+        arrays |= totals
     for k, one in enumerate(state.slices):
         arrays |= {f"slice.{k}.{name}": array for name, array in one.pack()[1].items()}
     save(path, model, {**extra, "checkpoint": content}, state.names, {**arrays, **tables})
@@ -187,10 +195,31 @@ def _state(
         slices=slices,
         calibrator=calibrator,
         inclusion=inclusion,
+        keys=KeyTotals.unpack(content["keys"], stored.arrays) if "keys" in content else None,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),
         **{name: content[name] for name in FIELDS},
     )
+
+
+def run_fingerprint(
+    passes: Passes,
+    holdout: Holdout,
+    settings: Settings,
+    certified: bool,
+    share: float | None,
+    start: Stored | None,
+) -> dict[str, Any]:
+    """Return all options and files that the trained model depends on, which must be the same to resume."""
+    return {
+        **passes.fingerprint,
+        "holdout": holdout.every,
+        "holdout_after": holdout.after,
+        "start": None if start is None else [start.model.rounds, *np.atleast_1d(start.model.loss).tolist()],
+        "certified": certified,
+        "settings": settings_to_json(settings),
+        "share": share,
+    }
 
 
 def _check_fingerprint(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse
 
-__all__ = ["counted_blocks", "end_pass", "learn_pass", "with_labels"]
+__all__ = ["counted_blocks", "end_pass", "learn_pass", "marked_blocks", "with_labels"]
 
 # From rows, labels, importances and held-out rows to a function that returns margins.
 Start = Callable[[CoalescedRows, Any, Any, Any], Callable[[], Any]]
@@ -57,7 +57,7 @@ def learn_pass(
         begun = counted_blocks(begun, state.problems, state.counts)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
         raise refuse("subsample", sampling.rate, "None but for labels of two classes")
-    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in _marked(begun, state))
+    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in marked_blocks(begun, state))
     if merge is None:
         start: Start = partial(start_progress, model, again=not first, lanes=lanes)
         steps: Iterator[Callable[[], Progress]]
@@ -110,7 +110,7 @@ def counted_blocks(blocks: Iterator[Block], problems: Problems, counts: deque[tu
         yield block
 
 
-def _marked(blocks: Iterator[Block], state: TrainingState) -> Iterator[Block]:
+def marked_blocks(blocks: Iterator[Block], state: TrainingState) -> Iterator[Block]:
     """Yield blocks, and keep what was counted before each."""
     for block in blocks:
         state.before_block = *state.counts.popleft(), state.rows_read

@@ -15,6 +15,7 @@ from forel.data.position import BEGINNING
 from forel.learner.protocol import Learner
 from forel.training.calibrating import Calibrator
 from forel.training.inclusion import Inclusion
+from forel.training.key_totals import KeyTotals
 from forel.training.metrics import StreamMetrics
 from forel.training.run_certificate import RunCertificate
 from forel.training.schema import SchemaTracker
@@ -91,6 +92,7 @@ class TrainingState:
     slices : metrics of the rows learned from in the first pass, by the values of columns
     calibrator : calibrates predictions; None if they are not
     inclusion : leaves out rare features; None if all are used
+    keys : totals of each key, of models by key; None for one model
     """
 
     progressive: StreamMetrics
@@ -116,6 +118,7 @@ class TrainingState:
     slices: list[SliceMetrics] = field(default_factory=list)
     calibrator: Calibrator | None = None
     inclusion: Inclusion | None = None
+    keys: KeyTotals | None = None
 
     @property
     def metrics(self) -> list[StreamMetrics]:

@@ -10,8 +10,6 @@ from copy import deepcopy
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from forel.data import Names, Problems, ReadOptions
 from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
@@ -28,11 +26,11 @@ from forel.losses.custom import Function
 from forel.store import Stored
 from forel.store.atomic import Path
 from forel.store.calibration import calibration_of
-from forel.store.header import settings_to_json, user_defined_loss
+from forel.store.header import user_defined_loss
 from forel.store.locks import exclusive_lock
 from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration
-from forel.training.checkpoint import CheckpointWriter, read_checkpoint
+from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.learning import counted_blocks, end_pass, learn_pass
@@ -156,7 +154,7 @@ def train(
         one_model = {
             "merge": None if merge is None else merge.every, "shuffle": shuffle, "subsample": subsample,
             "min_count": min_count, "include_probability": include_probability, "calibrate": calibrate or None,
-            "start": None if start is None else "a model", "cache": cache, "checkpoint": checkpoint,
+            "start": None if start is None else "a model", "cache": cache,
             "lane_learners": lane_learners,
         }  # fmt: skip
         for name, value in one_model.items():
@@ -167,7 +165,8 @@ def train(
             return train_by_key(
                 source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
                 passes=number, certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
-                names=names_for(options, reading.get("names")), progress=observe,
+                names=names_for(options, reading.get("names")), progress=observe, checkpoint=checkpoint,
+                checkpoint_every=whole("checkpoint_every", checkpoint_every, low=1), resume=resume,
             )  # fmt: skip
     if fallback or learners is not None:
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")
@@ -197,7 +196,7 @@ def train(
         stored_options = options.stored
         model, begun, save, state = None, None, None, None
         if checkpoint is not None:
-            fingerprint = _fingerprint(blocks, held_out, settings, certified, share, start)
+            fingerprint = run_fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
             fingerprint |= {} if merge is None else {"merge": [merge.every, merge.shards, merge.warm_up]}
             fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
@@ -286,23 +285,3 @@ def _names(options: ReadOptions, names: bool | Names | None, start: Stored | Non
     if start is None or start.names is None:
         return names_for(options, names)
     return names_for(options, deepcopy(start.names) if copy else start.names)
-
-
-def _fingerprint(
-    passes: Passes,
-    holdout: Holdout,
-    settings: Settings,
-    certified: bool,
-    share: float | None,
-    start: Stored | None,
-) -> dict[str, Any]:
-    """Return all options and files that the trained model depends on, which must be the same to resume."""
-    return {
-        **passes.fingerprint,
-        "holdout": holdout.every,
-        "holdout_after": holdout.after,
-        "start": None if start is None else [start.model.rounds, *np.atleast_1d(start.model.loss).tolist()],
-        "certified": certified,
-        "settings": settings_to_json(settings),
-        "share": share,
-    }

@@ -5,7 +5,7 @@ of a worker that dies from the same object, so that no rows are lost or learned 
 """
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from forel.doors.cluster.ray_workers import import_ray, ray_errors
 from forel.doors.cluster.views import writable_view
+from forel.learner.compact import CompactLearner
 from forel.learner.keyed import ALL, KeyedLearner, KeyedRows, LearnerOptions
 from forel.learner.rows import CoalescedRows
 from forel.validation import whole
@@ -39,16 +40,26 @@ class RayKeys:
         self._empty = b""
         self._task: Any = None
 
-    def start(self, options: LearnerOptions) -> None:
-        """Begin with untrained models."""
+    def start(self, options: LearnerOptions, models: Mapping[int, CompactLearner]) -> None:
+        """Begin with models of some keys, by their codes; others are untrained."""
         # Learning shares the CPUs with tasks that read.
         task = import_ray().remote(num_cpus=0, num_returns=2, scheduling_strategy="SPREAD")(_learn)
-        self._task, self._states = task.options(name="forel.learn_keys"), {}
-        self._empty = pickle.dumps(KeyedLearner(options), protocol=5)
+        self._task, self._empty = task.options(name="forel.learn_keys"), pickle.dumps(KeyedLearner(options), protocol=5)
+        codes = np.array(list(models), np.int64)
+        self._states = {
+            group: pickle.dumps(
+                KeyedLearner(options, {code: models[code] for code in codes[self._groups(codes) == group].tolist()}),
+                protocol=5,
+            )
+            for group in np.unique(self._groups(codes)).tolist()
+        }
+
+    def _groups(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.where(codes == ALL, self.number, codes % self.number)
 
     def learn(self, given: KeyedRows) -> Callable[[], NDArray[Any]]:
         """Start to learn rows; return a function that waits for their margins."""
-        groups = np.where(given.codes == ALL, self.number, given.codes % self.number)
+        groups = self._groups(given.codes)
         waiting = []
         with ray_errors():
             for group in np.unique(groups).tolist():
@@ -67,13 +78,13 @@ class RayKeys:
 
         return wait
 
-    def finish(self) -> KeyedLearner:
+    def collect(self) -> KeyedLearner:
         """Return the models of all groups."""
         learner: KeyedLearner = pickle.loads(self._empty)
         with ray_errors():
             for state in self._states.values():
-                learner.models |= pickle.loads(import_ray().get(state)).models
-        self._states = {}
+                found = state if isinstance(state, bytes) else import_ray().get(state)
+                learner.models |= pickle.loads(found).models
         return learner
 
 

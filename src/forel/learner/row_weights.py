@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.learner.linear import Linear
 from forel.learner.protocol import Learner
 from forel.learner.rows import Rows, rows_of
 
@@ -25,22 +26,24 @@ def row_weights(model: Learner, coordinates: NDArray[np.int64], values: NDArray[
     (array([[ True]]), array([[False]]))
     """
     linear, full = model.linear, None if model.pool is None else model.pool.full
-    lanes = linear._lanes
+    weights = _linear_weights(linear, coordinates, values)
+    if full is None:
+        return weights
+    # Values of full-covariance filters are clipped to their scales.
+    own, sizes = full.weights_at(coordinates, linear.features), np.abs(values).astype(np.float64)
+    scales = full.scales_at(np.where(coordinates == linear.features, -1, coordinates))
+    clipped = np.divide(scales, sizes, out=np.ones(sizes.size), where=sizes > scales)
+    return np.hstack([weights, own * clipped[:, None]])
 
-    def weights_at(coordinates: NDArray[np.int64]) -> NDArray[np.float64]:
-        own = linear.weights_at(coordinates)
-        return np.hstack([own] if full is None else [own, full.weights_at(coordinates, linear.features)], dtype=float)
 
-    weights = weights_at(coordinates)
+def _linear_weights(model: Linear, coordinates: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the weights of the lanes of a linear model."""
+    lanes, weights = model._lanes, model.weights_at(coordinates).astype(np.float64)
     if lanes.settings.rate != "scale_free":
         return weights
     scales = lanes.scales[coordinates]
     above = np.flatnonzero((np.abs(values) > scales) & (scales > 0))  # without a scale, all weights are 0
     if above.size:
-        some = rows_of(
-            Rows(np.arange(above.size + 1), coordinates[above], values[above]), linear.features, linear.dtype
-        )
-        margins = [linear.margins(some)] if full is None else [linear.margins(some), full.margins(some)]
-        bias = weights_at(np.array([linear.features]))
-        weights[above] = (np.hstack(margins) - bias) / values[above, None]
+        some = rows_of(Rows(np.arange(above.size + 1), coordinates[above], values[above]), model.features, model.dtype)
+        weights[above] = (model.margins(some) - model.weights_at(np.array([model.features]))) / values[above, None]
     return weights

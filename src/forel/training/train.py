@@ -33,6 +33,7 @@ from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.inclusion import Inclusion, InclusionRule
+from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.learning import counted_blocks, end_pass, learn_pass
 from forel.training.metrics import StreamMetrics
 from forel.training.options import options_for
@@ -132,6 +133,9 @@ def train(
     resume : resume from the checkpoint if it exists; options and files must be the same, and the model is bitwise the
         same as without the interruption
     reading : options of :class:`forel.data.ReadOptions`: ``bits``, ``format``, ``label``, ``names``, ``on_error``, ...
+
+    Labels that come sorted cause a :class:`forel.training.label_order.LabelOrderWarning`: learning in order, a model
+    forgets the class that came first.
 
     Labels of −1 and 1, or of 0 and 1, suit both log-loss and hinge losses. Labels of more than two words are classes,
     each learned against the rest, or jointly with the loss "softmax"; numbers are with the option ``classes``.
@@ -243,11 +247,13 @@ def train(
 
         if lane_learners is not None:
             lane_learners.start(model)
+        order = LabelOrder(shuffled=shuffle is not None)
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
             for update in learn_pass(model, state, blocks, held_out, given, merge, sampling, exact, lane_learners):
                 state.seconds = time.perf_counter() - started
+                order(update)
                 if observe is not None:
                     observe(update)
                 if save is not None and state.rows == update.rows:  # the model has not begun with the next block
@@ -263,10 +269,13 @@ def train(
     reports = tuple(metrics.report() for metrics in state.finished)
     if options.positive is not None and start is None and reports[0].mean_label in (0.0, -1.0):
         warnings.warn(f"positive: got {options.positive!r}, which no row has as its label", UserWarning, stacklevel=2)
+    if (message := order.warning(model.classes)) is not None:
+        warnings.warn(message, LabelOrderWarning, stacklevel=2)
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
         state.schema.schema(state.kinds), slice_tables(state.slices), calibrated, state.inclusion,
+        label_order=order,
     )  # fmt: skip
 
 

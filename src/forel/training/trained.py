@@ -20,6 +20,7 @@ from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.inclusion import Inclusion
 from forel.training.key_summary import KeySummary
+from forel.training.label_order import LabelOrder
 from forel.training.metrics import Report
 from forel.training.slices import SliceTable
 
@@ -64,6 +65,7 @@ class Trained:
     inclusion : which features are learned from; None for all
     keys : metrics of the model of each key, with the option ``by``; ``model`` then is a
         :class:`forel.learner.keyed.KeyedModels`, which maps keys to models
+    label_order : counts of the labels of the first pass in order, which warn of sorted ones; None with ``by``
     """
 
     model: Learner
@@ -85,6 +87,7 @@ class Trained:
     calibrated: Calibrated | None = None
     inclusion: Inclusion | None = None
     keys: tuple[KeySummary, ...] = ()
+    label_order: LabelOrder | None = None
 
     @property
     def stored(self) -> Stored:

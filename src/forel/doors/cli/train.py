@@ -1,5 +1,6 @@
 """``forel train``: from files to a model, in one pass by default."""
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -139,11 +140,11 @@ def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset
 
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     _commit_memory(options, source, explicit)
-    from forel.doors.cli.label_order import LabelOrder
     from forel.doors.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
     from forel.doors.cli.predict import check_files, link_named
     from forel.doors.cli.progress import Reporter, print_summary
     from forel.doors.cli.resume import checkpoint_of
+    from forel.training.label_order import LabelOrderWarning, Remedies
     from forel.training.train import train
 
     outputs = {
@@ -176,16 +177,21 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             out = stack.enter_context(Predictions(options.predictions, link))
         cluster = stack.enter_context(_cluster(options))
         with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
-            order = LabelOrder(options.shuffle)
             history = None if page is None else page.history
-            observers = [each for each in (progress, order, history, out) if each is not None]
+            observers = [each for each in (progress, history, out) if each is not None]
 
-            trained = train(
-                source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False,
-                progress=Observers(observers),
-                **cluster, **saving, **reading,
-            )  # fmt: skip
-        if (warning := order.warning(trained.model.classes)) is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LabelOrderWarning)  # printed below, with the options of the command
+                trained = train(
+                    source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False,
+                    progress=Observers(observers),
+                    **cluster, **saving, **reading,
+                )  # fmt: skip
+        order = trained.label_order
+        if (
+            order is not None
+            and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share"))) is not None
+        ):
             typer.echo(f"forel: {warning}", err=True)
         on_stderr = options.predictions == "-"
         saved = save_model(trained, options.model, SaveOptions(options.serving, options.best))

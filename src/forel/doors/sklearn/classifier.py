@@ -1,5 +1,6 @@
 """Classification: one model for two classes, one model for each of more classes."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from forel.learner.protocol import Learner
 from forel.losses.links import Probability, Sign, SoftmaxLink
 from forel.losses.sigmoid import in_blocks, log_normalized, log_normalized_sigmoid, log_sigmoid
 from forel.losses.vocabulary import VOCABULARY, built_in
+from forel.training.label_order import LabelOrder, LabelOrderWarning, Remedies
 from forel.validation import refuse
 
 __all__ = ["FTRLClassifier"]
@@ -194,6 +196,11 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels = 2 * labels - 1
         shared.train(self, model, X, labels, sample_weight, passes)
         self.classes_ = classes
+        if passes is not None and not self.shuffle:
+            order = LabelOrder()
+            order.add(labels)
+            if (message := order.warning(several, Remedies("shuffle=True", None))) is not None:
+                warnings.warn(message, LabelOrderWarning, stacklevel=4)
         return self
 
     @shared.predicts

@@ -5,7 +5,10 @@ import pytest
 from typer.testing import CliRunner
 
 from forel.doors.cli.app import app
-from forel.doors.cli.label_order import LabelOrder
+from forel.doors.sklearn import FTRLClassifier
+from forel.learner.settings import Settings
+from forel.training.label_order import LabelOrder, LabelOrderWarning
+from forel.training.train import train
 
 
 def warning(labels, parts=1, classes=None):
@@ -17,7 +20,7 @@ def warning(labels, parts=1, classes=None):
 
 @pytest.mark.parametrize("parts", [1, 7, 120])
 def test_sorted_labels_are_warned_about_however_rows_are_divided(parts):
-    expected = "labels are sorted: 1 change in 120 rows, where random order has about 60; --shuffle"
+    expected = "labels are sorted: 1 change in 120 rows, where random order has about 60; shuffle=0"
     assert warning([0] * 60 + [1] * 60, parts).startswith(expected)
     assert warning([1] * 60 + [-1] * 60, parts).startswith(expected)
 
@@ -72,3 +75,47 @@ def test_the_command_line_warns(tmp_path, interpreted):
     assert "labels are sorted" not in run(app, ["train", str(tmp_path / "mixed.csv"), *arguments]).stderr
     shuffled = run(app, ["train", str(tmp_path / "sorted.csv"), *arguments, "--shuffle"])
     assert (shuffled.exit_code, shuffled.stderr) == (0, "")
+
+
+def rows_of(labels):
+    return [{"x": float(k % 7), "y": int(label)} for k, label in enumerate(labels)]
+
+
+def messages(recorded):
+    return [str(one.message) for one in recorded if issubclass(one.category, LabelOrderWarning)]
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_train_warns_once_in_terms_of_its_arguments():
+    options = {"settings": Settings(alpha=1.0), "label": "y", "bits": 4}
+    with pytest.warns(LabelOrderWarning) as recorded:
+        trained = train(rows_of([0] * 60 + [1] * 60), passes=2, **options)
+    expected = (
+        "labels are sorted: 1 change in 120 rows, where random order has about 60; shuffle=0 learns in random order"
+    )
+    assert messages(recorded) == [expected]
+    assert recorded[0].filename == __file__
+    assert trained.label_order.warning() == expected
+    labels = (np.arange(2000) % 10 < np.repeat([1, 1, 2, 4], 500)).astype(int)
+    with pytest.warns(LabelOrderWarning, match="shuffle=0 learns in random order, and share=0.001 follows"):
+        train(rows_of(labels), **options)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_train_and_estimators_do_not_warn_of_rows_that_are_shuffled_or_streamed(recwarn):
+    labels, X = np.repeat([0, 1], 60), np.arange(120.0)[:, None] / 120
+    train(rows_of(labels), Settings(alpha=1.0), label="y", bits=4, shuffle=0)
+    FTRLClassifier(alpha=1.0).fit(X, labels)
+    FTRLClassifier(alpha=1.0, shuffle=False).partial_fit(X, labels, classes=[0, 1])
+    FTRLClassifier(alpha=1.0, shuffle=False).fit(X, labels[np.arange(120) * 7 % 120])
+    assert messages(recwarn) == []
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("labels", [np.repeat([0, 1], 60), np.repeat(["a", "b", "c"], 40)])
+def test_estimators_warn_of_sorted_labels_if_they_do_not_shuffle(labels):
+    X = np.arange(120.0)[:, None] / 120
+    with pytest.warns(LabelOrderWarning, match="labels are sorted.*; shuffle=True learns in random order$") as recorded:
+        FTRLClassifier(alpha=1.0, shuffle=False, passes=2).fit(X, labels)
+    assert len(messages(recorded)) == 1
+    assert recorded[0].filename == __file__

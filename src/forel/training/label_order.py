@@ -1,11 +1,11 @@
 """Warnings about the order of labels: learning in order, a model forgets the class that came first."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["LabelOrder"]
+__all__ = ["LabelOrder", "LabelOrderWarning", "Remedies"]
 
 MIN_ROWS = 100  # a warning needs at least this many rows
 MAX_SHARE_OF_CHANGES = 0.05  # of the number that random order would have; with fewer changes, labels are sorted
@@ -13,6 +13,17 @@ MAX_PARTS = 64  # of the stream, whose rows and positive labels are counted
 PARTS_OF_BLOCK = 8
 MAX_CLASSES = 1024
 MIN_ERRORS, MIN_RATIO = 8.0, 1.5  # difference of quarters in standard errors, and their ratio
+
+
+class LabelOrderWarning(UserWarning):
+    """Labels come sorted, or the last rows have far more or fewer positive ones than the first."""
+
+
+class Remedies(NamedTuple):
+    """What to advise: how rows are shuffled, and how a mixture follows a stream that drifts, if it can."""
+
+    shuffle: str = "shuffle=0"
+    share: str | None = "share=0.001"
 
 
 class LabelOrder:
@@ -25,10 +36,8 @@ class LabelOrder:
     >>> order = LabelOrder()
     >>> order.add(np.repeat([0.0, 1.0], 60))
     >>> order.warning()
-    'labels are sorted: 1 change in 120 rows, where random order has about 60; --shuffle learns in random order'
+    'labels are sorted: 1 change in 120 rows, where random order has about 60; shuffle=0 learns in random order'
     """
-
-    reads_model = False
 
     def __init__(self, shuffled: bool = False) -> None:
         self._rows, self._changes = 0, 0
@@ -71,25 +80,27 @@ class LabelOrder:
             self._parts = [(n + m, p + q) for (n, p), (m, q) in pairs]
             self._size = 2 * max(self._size, rows)
 
-    def warning(self, classes: int | None = None) -> str | None:
+    def warning(self, classes: int | None = None, remedies: Remedies | None = None) -> str | None:
         """Return a warning if labels are sorted, or if the last rows have far more or fewer positive ones.
 
         Parameters
         ----------
         classes : the number of classes of the model; None for two classes, or numbers
+        remedies : what to advise; None for arguments of :func:`forel.train`
         """
+        remedies = Remedies() if remedies is None else remedies
         if not self._classes or not (self._two or classes) or self._rows < MIN_ROWS:
             return None
         expected = self._rows - float(np.square(self._counts / self._rows).sum()) * self._rows
         if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
-            return self._difference() if self._two else None
+            return self._difference(remedies) if self._two else None
         changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
             f"labels are sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
-            "--shuffle learns in random order"
+            f"{remedies.shuffle} learns in random order"
         )
 
-    def _difference(self) -> str | None:
+    def _difference(self, remedies: Remedies) -> str | None:
         """Return a warning if the last quarter of the rows has far more or fewer positive labels than the first."""
         (n, p), (m, q) = self._end(self._parts), self._end(self._parts[::-1])
         if n + m > self._rows:  # too few parts
@@ -99,9 +110,10 @@ class LabelOrder:
         low, high = sorted((first, last))
         if not error or high - low < MIN_ERRORS * error or high < MIN_RATIO * low:
             return None
+        share = "" if remedies.share is None else f", and {remedies.share} follows a stream that drifts"
         return (
             f"the last quarter of the rows differs from the first: {last:.3g} of its labels are positive, against "
-            f"{first:.3g}; --shuffle learns in random order, and --share follows a stream that drifts"
+            f"{first:.3g}; {remedies.shuffle} learns in random order{share}"
         )
 
     def _end(self, parts: list[tuple[int, int]]) -> tuple[int, int]:

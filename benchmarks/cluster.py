@@ -206,12 +206,15 @@ REAL = {
     "elec2.csv.gz": {"label": "class"},
     "bike_sharing.csv.gz": {"label": "cnt", "loss": "squared"},
 }
-SHARDINGS = [(EVERY, shards, w) for w in (WARM_UP, 0) for shards in (2, 8, 64)] + [(32, 8, WARM_UP), (250, 8, WARM_UP)]
+SHARDINGS = [(EVERY, shards, w) for w in (WARM_UP, 0) for shards in (2, 8, 64)] + [
+    (32, 64, WARM_UP),
+    (250, 64, WARM_UP),
+]
 
 
 def compare_real(folder):
     """Print the loss of shards on real data, relative to learning in order, with and without the rows before each."""
-    print("data, rows; 2, 8 and 64 shards with 128 rows before each; without; 8 shards of 32 and of 250 rows with")
+    print("data, rows; 2, 8 and 64 shards with 128 rows before each; without; 64 shards of 32 and of 250 rows with")
     for name, given in REAL.items():
         options = {name: value for name, value in given.items() if name != "loss"} | {"bits": 16}
         experts = default_grid(loss=given.get("loss", "logistic"))

@@ -88,6 +88,16 @@ def test_rounds_grow_with_the_rows_before_and_have_all_of_them():
         assert min(500 * shards, sixteenth - 500) <= rounds[-1] <= min(500 * shards, sixteenth + shards)
 
 
+@pytest.mark.parametrize("every", [1, 20, 511, 2000])
+def test_the_first_rows_are_learned_in_order_whatever_the_size_of_shards(every):
+    merging = Merging(every, shards=64)
+    for seen in (0, 100, 8192, 16_383):
+        rows, each = merging.round_sizes(seen)
+        assert rows == each == min(every, max(seen // 16, 512))
+    assert merging.round_sizes(16_384)[0] == 2 * min(every, 512)
+    assert merging.round_sizes(10**7)[0] == 64 * every
+
+
 def test_blocks_of_any_size_are_regrouped():
     rng = np.random.default_rng(0)
     blocks = []
@@ -177,11 +187,22 @@ def test_shards_lose_little_on_real_data(name):
         assert trained.model.loss - trained.model.losses.min() <= guarantee.bound
 
 
-def test_rows_before_its_own_let_a_shard_follow_a_stream_that_drifts():
+@pytest.mark.parametrize("every", [32, 100])
+def test_short_shards_lose_little_where_labels_have_no_noise(every):
+    path = DATA / "bike_sharing.csv.gz"
+    if not path.exists():
+        pytest.skip("needs bike_sharing.csv.gz in ../shared/data or in the directory FOREL_DATA")
+    settings, options = experts_of("bike"), {"bits": 16, "label": "cnt"}
+    alone = train([path, path], settings, **options).report.loss
+    assert train([path, path], settings, merge=Merging(every, 64), **options).report.loss < 1.01 * alone
+
+
+def test_rows_before_its_own_let_a_shard_follow_a_stream_that_drifts(monkeypatch):
     # Electricity prices change with the hours before: shards that do not know these cannot follow.
     path = DATA / "elec2.csv.gz"
     if not path.exists():
         pytest.skip("needs elec2.csv.gz in ../shared/data or in the directory FOREL_DATA")
+    monkeypatch.setattr(sharding, "MIN_SHARD_ROWS", 64)
     options = {"label": "class", "bits": 16, "certified": True}
     alone = train(path, experts_of("elec2"), **options).report.loss
     without, with_rows = (

@@ -23,7 +23,7 @@ __all__ = ["Merging", "SequentialLearner", "Shard", "ShardLearners"]
 
 SEEN_PER_ROW = 16  # rows learned before a round, at least, for each row of the round
 WARM_UP = 128  # rows before its own that a shard learns first
-MIN_SHARD_ROWS = 512
+MIN_SHARD_ROWS = 512  # of a round of a sixteenth of the rows seen, which bounds the number of shards
 
 
 class Shard(NamedTuple):
@@ -76,6 +76,8 @@ class Merging:
     >>> merging = Merging(every=1000, shards=8)
     >>> [merging.round_sizes(seen) for seen in (0, 20_000, 1_000_000)]
     [(512, 512), (1250, 625), (8000, 1000)]
+    >>> [Merging(every=100, shards=8).round_sizes(seen) for seen in (0, 20_000, 1_000_000)]
+    [(100, 100), (200, 100), (800, 100)]
     """
 
     every: int = 1000
@@ -89,11 +91,14 @@ class Merging:
         whole("warm_up", self.warm_up)
 
     def round_sizes(self, seen: int) -> tuple[int, int]:
-        """Return the number of rows of the next round and of each of its shards, after ``seen`` rows."""
-        fewest = min(MIN_SHARD_ROWS, self.every)
-        wanted = min(max(seen // SEEN_PER_ROW, fewest), self.shards * self.every)
-        shards = min(self.shards, max(1, wanted // fewest))
-        each = min(-(-wanted // shards), self.every)
+        """Return the number of rows of the next round and of each of its shards, after ``seen`` rows.
+
+        The number of shards grows with the rows seen, also where ``every`` is small: many shards of few rows each
+        disturb a model of few rows more than a few shards do.
+        """
+        room = max(seen // SEEN_PER_ROW, MIN_SHARD_ROWS)
+        shards = min(self.shards, room // MIN_SHARD_ROWS)
+        each = min(-(-room // shards), self.every)
         return shards * each, each
 
     def learn(

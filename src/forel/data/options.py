@@ -59,7 +59,7 @@ class ReadOptions:
         labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last, is positive
     classes : labels are classes, words or numbers: the names of all, or their number, or "auto" to count those of the
         first 10,000 rows. By default, more than two words are classes, and numbers are not
-    keep, ignore : columns or keys to use as features, or to leave out
+    keep, ignore : columns or keys to use as features, or to leave out; for VW text, first letters of namespaces
     categories : columns or keys whose numbers are codes: each number is a category, like a string
     log : columns or keys whose numbers x are replaced by sign(x) log(1 + |x|)
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses

@@ -20,6 +20,7 @@ from forel.data.line_formats import LINE_FORMATS
 from forel.data.options import COLUMNS, ReadKeywords, ReadOptions
 from forel.data.parsers.csv_separator import format_of
 from forel.data.parsers.lines import LineFormat, parse_lines
+from forel.data.parsers.namespaces import kept_initials
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems
 from forel.data.sources.files import single_sources
@@ -168,7 +169,8 @@ def _line_tasks(
     stream: Any, form: str, file: str, reader: Reader, problems: Problems, start: Position
 ) -> Iterator[Task]:
     options, defaults, syntax = reader.options, ReadOptions(), LINE_FORMATS[form]
-    taken = ("ngram", "skips") if syntax.namespaces and options.sequences is not None else ()
+    taken: tuple[str, ...] = ("keep", "ignore") if syntax.namespaces else ()
+    taken += ("ngram", "skips") if syntax.namespaces and options.sequences is not None else ()
     if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS if name not in taken):
         raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
     separate = isinstance(options.transform, SeparateFeatures)
@@ -180,6 +182,7 @@ def _line_tasks(
     shift = 1 if options.zero_based is False and syntax.ids else 0
     tags, sequences = options.tags and syntax.tags, options.sequences
     line_format = LineFormat(form, options.bits, shift, tags, transform, options.slices, sequences)
+    line_format = replace(line_format, kept=kept_initials(options.keep, options.ignore))
     plain = transform is None and sequences is None
     size = options.block_bytes if plain else min(options.block_bytes, CHUNK)
     skip(stream, start.bytes)

@@ -16,6 +16,7 @@ from forel.data.features.lengths import Sequences
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.sequences import add_sequences
 from forel.data.parsers.decimals import nearest_float32
+from forel.data.parsers.namespaces import without_namespaces
 from forel.data.position import BEGINNING, Position
 from forel.data.problems import Malformed, Problems, excerpt
 from forel.data.scanners import scanner
@@ -37,6 +38,7 @@ class LineFormat:
     transform: Transform | None = None
     slices: tuple[str, ...] = ()
     sequences: Sequences | None = None
+    kept: NDArray[np.bool_] | None = None  # first bytes of the namespaces to use; None for all
 
     def parser(self) -> Any:
         """Return the compiled parser."""
@@ -81,6 +83,8 @@ def _parse(
     buffers: Buffers,
 ) -> Block:  # fmt: skip
     parse, text, length = form.parser(), chunk.text, chunk.length
+    if form.kept is not None:
+        text = without_namespaces(text, chunk.start, length, form.kept)
     # An example takes a line, and a feature at least two bytes; pages that are not written take no memory.
     rows, capacity = chunk.lines, length // 2 + 1
     indptr = np.empty(rows + 1, np.int64)

@@ -66,12 +66,12 @@ class ReadingFlags:
     importance: Annotated[str | None, _option(help="Column of importance weights.")] = field(
         default=None, metadata=CONVERT
     )
-    keep: Annotated[list[str] | None, _option(help="Use only these columns; repeatable.")] = field(
-        default=None, metadata=CONVERT
-    )
-    ignore: Annotated[list[str] | None, _option(help="Columns to ignore, separated by commas; repeatable.")] = field(
-        default=None, metadata=CONVERT
-    )
+    keep: Annotated[
+        list[str] | None, _option(help="Use only these columns, or VW namespaces by first letter; repeatable.")
+    ] = field(default=None, metadata=CONVERT)
+    ignore: Annotated[
+        list[str] | None, _option(help="Columns, or VW namespaces by first letter, to ignore; repeatable.")
+    ] = field(default=None, metadata=CONVERT)
     categories: Annotated[list[str] | None, _option(help="Columns whose numbers are categories; repeatable.")] = field(
         default=None, metadata=CONVERT
     )

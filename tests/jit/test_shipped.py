@@ -1,5 +1,7 @@
 """LLVM code as a part of the package: what a new installation generates from it, and when it compiles instead."""
 
+import shutil
+
 import numpy as np
 import pytest
 from numba.core import codegen
@@ -21,22 +23,31 @@ def total(x):
     return room.sum()
 
 
-def cached(asked, source=""):
-    """Return a function as a new process would have it, and note whether numba is asked."""
+def cached(asked, source="", decorated=False):
+    """Return a function as a new process would have it; note where numba would be asked, and do not compile there."""
 
     def ask():
         asked.append(True)
-        return compiling.cached_njit(__file__)(total)
+        return compiling.cached_njit(__file__)(total) if decorated else total
 
     return CachedFunction("total", sources(__file__) + source, ask)
 
 
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Return a folder with the code cache of one function in ``built``, and its LLVM code in ``llvm``."""
+    folder = tmp_path_factory.mktemp("shipped")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FOREL_CACHE", str(folder / "built"))
+        cached([], decorated=True)(X)
+        assert shipped.export(folder / "llvm") == 1
+    return folder
+
+
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    """Return a folder of a package with one function, of which the code cache in ``built`` has machine code."""
-    monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "built"))
-    cached([])(X)
-    assert shipped.export(tmp_path / "llvm") == 1
+def package(build, tmp_path, monkeypatch):
+    """Return a folder with a copy of that; the package has its LLVM code, and the code cache is empty."""
+    shutil.copytree(build, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "llvm")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "empty"))
     return tmp_path

@@ -85,6 +85,23 @@ def test_a_positive_label_that_no_row_has_is_a_warning(folder):
         forel.train("rows.csv", start=trained.stored)
 
 
+@pytest.mark.filterwarnings("default")
+def test_marks_of_missing_values_without_effect_are_a_warning(folder):
+    (folder / "rows.jsonl").write_text('{"a": 1, "y": 1}\n{"a": -999, "y": 0}\n' * 9)
+    options = ("train", "rows.jsonl", "--label", "y", "--alpha", 0.1, "--bits", 8, "--quiet", "--model", "m")
+    shown = run(*options, "--missing", "-999", fails=False)
+    assert "forel: --missing: got -999, which is ignored in jsonl; use null there\n" in shown
+    assert run("predict", "rows.jsonl", "--model", "m", fails=False) == ""
+    with pytest.warns(UserWarning, match="missing: got -999, which is ignored in tables and dicts in memory"):
+        forel.train([{"a": 1, "y": 1}], forel.Settings(alpha=0.1), label="y", missing=["-999"], bits=8)
+
+
+def test_an_option_of_columns_is_named_alone_where_there_are_none(folder):
+    (folder / "rows.vw").write_text("1 |f a\n")
+    shown = run("train", "rows.vw", "--categories", "city,age")
+    assert shown == "forel: --categories: got 'city, age', expected none for vw, which has no columns\n"
+
+
 def test_rows_to_predict_may_lack_columns(folder):
     options = ["--text", "city", "--ignore", "plan", "--bits", 12, "--quiet"]
     run("train", "rows.csv", "--label", "churn", *options, "--model", "m", fails=False)

@@ -1,5 +1,6 @@
 """Tasks of sources with columns: CSV, Parquet, Arrow and JSON files, tables, arrays, and dicts."""
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
@@ -53,6 +54,7 @@ class Reading(Protocol):
 
 def object_tasks(source: Any, reader: Reading, problems: Problems, start: Position) -> Iterator[Task]:
     """Yield a task for each block of a table, an array, a dataset or an iterable of dicts."""
+    _check_missing(reader.options, "tables and dicts in memory")
     if (arrays := arrays_of(source)) is not None:
         yield from _array_tasks(arrays, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
@@ -99,14 +101,17 @@ def stream_tasks(
         reader.kinds.seen.names.update(cache.kinds)
         yield from cache.tasks(start.blocks, start.file)
     elif form == "parquet":
+        _check_missing(options, form)
         numbered = number_rows(dictionary_batches(stream, columns), "parquet file", problems, file)
         used = {columns.label, columns.importance}
         hidden = {name for name in options.slices if name not in used and not columns.uses(name)}
         yield from _table_tasks(numbered, file, reader, problems, start, columns.projected, hidden)
     elif form == "arrow":
+        _check_missing(options, form)
         numbered = number_rows(arrow_batches(stream), "arrow file", problems, file)
         yield from _table_tasks(numbered, file, reader, problems, start, columns)
     else:  # JSON lines
+        _check_missing(options, form)
         size = options.block_bytes if options.transform is None else min(options.block_bytes, CHUNK)
         skip(stream, start.bytes)
         text = chunks(stream, size, problems, file, start.line, limit=options.longest_line(form))
@@ -116,6 +121,13 @@ def stream_tasks(
         else:
             objects = JsonFormat(columns, options.bits, options.transform)
             yield from parse_json(lines, objects, problems, reader.names, file, start, kinds_found)
+
+
+def _check_missing(options: ReadOptions, form: str) -> None:
+    """Warn in training that marks of missing values are for delimited text."""
+    if options.missing and not options.unlabelled:
+        marks = ", ".join(options.missing)
+        warnings.warn(f"missing: got {marks}, which is ignored in {form}; use null there", UserWarning, stacklevel=2)
 
 
 def _check_sequences(options: ReadOptions) -> None:

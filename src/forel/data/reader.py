@@ -171,8 +171,11 @@ def _line_tasks(
     options, defaults, syntax = reader.options, ReadOptions(), LINE_FORMATS[form]
     taken: tuple[str, ...] = ("keep", "ignore") if syntax.namespaces else ()
     taken += ("ngram", "skips") if syntax.namespaces and options.sequences is not None else ()
-    if any(getattr(options, name) != getattr(defaults, name) for name in COLUMNS if name not in taken):
-        raise refuse(", ".join(COLUMNS), options.label or "columns", f"none for {form}, which has no columns")
+    for name in COLUMNS:
+        given = getattr(options, name)
+        if name not in taken and given != getattr(defaults, name):
+            shown = ", ".join(given) if isinstance(given, tuple) else given
+            raise refuse(name, shown, f"none for {form}, which has no columns")
     separate = isinstance(options.transform, SeparateFeatures)
     transform = None if separate and not syntax.namespaces else options.transform
     if transform is not None and not syntax.namespaces:

@@ -56,3 +56,10 @@ def test_the_report_has_the_metrics_of_each_value():
         assert f'value="{one.report.loss!r}"' in text
         assert ", ".join(f"{period.loss:.4f}" for period in one.periods) in text
     assert EVIL not in text
+
+
+def test_no_number_is_cut_on_a_narrow_terminal(rows):
+    arguments = ("train", rows, "--label", "y", "--alpha", 0.3, *FEW, "--quiet", "--slice", "site")
+    shown = run(*arguments, COLUMNS="40").stdout
+    assert "over time" in shown.replace("\n", " ")
+    assert "…" not in shown

@@ -50,13 +50,12 @@ def _print(explanation: Any, number: int, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from forel.doors.cli.console import open_console
+    from forel.doors.cli.console import align_numbers, open_console
 
     label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
     title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
     table = Table("feature", "value", "weight", "contribution", title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     table.add_row("bias", "", "", f"{explanation.bias:+.5f}")
     for part in explanation.contributions[:top]:
         name = part.name + (" and others" if part.shared else "")

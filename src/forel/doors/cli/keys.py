@@ -6,6 +6,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from forel.doors.cli.console import align_numbers
+
 __all__ = ["key_table"]
 
 SHOWN = 20  # keys with the most rows
@@ -27,8 +29,7 @@ def key_table(by: str, keys: Sequence[dict[str, Any]], loss: str) -> Table:
         escape(by), "rows", loss, *(["floor"] if certified else []), *(["held-out loss"] if held_out else []),
         title=f"{len(keys):,} models by {escape(by)}",
     )  # fmt: skip
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     order = sorted(keys, key=lambda one: -one["rows"])
     shown, others = order[:SHOWN], order[SHOWN:]
     for one in shown:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from forel.data import Problems
 from forel.data.sources.streams import natural_key
+from forel.doors.cli.console import align_numbers
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
 from forel.training.metrics import Report
 
@@ -26,8 +27,7 @@ MAX_CLASSES = 12  # of a confusion table; with more, the commonest confusions ar
 def report_table(columns: dict[str, Report], loss: str) -> Table:
     """Return reports side by side."""
     table = Table("", *columns)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     each = [{name: text for _, name, text in report.lines(loss)} for report in columns.values()]
     for name in each[0]:
         table.add_row(escape(name), *(lines.get(name, "") for lines in each))
@@ -46,8 +46,7 @@ def confusion_table(report: Report) -> Table:
         table = Table("actual", "predicted", "weight", title="commonest confusions")
         for weight, k, j in sorted(pairs, key=lambda pair: -pair[0])[:MAX_CLASSES]:
             table.add_row(escape(report.classes[k]), escape(report.classes[j]), f"{weight:,.6g}")
-    for column in table.columns[1 if len(order) <= MAX_CLASSES else 2 :]:
-        column.justify = "right"
+    align_numbers(table, 1 if len(order) <= MAX_CLASSES else 2)
     return table
 
 
@@ -55,8 +54,7 @@ def expert_tables(found: MixtureExplanation) -> tuple[Table, Table]:
     """Return the tables of the experts and of their kinds."""
     experts, kinds = Table(*EXPERT_COLUMNS), Table(*found.kind_columns)
     for table, rows, left in ((experts, found.expert_rows(), 2), (kinds, found.kind_rows(), 1)):
-        for column in table.columns[left:]:
-            column.justify = "right"
+        align_numbers(table, left)
         for row in rows:
             table.add_row(*map(escape, row))
     return experts, kinds
@@ -65,8 +63,7 @@ def expert_tables(found: MixtureExplanation) -> tuple[Table, Table]:
 def mixture_table(mixture: dict[str, Any]) -> Table:
     """Return the table of the best settings of a mixture, with their weights."""
     table = Table("setting", "average loss", "weight")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     for one in mixture["settings"][:TOP]:
         table.add_row(escape(one["setting"]), f"{one['loss']:.6f}", f"{one['posterior']:.4f}")
     others = mixture["settings"][TOP:]

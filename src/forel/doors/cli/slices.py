@@ -3,6 +3,7 @@
 from rich.markup import escape
 from rich.table import Table
 
+from forel.doors.cli.console import align_numbers
 from forel.training.ranking import format_auc
 from forel.training.slices import Period, SliceTable
 
@@ -17,8 +18,7 @@ def slice_table(found: SliceTable, loss: str, title: str | None = None) -> Table
     titles = {"rows": "rows", "loss": loss, **COLUMNS, "mean_label": "mean label", "mean_prediction": "mean prediction"}
     fields = [field for field in titles if any(field in report for report in reports)]
     table = Table(escape(found.column), *(titles[field] for field in fields), title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     for one, report in zip(found.slices, reports, strict=True):
         table.add_row(escape(one.value), *(report.get(field, "") for field in fields))
     return table
@@ -30,8 +30,7 @@ def period_table(found: SliceTable, loss: str) -> Table:
     ranked = any(one.report.auc is not None for one in found.slices)
     title = f"{loss}{' / calibration ratio' * calibrated}{' / AUC' * ranked} over time, up to row"
     table = Table(escape(found.column), *(f"{end:,}" for end in found.ends), title=title)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    align_numbers(table)
     for one in found.slices:
         table.add_row(escape(one.value), *(_cell(period, calibrated, ranked) for period in one.periods))
     return table

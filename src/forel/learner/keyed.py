@@ -134,6 +134,8 @@ class KeyedModels:
     by : the name of the column of keys
     keys : the keys, in the order of their first rows
     learner : their models, by the number of the key, and that of all rows as :data:`ALL`
+    calibrations : slope, offset and precision of the calibration of margins, of the model of all rows, then of each
+        key; None if predictions are not calibrated
 
     >>> options = LearnerOptions(1 << 10, Settings(alpha=1.0, bias=False))
     >>> models = KeyedModels("country", ["NO", "IT"], KeyedLearner(options))
@@ -145,8 +147,10 @@ class KeyedModels:
 
     kind: ClassVar[str] = "keyed"
 
-    def __init__(self, by: str, keys: Sequence[str], learner: KeyedLearner) -> None:
-        self.by, self.keys, self.learner = by, list(keys), learner
+    def __init__(
+        self, by: str, keys: Sequence[str], learner: KeyedLearner, calibrations: NDArray[np.float64] | None = None
+    ) -> None:
+        self.by, self.keys, self.learner, self.calibrations = by, list(keys), learner, calibrations
         options = learner.options
         self.settings, self.features, self.classes = options.settings, options.features, options.classes
         self.certified, self.share, self.dtype = options.certified, options.share, np.dtype(options.dtype)
@@ -207,8 +211,12 @@ class KeyedModels:
         other = ALL if ALL in self.learner.models else UNSEEN
         return np.array([self._codes.get(key_text(value), other) for value in values], np.int64)
 
+    def calibration(self, key: str) -> NDArray[np.float64] | None:
+        """Return the numbers of the calibration of a key; None if predictions are not calibrated."""
+        return None if self.calibrations is None else self.calibrations[self._codes[key] - ALL]
+
     def margins(self, values: Sequence[bytes], rows: CoalescedRows) -> NDArray[Any]:
-        """Return the margin of each row by the model of its key.
+        """Return the margin of each row by the model of its key, calibrated if predictions are.
 
         Parameters
         ----------
@@ -219,7 +227,11 @@ class KeyedModels:
         if (codes == UNSEEN).any():
             row = int(np.argmax(codes == UNSEEN))
             raise refuse(self.by, key_text(values[row]), f"one of the {len(self)} keys of the model")
-        return self.learner.margins(codes, rows)
+        margins = self.learner.margins(codes, rows)
+        if self.calibrations is None:
+            return margins
+        slopes, offsets = self.calibrations[codes - ALL, :2].T[:, :, None].astype(margins.dtype)
+        return np.asarray(slopes * margins + offsets)
 
 
 def key_text(value: bytes) -> str:

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forel.store.versions import damaged
 
-__all__ = ["Calibration", "calibration_of"]
+__all__ = ["Calibration", "calibration_of", "calibration_state"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,13 @@ def calibration_of(extra: Mapping[str, Any]) -> Calibration | None:
     if isinstance(slope, float) and isinstance(offset, float) and 0 < slope < math.inf and math.isfinite(offset):
         return Calibration(slope, offset)
     raise damaged("the calibration is not two numbers, of which the first is positive")
+
+
+def calibration_state(numbers: NDArray[np.float64]) -> tuple[Calibration, dict[str, Any]]:
+    """Return a calibration, and the stored content from which its training continues.
+
+    >>> calibration_state(np.array([0.5, 0.25, 10.0, 0.0, 10.0]))
+    (Calibration(slope=0.5, offset=0.25), {'slope': 0.5, 'offset': 0.25, 'precision': [10.0, 0.0, 10.0]})
+    """
+    slope, offset, *precision = numbers.tolist()
+    return Calibration(slope, offset), {"slope": slope, "offset": offset, "precision": precision}

@@ -17,6 +17,7 @@ from forel.store.versions import damaged
 __all__ = ["pack_keyed", "unpack_keyed"]
 
 SLOTS, ROUNDS, WEIGHTS, SIZES = "keyed.slots", "keyed.rounds", "keyed.weights", "keyed.sizes"
+CALIBRATIONS, CALIBRATION = "keyed.calibrations", 5  # and how many numbers each has
 
 
 def pack_keyed(models: KeyedModels) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -48,6 +49,7 @@ def pack_keyed(models: KeyedModels) -> tuple[dict[str, Any], dict[str, NDArray[A
         ROUNDS: np.array([one.learner.rounds for one in compact], np.int64),
         WEIGHTS: np.array([one.learner.weight for one in compact], np.float64),
         SIZES: np.array(sizes, np.int64),
+        **({} if models.calibrations is None else {CALIBRATIONS: models.calibrations}),
     }
 
 
@@ -81,7 +83,12 @@ def unpack_keyed(file: ModelFile, loss: Any = None) -> KeyedModels:
         if part.used != set(names):
             raise damaged("there are unexpected arrays")
         models[code] = CompactLearner.of(learner, own)
-    return KeyedModels(by, keys, KeyedLearner(_options(header["features"], models[0].learner), models))
+    calibrations = None
+    if file.has(CALIBRATIONS):
+        calibrations = file.array(CALIBRATIONS, np.float64, (1 + len(keys), CALIBRATION))
+        if not np.isfinite(calibrations).all() or (calibrations[:, 0] <= 0).any():
+            raise damaged("the calibrations are not finite numbers, of which the first are positive")
+    return KeyedModels(by, keys, KeyedLearner(_options(header["features"], models[0].learner), models), calibrations)
 
 
 def _options(features: Any, learner: Learner) -> LearnerOptions:

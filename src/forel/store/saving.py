@@ -17,7 +17,7 @@ from forel.learner.settings import Settings
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
-from forel.store.calibration import Calibration, calibration_of
+from forel.store.calibration import Calibration, calibration_of, calibration_state
 from forel.store.classes import class_link, number_of_classes
 from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
@@ -194,6 +194,8 @@ class Stored:
             expected = f"one of the {len(self.model)} keys, such as {self.model.keys[0]!r}"
             raise refuse(self.model.by, key, expected)
         extra = {name: value for name, value in self.extra.items() if name in ("reading", "schema")}
+        if (numbers := self.model.calibration(key)) is not None:
+            extra["calibration"] = calibration_state(numbers)[1]
         return Stored(self.model[key], extra, self.names)
 
     def _check_one(self, method: str) -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ from forel.learner.settings import Settings
 from forel.store.atomic import Path
 from forel.store.header import user_defined_loss
 from forel.store.locks import exclusive_lock
+from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
 from forel.training.classes import count_classes, metrics_for
 from forel.training.key_totals import KeyTotals
@@ -101,6 +103,7 @@ def train_by_key(
     checkpoint: Path | None = None,
     checkpoint_every: int = 1_000_000,
     resume: bool = False,
+    calibrate: bool = False,
 ) -> Trained:
     """Train a model for each value of a column; arguments are those of :func:`forel.training.train.train`.
 
@@ -127,6 +130,7 @@ def train_by_key(
         if checkpoint is not None:
             fingerprint = run_fingerprint(source_blocks, holdout, settings, certified, share, None)
             fingerprint |= {"passes": passes, "by": by, "fallback": fallback}
+            fingerprint |= {"calibrate": True} if calibrate else {}
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 found, state = read_checkpoint(
@@ -150,6 +154,9 @@ def train_by_key(
                 *metrics, problems, names, counts=counts, kinds=kinds, classes=classes, schema=schema, slices=slices,
                 keys=KeyTotals(),
             )  # fmt: skip
+            if calibrate:
+                check_calibration(settings, count)
+                state.calibrator = Calibrator(partial(new_metrics, chosen), options.slices[1:])
         learners.start(chosen, models)
         run = _Run(by, learners, holdout, fallback, chosen, state)
         started = time.perf_counter() - state.seconds
@@ -159,6 +166,7 @@ def train_by_key(
                 if progress is not None:
                     progress(update)
             holdout_report = state.holdout.report() if any(holdout) else None
+            calibrated = None if state.calibrator is None else state.calibrator.result(any(holdout))
             run.next_pass(new_metrics, state.pass_number < passes)
             begun = None
     if not state.first_pass[0]:
@@ -171,7 +179,7 @@ def train_by_key(
     return Trained(
         cast(Learner, trained), reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started,
         problems, names=state.names, reading=stored, checkpoint=checkpoint, schema=schema.schema(state.kinds),
-        slices=slice_tables(state.slices), keys=tuple(run.keys.summaries(trained, any(holdout))),
+        slices=slice_tables(state.slices), calibrated=calibrated, keys=tuple(run.keys.summaries(trained, any(holdout))),
     )  # fmt: skip
 
 
@@ -196,7 +204,8 @@ class _Run:
 
     def models(self) -> KeyedModels:
         """Return the models of all keys."""
-        return KeyedModels(self.by, [key_text(key) for key in self.keys.codes], self.learners.collect())
+        calibrations = None if self.state.calibrator is None else self.state.calibrator.states
+        return KeyedModels(self.by, [key_text(key) for key in self.keys.codes], self.learners.collect(), calibrations)
 
     def rows_at_a_time(self) -> int:
         """Return the number of rows to learn next."""
@@ -259,7 +268,7 @@ class _Run:
         """Update the metrics by the margins of the oldest block."""
         state, classes = self.state, () if self.options.classes is None else self.state.classes.names
         block, given, waits = self.pending.popleft()
-        margins, *_ = (wait() for wait in waits)
+        margins, *others = (wait() for wait in waits)
         margins = margins if classes else margins[:, 0]
         learned = np.ones(len(block), bool) if given.held_out is None else ~given.held_out
         for held_out, some in ((False, learned), (True, ~learned)):
@@ -270,10 +279,16 @@ class _Run:
             if not held_out and state.pass_number == 1:
                 for values, by_value in zip(block.slices[1:], state.slices, strict=True):
                     by_value.add(values[some], scores)
+        calibrated = None
+        if state.calibrator is not None:
+            own, first = replace(block, slices=block.slices[1:]), state.pass_number == 1
+            calibrated = state.calibrator.add(own, margins, given.held_out, first, given.codes)
+            for each in others:  # the model of all rows
+                state.calibrator.fit(own, each[:, 0], given.held_out, first)
         state.rows += len(block)
         state.entries += block.indices.size
         state.bytes += block.size
         state.place = block.after
         counts = state.pass_number, state.rows, state.entries, state.bytes
         no_model = cast(Learner, None)  # models may be elsewhere
-        return Progress(*counts, state.progressive, state.holdout, block, margins, no_model, classes)
+        return Progress(*counts, state.progressive, state.holdout, block, margins, no_model, classes, calibrated)

@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block
+from forel.learner.keyed import ALL
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
-from forel.store.calibration import Calibration, calibration_of
+from forel.store.calibration import Calibration, calibration_of, calibration_state
 from forel.training.metrics import Report, StreamMetrics
 from forel.training.slices import SliceMetrics, SliceTable, slice_tables
 from forel.validation import refuse
 
 __all__ = ["Calibrated", "Calibrator", "check_calibration"]
 
-STATE = 5  # numbers: a, b, and the three entries of H, as in forel.learner.kernels.calibration, which imports numba
 PRIOR = 10.0  # the precision at first: a and b stay close to 1 and 0 for about as many rows
+# a, b, and the three entries of H, as in forel.learner.kernels.calibration, which imports numba.
+INITIAL = (1.0, 0.0, PRIOR, 0.0, PRIOR)
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,14 @@ class Calibrated:
 
     Parameters
     ----------
-    calibration : after the last row
+    calibration : after the last row; None for models by key, each of which has its own
     report : of the rows learned from in the first pass; each is calibrated before its label is used
     holdout : of the rows held out, in the last pass; None if no rows are
     slices : of the rows of ``report``, by the values of columns
     extra : the state, as JSON, with which training continues
     """
 
-    calibration: Calibration
+    calibration: Calibration | None
     report: Report
     holdout: Report | None
     slices: tuple[SliceTable, ...]
@@ -46,7 +48,7 @@ class Calibrated:
 
 
 class Calibrator:
-    """Calibrates the margins of each row, then learns from its label.
+    """Calibrates the margins of each row, then learns from its label; for models by key, each key by itself.
 
     Parameters
     ----------
@@ -70,23 +72,25 @@ class Calibrator:
         self._new_metrics = new_metrics
         self.progressive, self.holdout = new_metrics(), new_metrics()
         self.slices = [SliceMetrics(column, self.progressive) for column in columns]
-        self._state = np.array([1.0, 0.0, PRIOR, 0.0, PRIOR])
+        self.states = np.array([INITIAL])  # of one model, or of the model of all rows; then one for each key
         before = calibration_of(extra or {})
         if before is not None and extra is not None:
-            self._state[:] = before.slope, before.offset, *extra["calibration"]["precision"]
+            self.states[0] = before.slope, before.offset, *extra["calibration"]["precision"]
 
     def add(
-        self, block: Block, margins: NDArray[Any], held_out: NDArray[np.bool_] | None, first: bool = True
+        self,
+        block: Block,
+        margins: NDArray[Any],
+        held_out: NDArray[np.bool_] | None,
+        first: bool = True,
+        codes: NDArray[np.int64] | None = None,
     ) -> NDArray[Any]:
-        """Return the calibrated margins of a block with labels 0 to 1; only the first pass is learned from."""
-        from forel.learner.kernels.kernel import routine
+        """Return the calibrated margins of a block with labels 0 to 1; only the first pass is learned from.
 
-        weights, labels = block.importance.astype(np.float64), block.labels
-        if held_out is not None:
-            weights[held_out] = 0
-        calibrated = np.empty(len(block), margins.dtype)
-        fitted = weights if first else np.zeros(len(block))
-        routine("calibration", "calibrate")(np.ascontiguousarray(margins), labels, fitted, self._state, calibrated)
+        ``codes`` are those of the keys of rows; None for one model.
+        """
+        labels = block.labels
+        calibrated = self.fit(block, margins, held_out, first, codes)
         if held_out is not None:
             self.holdout.add(calibrated[held_out], labels[held_out], block.importance[held_out])
         if first:
@@ -96,18 +100,45 @@ class Calibrator:
                 metrics.add(values[learned], scores)
         return calibrated
 
+    def fit(
+        self,
+        block: Block,
+        margins: NDArray[Any],
+        held_out: NDArray[np.bool_] | None,
+        first: bool = True,
+        codes: NDArray[np.int64] | None = None,
+    ) -> NDArray[Any]:
+        """Return the calibrated margins of a block as :meth:`add` does, and update no metrics."""
+        from forel.learner.kernels.kernel import routine
+
+        weights = block.importance.astype(np.float64) if first else np.zeros(len(block))
+        if held_out is not None:
+            weights[held_out] = 0
+        calibrated = np.empty(len(block), margins.dtype)
+        if codes is None:
+            given = np.ascontiguousarray(margins), block.labels, weights
+            routine("calibration", "calibrate")(*given, self.states[0], calibrated)
+            return calibrated
+        places = codes - ALL
+        missing = int(places.max(initial=0)) + 1 - len(self.states)
+        self.states = np.concatenate((self.states, np.tile(INITIAL, (max(missing, 0), 1))))
+        order = np.argsort(places, kind="stable")
+        starts = np.flatnonzero(np.diff(places[order], prepend=-1))
+        for own in np.split(order, starts[1:]) if len(block) else ():
+            out, state = np.empty(own.size, margins.dtype), self.states[places[own[0]]]
+            routine("calibration", "calibrate")(margins[own], block.labels[own], weights[own], state, out)
+            calibrated[own] = out
+        return calibrated
+
     def next_pass(self) -> None:
         """Start another pass, with its own metrics of rows held out."""
         self.holdout = self._new_metrics()
 
     def result(self, holdout: bool) -> Calibrated:
         """Return the calibration and its metrics; ``holdout`` is whether rows are held out."""
-        slope, offset, *precision = self._state.tolist()
-        extra = {"slope": slope, "offset": offset, "precision": precision}
         held_out = self.holdout.report() if holdout else None
-        return Calibrated(
-            Calibration(slope, offset), self.progressive.report(), held_out, slice_tables(self.slices), extra
-        )
+        known, extra = (None, {}) if len(self.states) > 1 else calibration_state(self.states[0])
+        return Calibrated(known, self.progressive.report(), held_out, slice_tables(self.slices), extra)
 
     def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
         """Return the state as JSON values and arrays."""
@@ -115,11 +146,11 @@ class Calibrator:
         arrays |= {f"holdout.{name}": array for name, array in self.holdout.pack().items()}
         slices = [one.pack() for one in self.slices]
         arrays |= {f"{k}.{name}": array for k, (_, parts) in enumerate(slices) for name, array in parts.items()}
-        return {"slices": [known for known, _ in slices]}, {"state": self._state, **arrays}
+        return {"slices": [known for known, _ in slices]}, {"state": self.states, **arrays}
 
     def unpack(self, known: Mapping[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> None:
         """Replace the state by one that :meth:`pack` returned."""
-        self._state = np.array(arrays["state"]).reshape(STATE)
+        self.states = np.array(arrays["state"]).reshape(-1, len(INITIAL))
         for name, metrics in (("progressive", self.progressive), ("holdout", self.holdout)):
             metrics.unpack({part: arrays[f"{name}.{part}"] for part in metrics.pack()})
         for k, (by_value, one) in enumerate(zip(self.slices, known["slices"], strict=True)):

@@ -111,7 +111,8 @@ def write_checkpoint(
     if state.calibrator is not None:
         content["calibration"], parts = state.calibrator.pack()
         arrays |= {f"calibrated.{name}": array for name, array in parts.items()}
-        extra = {**extra, "calibration": state.calibrator.result(False).extra}
+        own = state.calibrator.result(False).extra  # empty for models by key, which have theirs
+        extra = {**extra, **({"calibration": own} if own else {})}
     if state.keys is not None:
         content["keys"], totals = state.keys.pack()
         arrays |= totals

@@ -157,7 +157,7 @@ def train(
     if by is not None:
         one_model = {
             "merge": None if merge is None else merge.every, "shuffle": shuffle, "subsample": subsample,
-            "min_count": min_count, "include_probability": include_probability, "calibrate": calibrate or None,
+            "min_count": min_count, "include_probability": include_probability,
             "start": None if start is None else "a model", "cache": cache,
             "lane_learners": lane_learners,
         }  # fmt: skip
@@ -170,7 +170,7 @@ def train(
                 source, initial_settings(settings, None), options, by, fallback=fallback, holdout=held_out,
                 passes=number, certified=certified, share=share, threads=threads, cluster=cluster, learners=learners,
                 names=names_for(options, reading.get("names")), progress=observe, checkpoint=checkpoint,
-                checkpoint_every=whole("checkpoint_every", checkpoint_every, low=1), resume=resume,
+                checkpoint_every=whole("checkpoint_every", checkpoint_every, low=1), resume=resume, calibrate=calibrate,
             )  # fmt: skip
     if fallback or learners is not None:
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")

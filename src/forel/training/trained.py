@@ -113,7 +113,7 @@ class Trained:
             "reading": self.reading,
             **({"schema": self.schema} if self.schema else {}),
             **({} if self.inclusion is None else {"inclusion": self.inclusion.rule.to_json()}),
-            **({} if self.calibrated is None else {"calibration": self.calibrated.extra}),
+            **({"calibration": self.calibrated.extra} if self.calibrated and self.calibrated.extra else {}),
             **{name: None if report is None else _json(report) for name, report in reports.items()},
             **({"keys": [one.to_json() for one in self.keys]} if self.keys else {}),
         }

@@ -20,7 +20,8 @@ def calibrated_json(calibrated: Calibrated) -> dict[str, Any]:
     known = calibrated.calibration
     measured = {"report": jsonable(calibrated.report), "holdout": jsonable(calibrated.holdout)}
     slices = {"slices": [table.to_json() for table in calibrated.slices]} if calibrated.slices else {}
-    return {"calibrated": {"slope": known.slope, "offset": known.offset, **measured, **slices}}
+    numbers = {} if known is None else {"slope": known.slope, "offset": known.offset}
+    return {"calibrated": {**numbers, **measured, **slices}}
 
 
 def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -> str:
@@ -28,6 +29,8 @@ def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -
     statements = (("the mixture's guarantee", mixed), ("the certificate", certified))
     others = [name for name, there in statements if there]
     sentence = f"predictions of the model are the probabilities of {calibrated.calibration}"
+    if calibrated.calibration is None:
+        return "predictions of each model are calibrated by its own rows; losses and floors of keys are those before"
     if not others:
         return sentence
     verb = "are" if len(others) > 1 else "is"

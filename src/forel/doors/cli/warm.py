@@ -23,9 +23,9 @@ def warm(
     context: typer.Context,
     formats: Annotated[str, typer.Option(help="Formats to compile readers for.")] = ",".join(FORMATS),
 ) -> None:
-    """Compile and cache the code of train, predict, evaluate and convert --serving.
+    """Compile and cache the code of train, predict, evaluate and convert.
 
-    Options of forel train select what is compiled.
+    Of forel convert that of --serving. Options of forel train select what is compiled.
 
     \b
     Examples:

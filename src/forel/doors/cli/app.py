@@ -26,7 +26,7 @@ COMMANDS = {
     "convert": "Convert data to another format, or a model to a smaller one.",
     "generate": "Write synthetic examples, and report the best possible loss.",
     "cache": "Write parsed files to a cache, or show the content of a cache.",
-    "warm": "Compile and cache the code of train, predict, evaluate and convert.",
+    "warm": "Compile and cache code of train, predict, evaluate and convert.",
     "methods": "Show how each argmin is solved: in closed form, or by a solver.",
     "survey": "Recompute and check every result of the survey.",
 }

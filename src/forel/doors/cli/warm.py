@@ -23,7 +23,7 @@ def warm(
     context: typer.Context,
     formats: Annotated[str, typer.Option(help="Formats to compile readers for.")] = ",".join(FORMATS),
 ) -> None:
-    """Compile and cache the code of train, predict, evaluate and convert.
+    """Compile and cache code of train, predict, evaluate and convert.
 
     Of forel convert that of --serving. Options of forel train select what is compiled.
 

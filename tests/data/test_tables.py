@@ -220,7 +220,7 @@ def test_what_cannot_be_a_feature_or_a_label_is_refused():
     with pytest.raises(ValueError, match="importance: got 'column y of type string', expected a column of numbers"):
         list(read(pa.table({"y": ["yes"]}), importance="y"))
     with pytest.raises(ValueError, match="columns: got 'a twice'"):
-        list(read(io.BytesIO(b"a,a\n1,2\n"), "csv"))
+        list(read(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])))
     for source in (3, {"a": 1}, b"1 | a", None):
         with pytest.raises(ValueError, match="source: got"):
             list(read(source))

@@ -11,10 +11,11 @@ from itertools import islice
 from typing import Any
 
 from forel.data.features.dates import is_date
-from forel.data.features.label_words import LabelWords, choose_words, word_sign
+from forel.data.features.label_words import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
 from forel.data.parsers.cell_values import is_missing, parse_number
+from forel.data.parsers.csv_header import distinct_names
 from forel.data.parsers.csv_separator import format_of, separator_of
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
@@ -33,6 +34,7 @@ LABELS = (
     "cnt", "count", "price",
 )  # fmt: skip
 DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
+FORMATTED = re.compile(r"[-+(]?[$€£¥]? ?[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)? ?[%$€£¥]?\)?")
 Row = Mapping[str, Any]
 
 
@@ -72,6 +74,7 @@ class Summary:
     classes : number of classes; None for two, and for numbers
     regression : whether the label has more than two values, all numbers
     ignore : columns in which every row has another word, such as identifiers
+    formatted : columns of numbers that are read as words, because of currencies, percent signs or thousands separators
     given : the options that the caller gave
     """
 
@@ -85,6 +88,7 @@ class Summary:
     classes: int | None = None
     regression: bool = False
     ignore: tuple[str, ...] = ()
+    formatted: tuple[str, ...] = ()
     given: ReadOptions = field(default_factory=ReadOptions, repr=False)
 
     @property
@@ -214,10 +218,10 @@ def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[
     if not rows:
         expected = "the names of the columns, and a row in each line after them"
         raise ValueError(f"source: got an empty file, expected {expected}")
-    names = [name.strip(" ") for name in rows[0]]
+    names = distinct_names(rows[0])
     if not options.header:
         return None, rows
-    odd = len(set(names)) < len(names) or not all(names)
+    odd = 2 * sum(not name.strip(" ") for name in rows[0]) > len(names)
     again = any(name in {row[k].strip(" ") for row in rows[1:] if k < len(row)} for k, name in enumerate(names))
     return None if odd or again or any(_is_number(name, options) for name in names) else names, rows
 
@@ -236,9 +240,11 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
     label = options.label if options.label is not None else _guess(columns, len(rows))
     labels = next((column for column in columns if column.name == label), None)
     words, worded = None, labels is not None and labels.kind == "category"
-    classes = labels.distinct if labels is not None and worded and labels.distinct > 2 else None
-    if labels is not None and worded and labels.distinct == 2:
-        words = choose_words(str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None)
+    classes = None
+    if labels is not None and worded and labels.distinct >= 2:
+        given = {str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None}
+        words = LabelWords.of_kind(kind_of_words(given))
+        classes = labels.distinct if words is None else None
     regression = labels is not None and labels.kind == "number" and labels.distinct > 2
     ids = [
         column.name
@@ -247,7 +253,14 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
         and not any(" " in example for example in column.examples)
     ]  # fmt: skip
     ignore = tuple(ids) if len(ids) + (label is not None) < len(columns) else ()
-    return Summary(file, form, len(rows), options, columns, label, words, classes, regression, ignore)
+    formatted = tuple(column.name for column in columns if _is_formatted(column, rows))
+    return Summary(file, form, len(rows), options, columns, label, words, classes, regression, ignore, formatted)
+
+
+def _is_formatted(column: ColumnSummary, rows: list[Row]) -> bool:
+    """Return whether a column has numbers that are read as words: with currencies, percent signs or commas."""
+    present = (cell for row in rows if (cell := str(row.get(column.name) or "").strip()) and cell not in column.marks)
+    return column.kind == "category" and column.distinct > 2 and all(map(FORMATTED.fullmatch, present))
 
 
 def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary:

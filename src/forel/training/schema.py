@@ -170,7 +170,8 @@ class SchemaCheck:
         missing = sorted((expected | declared) - seen.names) if seen.header else []
         if not seen.header and self._rows >= MIN_ROWS:
             missing = [n for n in sorted(expected - seen.names) if self.schema[n].get("missing", 0.0) < 0.5]
-        new = sorted(seen.names - expected - declared)
+        # A column of a header has a kind from its first value on; without values, it changes nothing.
+        new = sorted((seen.names & kinds.known.keys() if seen.header else seen.names) - expected - declared)
         found = []
         for name in missing:
             close = difflib.get_close_matches(name.lower(), [other.lower() for other in new], 1, 0.8)

@@ -219,4 +219,8 @@ def stored_model(model: Any) -> Stored:
     """Return a model with its stored content, from a path, a result of training, or a bare learner."""
     if isinstance(model, str | os.PathLike):
         return load(model)
+    if not hasattr(model, "__stored__") and not hasattr(model, "settings"):
+        raise refuse(
+            "model", type(model).__name__, "a path or a trained model, before the rows, as in predict(model, rows)"
+        )
     return cast(Stored, model.__stored__()) if hasattr(model, "__stored__") else Stored(model)

@@ -31,10 +31,10 @@ class LabelWords:
     def encode(self, word: str) -> float | None:
         """Return 1 or 0 for a word, None if it is missing; raise ValueError for a word of neither class."""
         cell = word.strip()
-        if self.positive is not None and _same(cell, self.positive):
-            return 1.0
-        if self.negative is not None and _same(cell, self.negative):
-            return 0.0
+        for same in (_same, _same_but_case):
+            positive, negative = (one is not None and same(cell, one) for one in (self.positive, self.negative))
+            if positive != negative:
+                return float(positive)
         if cell in MISSING:
             return None
         if self.positive is None or self.negative is None:
@@ -77,10 +77,12 @@ def choose_words(words: Iterable[str]) -> LabelWords:
 
     >>> choose_words(["yes", "no"]), choose_words(["<=50K", ">50K"])
     (LabelWords(negative='no', positive='yes'), LabelWords(negative='<=50K', positive='>50K'))
+    >>> choose_words(["Yes", "NO", "no", "yes"])
+    LabelWords(negative='no', positive='yes')
     >>> choose_words(["no"]).encode("yes")
     1.0
     """
-    found = sorted({word.strip() for word in words} - {*MISSING}, key=lambda word: (word_sign(word), word))
+    found = sorted(_distinct(words), key=lambda word: (word_sign(word), word))
     if len(found) == 1 and word_sign(found[0]):
         return LabelWords(None, found[0]) if word_sign(found[0]) > 0 else LabelWords(found[0], None)
     if len(found) != 2:
@@ -96,7 +98,7 @@ def kind_of_words(words: Iterable[str]) -> str:
     >>> kind_of_words(["yes", "no"]), kind_of_words(["red", "green", "blue"])
     ('labels ["no", "yes"]', 'classes')
     """
-    found = {word.strip() for word in words} - {*MISSING}
+    found = _distinct(words)
     return CLASSES if len(found) > 2 else choose_words(found).kind
 
 
@@ -106,6 +108,18 @@ def word_sign(word: str) -> int:
     if lower in POSITIVE or lower.startswith(">"):
         return 1
     return -1 if lower in NEGATIVE or lower.startswith(("<", "not ", "not_", "no ", "no_", "non-", "non_")) else 0
+
+
+def _distinct(words: Iterable[str]) -> set[str]:
+    """Return the distinct words, without those that differ only in case from others if there are two classes then."""
+    found = {word.strip() for word in words} - {*MISSING}
+    folded = {word.casefold(): word for word in sorted(found)}  # of several spellings, the one in lower case
+    two = len(folded) == 2 or (len(folded) == 1 and word_sign(next(iter(folded))) != 0)
+    return {*folded.values()} if two else found
+
+
+def _same_but_case(cell: str, word: str) -> bool:
+    return cell.casefold() == word.strip().casefold()
 
 
 def _same(cell: str, word: str) -> bool:

@@ -1,16 +1,15 @@
 """The header of CSV and TSV: names of columns, or their numbers where there is no header."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import Any
 
-from forel.data.options import repeated
 from forel.data.parsers.columns import Columns
 from forel.data.problems import Malformed, excerpt
 from forel.data.sources.streams import LONGEST, read_errors, too_long
-from forel.validation import refuse
 
-__all__ = ["number_columns", "read_header"]
+__all__ = ["distinct_names", "number_columns", "read_header"]
 
 BOM = b"\xef\xbb\xbf"
 
@@ -18,11 +17,25 @@ BOM = b"\xef\xbb\xbf"
 def read_header(stream: Any, separator: str, file: str, limit: int = LONGEST) -> list[str]:
     """Read the names of columns and nothing after them; raise if the header has more than ``limit`` bytes."""
     cells, _ = _first_row(stream, separator, file, limit)
-    names = [cell.strip(" ") for cell in cells]
-    twice = repeated(names)
-    if twice is not None:
-        raise refuse("columns", f"{twice} twice", "distinct names of columns")
-    return names
+    return distinct_names(cells)
+
+
+def distinct_names(cells: Sequence[str]) -> list[str]:
+    """Return the names of columns in a header: repeated ones with a number, as in pandas, and empty ones by place.
+
+    >>> distinct_names(["hours", " hours ", "age", ""])
+    ['hours', 'hours.1', 'age', 'c4']
+    """
+    given = [cell.strip(" ") for cell in cells]
+    reserved, names = {*given}, dict[str, None]()
+    for k, name in enumerate(given):
+        if name and name not in names:
+            names[name] = None
+            continue
+        wanted = name or f"c{k + 1}"
+        numbered = (f"{wanted}.{number}" for number in count(1))
+        names[next(one for one in chain([wanted], numbered) if one not in reserved and one not in names)] = None
+    return [*names]
 
 
 def number_columns(

@@ -51,6 +51,7 @@ def _as_dict(found: Any, command: str) -> dict[str, Any]:
         ],
         "label": found.label,
         "classes": found.classes,
+        "formatted_numbers": found.formatted,
         "positive": None if found.words is None else found.words.positive,
         "command": command,
     }
@@ -82,4 +83,8 @@ def _print(found: Any, command: str) -> None:
             console.print(f"Labels: {found.classes} classes.", markup=False, highlight=False)
         elif found.label is None:
             console.print("No column looks like a label; --label names it.", markup=False, highlight=False)
+        if found.formatted:
+            names = ", ".join(found.formatted)
+            hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
+            console.print(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", markup=False, highlight=False)
     console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)

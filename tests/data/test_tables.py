@@ -233,9 +233,9 @@ def test_a_csv_column_is_what_its_first_value_is_however_much_is_read_at_a_time(
     assert len(found) == 300_001
     assert found[-1][3] == {slot("n", bits=BITS): 2.5, slot("7", "c", BITS): 1, slot("late", bits=BITS): 5}
     assert reader.problems.messages == [
-        "stream, line 300003, column 'n': got 'z', expected a number, as the column's first; or use categories=['n']",
-        "stream, line 300004, column 'late': got 'z', expected a number, as the column's first; or use "
-        "categories=['late']",
+        f"stream, line {line}, column {name!r}: got 'z', expected a number, as the column's first; or use "
+        f"categories=[{name!r}], or missing (--missing) for a mark"
+        for line, name in ((300003, "n"), (300004, "late"))
     ]
 
 

@@ -74,6 +74,34 @@ def test_peek_names_the_spelling_of_labels_and_columns_of_formatted_numbers(tmp_
     assert peek(io.BytesIO(b"a,b\nx1,1\n7,2\ny2,3\n")).formatted == ()
 
 
+@pytest.mark.parametrize(
+    ("word", "options"),
+    [
+        ("n/a", ["--missing", "n/a"]),
+        ("-", ["--missing", "-"]),
+        ("inf", ["--missing", "inf"]),
+        ("1e400", ["--missing", "1e400"]),
+        ("TRUE", []),
+        ("NaN", []),
+        ("12%", ["--categories", "x"]),
+        ('"1,234"', ["--categories", "x"]),
+    ],
+)
+def test_the_command_that_peek_prints_reads_words_among_numbers(tmp_path, word, options):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "1,0\n2,1\n3,0\n" * 10 + f"{word},1\n4,1\n")
+    arguments = peek(path).arguments()
+    assert arguments == [str(path), "--label", "y", *options, "--model", "model.forel"]
+    command = ["train", *arguments[:-1], str(tmp_path / "m.forel"), "--alpha", "1", "--bits", "8", "--quiet"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+
+
+def test_a_column_of_many_words_that_begins_with_a_number_is_of_categories(tmp_path):
+    found = peek(io.BytesIO(b"x,y\n1,0\na,1\nb,0\nc,1\nd,0\n"))
+    assert (found.columns[0].kind, found.columns[0].distinct) == ("category", 5)
+    assert found.arguments()[3:5] == ["--categories", "x"]
+
+
 ROWS = [{"y": k % 2, "x": float(k % 7)} for k in range(120)]
 SOURCES = {
     "dicts": lambda rows: rows,

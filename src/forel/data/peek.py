@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import islice
@@ -24,6 +25,8 @@ from forel.validation import refuse, whole
 __all__ = ["ColumnSummary", "Summary", "peek"]
 
 BYTES = 1 << 20  # of text that are read
+MOST_MARKS = 3  # different words among the numbers of a column that may be marks of missing values
+LARGEST = 3.4028234663852886e38  # of float32
 EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
 TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
 MOST_CLASSES = 100  # of a column that may be the label
@@ -48,7 +51,8 @@ class ColumnSummary:
     kind : "number", "category", "text" or "date"
     distinct, missing : numbers of distinct and of missing values
     examples : the first distinct values
-    marks : marks of missing values in a column of categories, which options have to name
+    marks : marks of missing values, which options have to name: in a column of categories, or a few words among numbers
+    mixed : whether many words are among the numbers, so that options have to name a column of categories
     """
 
     name: str
@@ -57,6 +61,7 @@ class ColumnSummary:
     missing: int
     examples: tuple[str, ...]
     marks: tuple[str, ...] = ()
+    mixed: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,9 @@ class Summary:
         marks = dict.fromkeys((*given.missing, *(mark for column in features for mark in column.marks)))
         if marks:
             arguments += ["--missing", ",".join(marks)]
+        mixed = [column.name for column in features if column.kind == "category" and column.mixed]
+        if mixed := [name for name in mixed if name not in given.categories]:
+            arguments += ["--categories", _listed([*given.categories, *mixed])]
         texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
         if texts or given.text:
             arguments += ["--text", _listed([*given.text, *texts])]
@@ -147,7 +155,7 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
     >>> summary.format, summary.separator, summary.options.header, summary.options.decimal, summary.label
     ('csv', ';', False, ',', 'c4')
     >>> summary.columns[1]
-    ColumnSummary(name='c2', kind='category', distinct=2, missing=1, examples=('State-gov', 'Private'), marks=('?',))
+    ColumnSummary(name='c2', kind='category', distinct=2, ..., marks=('?',), mixed=False)
     """
     options, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
     first, *_ = single_sources(source)
@@ -268,12 +276,25 @@ def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary
     marked = [isinstance(cell, str) and (is_missing(cell.encode()) or cell in options.missing) for cell in cells]
     present = [cell for cell, mark in zip(cells, marked, strict=True) if not mark]
     number = bool(present) and all(_is_number(cell, options) for cell in _kind_cells(present))
-    distinct = Counter(map(str, present))
+    words = {cell for cell in present if isinstance(cell, str) and not _is_finite(cell, options)} if number else set()
+    mixed = len(words) > MOST_MARKS or any(map(FORMATTED.fullmatch, words))
+    number = number and not mixed
+    distinct = Counter(str(cell) for cell in present if not number or cell not in words)
     marks = {str(cell): None for cell, mark in zip(cells, marked, strict=True) if mark and cell != ""}
+    marks = dict.fromkeys(sorted(words)) if number else marks
+    missing = sum(marked) + (sum(cell in words for cell in present) if number else 0)
     shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
     dated = bool(present) and not number and all(isinstance(one, date) or is_date(str(one)) for one in present)
     kind = "number" if number else "date" if dated else "text" if _is_text(present, len(distinct)) else "category"
-    return ColumnSummary(name, kind, len(distinct), sum(marked), shown, () if number else tuple(marks))
+    return ColumnSummary(name, kind, len(distinct), missing, shown, tuple(marks), mixed)
+
+
+def _is_finite(cell: str, options: ReadOptions) -> bool:
+    """Return whether training reads a cell of a column of numbers: one in the range of float32."""
+    with suppress(ValueError):
+        number = parse_number(cell.replace(options.decimal, ".").encode())
+        return number is not None and abs(number) <= LARGEST
+    return False
 
 
 def _is_text(present: list[Any], distinct: int) -> bool:

@@ -175,7 +175,7 @@ def fill_numbers(
     non_numbers = numbers.non_numbers
     if columns.strict and columns.known.get(name) != "either":
         since = "in earlier rows" if name in columns.known else "the column's first"
-        expected = f"a number, as {since}; or use categories=[{name!r}]"
+        expected = f"a number, as {since}; or use categories=[{name!r}], or missing (--missing) for a mark"
         if columns.options.unlabelled:  # rows to predict
             expected = "a number, as in training; or leave out strict (--strict)"
         numbers.record_non_numbers(name, expected, row_problems)

@@ -90,7 +90,9 @@ def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> 
                 continue
             numbers = cell_numbers(rows.words(k), exact=True)
             numbers.record_non_numbers(
-                name, f"a number, as the column's first; or use categories=[{name!r}]", row_problems
+                name,
+                f"a number, as the column's first; or use categories=[{name!r}], or missing (--missing) for a mark",
+                row_problems,
             )
             arrays.append(float_array(numbers.wide, numbers.present))
         gathered.flush(problems)

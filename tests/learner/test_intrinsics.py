@@ -127,13 +127,8 @@ def vector_operations(home):
     return call
 
 
-VECTORS = [
-    vector_operations(plain),
-    *(
-        numba.njit(vector_operations(home))
-        for home in (vectors, SimpleNamespace(**{name: plain.compiled(name) for name in vectors.__all__}))
-    ),
-]
+COMPILED = vectors, SimpleNamespace(**{name: plain.compiled(name) for name in vectors.__all__})
+VECTORS = [vector_operations(plain), *(numba.njit(vector_operations(home)) for home in COMPILED)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -152,6 +147,32 @@ def test_vectors_are_changed_as_number_by_number(dtype, data):
     halves = [np.append(source[first:][part], source[second:][part]) for part in (slice(4), slice(4, 8))]
     target[third:][:8], target[fourth:][:8] = halves[0] + 3 * halves[1], halves[1]
     assert all(after.tobytes() == target.tobytes() for after in found)
+
+
+def lane_copier(home, count):
+    """Return a function that pads lanes and copies them back, by one of three implementations."""
+    load, store = home.load_lanes, home.store_lanes
+
+    def call(source, at, target, place, back):
+        load(source, at, target, place, count)
+        store(target, place, back, at, count)
+
+    return call
+
+
+LANES = {count: [lane_copier(plain, count), *(numba.njit(lane_copier(home, count)) for home in COMPILED)]
+         for count in (1, 7, 13, 16)}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", LANES)
+@pytest.mark.parametrize("at", [0, 3])
+def test_lanes_are_padded_with_zeros_and_copied_back(count, at):
+    source, size = np.arange(1, at + count + 1, dtype=np.float32), -(-count // 8) * 8
+    for call in LANES[count]:
+        target, back = np.full(size + 3, 7, np.float32), np.full(at + count + 2, 5, np.float32)
+        call(source, np.uint64(at), target, np.uint64(2), back)
+        assert target.tolist() == [7, 7, *source[at:], *[0] * (size - count), 7]
+        assert back.tolist() == [5] * at + [*source[at:], 5, 5]
 
 
 def test_intrinsics_that_cannot_be_built_are_replaced_by_plain_code(monkeypatch):

@@ -12,6 +12,7 @@ from forel.learner.kernels.reference import (
     KEEPS_POINTS,
     LANES,
     ONE,
+    PADDED,
     PER_CLASS,
     REAL,
     REAL_ONE,
@@ -41,7 +42,7 @@ def add_to_certificate(w):
     row, sums, totals = w.row, w.sums, w.totals
     for m in range(CERTIFIED_LANES):
         k = certified_lane(m)
-        linearized, bound_term = sums[LANES + k], 0.0
+        linearized, bound_term = sums[PADDED + k], 0.0
         if KEEPS_POINTS:
             bound_term = 0.5 * np.float64(row[ROW_BOUND_TERMS + k])
         fits = abs(linearized) <= SUM_LIMIT and bound_term <= SUM_LIMIT and sums[k] <= SUM_LIMIT
@@ -50,7 +51,7 @@ def add_to_certificate(w):
             totals[SUM_BOUND_TERMS + k] += bound_term
             totals[SUM_SQUARES + k] += sums[k]
             if SCALE_FREE:
-                totals[SUM_SCALED + k] += sums[2 * LANES + k]
+                totals[SUM_SCALED + k] += sums[2 * PADDED + k]
         else:
             totals[SUM_CLIPPED + k] += 1.0
 

@@ -9,6 +9,7 @@ from forel.learner.kernels.reference import (
     LANES,
     LINE_SIZE,
     ONE,
+    PADDED,
     PREFETCH_DISTANCE,
     RECORDS_STRADDLE_LINES,
     SCALE_WIDTH,
@@ -23,14 +24,21 @@ from forel.learner.kernels.reference import (
 
 @inline
 def row_lanes(parameters):
-    """Return LANES, as a variable from 8 on: loops of known length are unrolled, and then not vectorized.
+    """Return PADDED, as a variable from 4 on: loops of known length are unrolled, and then not vectorized.
 
-    Of a power of two the compiler knows that it is either 0 or LANES, and adds no loops for remainders.
+    Of a power of two the compiler knows that it is either 0 or PADDED, and adds no loops for remainders.
     """
-    if LANES >= 8:
-        lanes = parameters.shape[0] // 5
-        return lanes & LANES if LANES & (LANES - 1) == 0 else lanes
-    return LANES
+    if PADDED >= 4:
+        return parameters.shape[0] // 5 & PADDED
+    return PADDED
+
+
+@inline
+def stored_lanes(parameters):
+    """Return LANES, as a variable where it is equal to PADDED."""
+    if PADDED > LANES:
+        return LANES
+    return row_lanes(parameters)
 
 
 @inline
@@ -38,10 +46,10 @@ def lane(parameters, k):
     """Return the parameters of lane k."""
     return Lane(
         parameters[k],
-        parameters[LANES + k],
-        parameters[2 * LANES + k],
-        parameters[3 * LANES + k],
-        parameters[4 * LANES + k],
+        parameters[PADDED + k],
+        parameters[2 * PADDED + k],
+        parameters[3 * PADDED + k],
+        parameters[4 * PADDED + k],
     )
 
 

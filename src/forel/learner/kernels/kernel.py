@@ -29,6 +29,8 @@ MODULES = (
     "filters",
     "skipped_rounds",
     "coordinates",
+    "padded_lanes",
+    "row_slopes",
     "coordinate_pairs",
     "LANES",
     "row_losses",

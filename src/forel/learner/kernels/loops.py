@@ -12,7 +12,7 @@ from forel.learner.kernels.certificate_terms import (
     sample_gradient_squares,
 )
 from forel.learner.kernels.coordinate_pairs import pair_parameters
-from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes
+from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes, stored_lanes
 from forel.learner.kernels.many_lanes import (
     X,
     gather_row,
@@ -30,15 +30,19 @@ from forel.learner.kernels.reference import (
     CERTIFIED_LANES,
     CONCAVE,
     DRIFTS,
+    FILTERS,
+    FIRST_FILTER,
     GRADIENT_LIMIT,
     HISTOGRAM,
     LANES,
     LIMIT,
+    PADDED,
     PAIRS,
     REAL,
     REAL_ONE,
     ROW_BOUND_TERMS,
     ROW_CLIPPED,
+    ROW_FILTERS,
     ROW_NEXT_STRENGTH,
     ROW_SIZE,
     ROW_SLOPE,
@@ -66,14 +70,18 @@ from forel.learner.kernels.updates import penalty_total, penalty_weight
 @inline_ir
 def allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest):
     """Allocate the work arrays of the kernel and return them with the arrays of the learner."""
-    own_parameters = allocate(parameters, np.uint64(parameters.shape[0]))
-    row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(3 * LANES))
+    own_parameters = allocate(parameters, np.uint64(parameters.shape[0] // LANES * PADDED))
+    row, sums = allocate(parameters, np.uint64(ROW_SIZE)), allocate(totals, np.uint64(3 * PADDED))
     scratch = allocate(parameters, scratch_size(longest))
-    for k in range(5 * LANES):
-        own_parameters[k] = parameters[k]
+    for j in range(5):
+        for k in range(PADDED):  # padding has the parameters of the last lane, so that its numbers are in range, too
+            own_parameters[j * PADDED + k] = parameters[j * LANES + min(k, LANES - 1)]
     w = Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
     if PAIRS:
         pair_parameters(w)
+    elif FILTERS > 0:
+        for k in range(FIRST_FILTER, LANES):
+            row[ROW_FILTERS + k] = REAL_ONE
     return w
 
 
@@ -95,8 +103,8 @@ def begin_row(w, t):
         row[ROW_BOUND_TERMS + k] = REAL(0)
         row[ROW_CLIPPED + k] = REAL(0)
         w.sums[k] = 0.0
-        w.sums[LANES + k] = 0.0
-        w.sums[2 * LANES + k] = 0.0
+        w.sums[PADDED + k] = 0.0
+        w.sums[2 * PADDED + k] = 0.0
         if BY_ROUND:
             p = lane(w.parameters, k)
             row[ROW_STRENGTH + k] = REAL(round_strength(t, p))
@@ -127,20 +135,20 @@ def add_losses(w):
     row, sums = w.row, w.sums
     if USER_LOSS:
         for k in range(LANES):
-            if not (np.isfinite(sums[LANES + k]) and np.isfinite(row[ROW_SLOPE + k])):
+            if not (np.isfinite(sums[PADDED + k]) and np.isfinite(row[ROW_SLOPE + k])):
                 return False
     inside = True
     for k in range(row_lanes(w.parameters)):
         slopes_fit = (abs(row[ROW_STEP + k]) <= LIMIT) & (abs(row[ROW_SLOPE + k]) <= LIMIT)
-        inside &= slopes_fit & (sums[LANES + k] <= SUM_LIMIT)
+        inside &= slopes_fit & (sums[PADDED + k] <= SUM_LIMIT)
     if not inside:
         for k in range(LANES):
-            fits = abs(row[ROW_SLOPE + k]) <= LIMIT and sums[LANES + k] <= SUM_LIMIT
+            fits = abs(row[ROW_SLOPE + k]) <= LIMIT and sums[PADDED + k] <= SUM_LIMIT
             row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if fits else REAL_ONE
             row[ROW_STEP + k], row[ROW_SLOPE + k] = clipped(row[ROW_STEP + k]), clipped(row[ROW_SLOPE + k])
-            sums[LANES + k] = sums[LANES + k] if sums[LANES + k] <= SUM_LIMIT else SUM_LIMIT
-    for k in range(row_lanes(w.parameters)):
-        w.totals[SUM_LOSS + k] += sums[LANES + k]
+            sums[PADDED + k] = sums[PADDED + k] if sums[PADDED + k] <= SUM_LIMIT else SUM_LIMIT
+    for k in range(stored_lanes(w.parameters)):
+        w.totals[SUM_LOSS + k] += sums[PADDED + k]
     return True
 
 
@@ -181,7 +189,7 @@ def learn(
             break
         clip_margins(w)
         if out.shape[0] > 0:
-            for k in range(row_lanes(w.parameters)):
+            for k in range(stored_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
         if importance[r] < REAL(0):
             continue
@@ -197,7 +205,7 @@ def learn(
             sample_gradient_squares(w, t, indices, lo, hi, BIAS, key)
             for m in range(CERTIFIED_LANES):
                 k = certified_lane(m)
-                w.sums[LANES + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
+                w.sums[PADDED + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
             add_to_certificate(w)
             if HISTOGRAM:
                 add_to_histogram(w, labels[r], importance[r])
@@ -230,7 +238,7 @@ def feed(
                 g = gradients[(lo + i) * np.uint64(LANES) + np.uint64(k)]
                 w.row[ROW_STEP + k] = w.row[ROW_SLOPE + k] = g
                 if CERTIFIED:
-                    w.sums[LANES + k] += np.float64(w.row[ROW_STEP + k]) * np.float64(
+                    w.sums[PADDED + k] += np.float64(w.row[ROW_STEP + k]) * np.float64(
                         w.scratch[scratch_offset(i, k) + X]
                     )
             step_coordinate(w, t, np.uint64(indices[lo + i]), i, one, penalty, noise_z, noise_n)
@@ -271,7 +279,7 @@ def score(indptr, indices, values, state, scales, last_round, drift_marks, t, ke
                     out[(lo + i) * np.uint64(LANES) + np.uint64(k)] = weight_at(w, np.uint64(indices[lo + i]), place, k)
         else:
             clip_margins(w)
-            for k in range(row_lanes(w.parameters)):
+            for k in range(stored_lanes(w.parameters)):
                 out[r * LANES + k] = w.row[k]
     release_work(w)
     return done

@@ -15,9 +15,16 @@ from forel.learner.kernels.coordinates import (
     penalized_lane,
     prefetch_distance,
     prefetch_record,
-    row_lanes,
 )
 from forel.learner.kernels.filters import filter_step, precision, shrink
+from forel.learner.kernels.padded_lanes import (
+    filter_lane,
+    lane_count,
+    load_parts,
+    part_of,
+    set_part,
+    store_parts,
+)
 from forel.learner.kernels.rates import root, strength
 from forel.learner.kernels.reference import (
     CERTIFIED,
@@ -25,7 +32,6 @@ from forel.learner.kernels.reference import (
     DECAYS,
     DRIFTS,
     FILTERS,
-    FIRST_FILTER,
     GRADIENT_LIMIT,
     IMPLICIT,
     KEEPS_GRADIENTS,
@@ -34,7 +40,9 @@ from forel.learner.kernels.reference import (
     KEEPS_ROUND,
     LANES,
     ONE,
+    PADDED,
     PAIRS,
+    PARTS,
     PRIMAL,
     REAL,
     REAL_ONE,
@@ -56,19 +64,19 @@ from forel.learner.kernels.reference import (
     STOPS_AT_OTHER_UNITS,
     SUM_CLOCK,
     UNITS,
-    UNROLLED,
     WIDTH,
     add_gradients,
     inline,
     inline_ir,
 )
+from forel.learner.kernels.row_slopes import damp_slopes, gather_kept_slopes
 from forel.learner.kernels.skipped_rounds import decayed, drifted, replayed
 from forel.learner.kernels.stochastic_rounding import add
 from forel.learner.kernels.units import clip_to_range, in_units, needs_other_unit, unit
 from forel.learner.kernels.updates import step, weight
 
-SCRATCH_STRIDE = np.uint64((3 if IMPLICIT else 2) * LANES)
-X, ROOT, AFTER = np.uint64(0), np.uint64(LANES), np.uint64(2 * LANES)
+SCRATCH_STRIDE = np.uint64((3 if IMPLICIT else 2) * PADDED)
+X, ROOT, AFTER = np.uint64(0), np.uint64(PADDED), np.uint64(2 * PADDED)
 GRADIENTS = np.uint64(2 * LANES if KEEPS_GRADIENTS else 0)  # offset of g_{1:t} in a record
 
 
@@ -84,14 +92,6 @@ def scratch_offset(i, k):
     if PAIRS:
         return offset_in_pair(i, k)
     return i * SCRATCH_STRIDE + np.uint64(k)
-
-
-@inline_ir
-def lane_count(parameters):
-    """Return LANES; as a variable where loops must not be unrolled before they are vectorized."""
-    if UNROLLED:
-        return LANES
-    return parameters.shape[0] // 5
 
 
 @inline
@@ -165,14 +165,16 @@ def read_coordinate(w, t, q, i, s, u, inverse, change, v, penalty, penalized):
         old_scale = w.scales[q * SCALE_WIDTH] * inverse
     if KEEPS_ROUND:
         since = w.last_round[q]
+    load_parts(w, at, 2)
     for k in range(lane_count(w.parameters)):
         p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
-        z, n, current_strength = w.state[at + np.uint64(k)], w.state[at + np.uint64(LANES + k)], w.row[ROW_STRENGTH + k]
+        z, n, current_strength = part_of(w, at, 0, k), part_of(w, at, 1, k), w.row[ROW_STRENGTH + k]
         if DRIFTS:
             clock = w.totals[SUM_CLOCK + k] - w.drift_marks[q * np.uint64(LANES) + np.uint64(k)]
         x, root_n, variance = lane_weight(
-            z, n, p, t, since, clock, k >= FIRST_FILTER, s, old_scale, u, change, current_strength, penalty, penalized
-        )
+            z, n, p, t, since, clock, filter_lane(w.row, k), s, old_scale, u, change, current_strength, penalty,
+            penalized,
+        )  # fmt: skip
         if FILTERS > 0:
             w.row[ROW_VARIANCE + k] += variance * v * v
         w.scratch[place + X + np.uint64(k)] = x
@@ -210,20 +212,21 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 @inline_ir
 def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, in every lane, along the slopes of the row times v."""
-    at, place, row, state = q * WIDTH, i * SCRATCH_STRIDE, w.row, w.state
+    at, place, row = q * WIDTH, i * SCRATCH_STRIDE, w.row
+    load_parts(w, at, PARTS)
     for k in range(lane_count(w.parameters)):
         p = in_units(penalized_lane(lane(w.parameters, k), penalized), u, inverse)
         step_slope, slope = row[ROW_STEP + k], row[ROW_SLOPE + k]
         current_strength, next_strength = row[ROW_STRENGTH + k], row[ROW_NEXT_STRENGTH + k]
         x, root_n = w.scratch[place + X + np.uint64(k)], w.scratch[place + ROOT + np.uint64(k)]
-        z, n = state[at + np.uint64(k)], state[at + np.uint64(LANES + k)]
+        z, n = part_of(w, at, 0, k), part_of(w, at, 1, k)
         if UNITS:
             z, n = z * change, n * change * change
         if REPLAYS:
             z = REAL(replayed(z, w.last_round[q], t, p))
         mean, information = z, n
         if FILTERS > 0:
-            mean = state[at + np.uint64(k)]
+            mean = part_of(w, at, 0, k)
             if UNITS:
                 mean = clip_to_range(mean * u)
             mean, information = filter_step(
@@ -238,21 +241,23 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z
         if UNITS and PRIMAL:
             z = clip_to_range(z * inverse)
         if FILTERS > 0:
-            z, n = (mean, information) if k >= FIRST_FILTER else (z, n)
-        state[at + np.uint64(k)], state[at + np.uint64(LANES + k)] = z, n
+            z, n = (mean, information) if filter_lane(row, k) else (z, n)
+        set_part(w, at, 0, k, z)
+        set_part(w, at, 1, k, n)
         if KEEPS_GRADIENTS:
-            g = state[at + np.uint64(2 * LANES + k)]
+            g = part_of(w, at, 2, k)
             if UNITS:
                 g *= change
-            state[at + np.uint64(2 * LANES + k)] = add(g, h, -used_z)
+            set_part(w, at, 2, k, add(g, h, -used_z))
         if KEEPS_POINTS:
-            points = state[at + np.uint64(3 * LANES + k)]
+            points = part_of(w, at, 3, k)
             if UNITS:
                 points *= change
-            state[at + np.uint64(3 * LANES + k)] = add(points, gain * x, -used_n)
+            set_part(w, at, 3, k, add(points, gain * x, -used_n))
             row[ROW_BOUND_TERMS + k] += bound_term
         if DRIFTS:
             w.drift_marks[q * np.uint64(LANES) + np.uint64(k)] = w.totals[SUM_CLOCK + k]
+    store_parts(w, at, PARTS)
     if KEEPS_ROUND:
         w.last_round[q] = t + 1
 
@@ -261,31 +266,6 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z
 def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
     """Take the step of coordinate q, the i-th of the row, whose value and scale are 1."""
     step_lanes(w, t, q, i, v, v, v, v, v, v, penalty, noise_z, noise_n)
-
-
-@inline
-def gather_kept_slopes(w, noise):
-    """Put the slopes of the lanes whose gradients are kept after scales in the order of these gradients.
-
-    Values in the unit of their coordinate are far from the range of the type, so that sums of their products with
-    slopes within GRADIENT_LIMIT do not overflow; other slopes are left out, and their rows count as clipped.
-    """
-    row = w.row
-    for m in range(CERTIFIED_LANES):
-        k = certified_lane(m)
-        slope = row[ROW_SLOPE + k]
-        inside = abs(slope) <= GRADIENT_LIMIT
-        row[ROW_CLIPPED + k] = row[ROW_CLIPPED + k] if inside else REAL_ONE
-        row[ROW_KEPT + 1 + m] = slope if inside else REAL_ZERO
-        row[ROW_KEPT_NOISE + 1 + m] = -noise if slope != 0 else REAL_ZERO  # a sum that does not change is not rounded
-
-
-@inline
-def damp_slopes(w):
-    """Divide the slopes of filters by 1 + hS."""
-    for k in range(row_lanes(w.parameters)):
-        damping = REAL_ONE + w.row[ROW_CURVATURE + k] * w.row[ROW_VARIANCE + k]
-        w.row[ROW_DAMPED + k] = w.row[ROW_SLOPE + k] / damping
 
 
 @inline_ir
@@ -347,4 +327,4 @@ def add_gradient_square(w, q, i, times):
         w.sums[k] += times * g * g
         if SCALE_FREE:
             g = ratio * stored
-            w.sums[2 * LANES + k] += times * g * g
+            w.sums[2 * PADDED + k] += times * g * g

@@ -1,7 +1,8 @@
 """Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
 
-The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``single_lane`` or ``many_lanes``,
-``coordinate_pairs``, ``row_losses``, ``loops``, ``one_row``) import everything that depends on the settings from here.
+The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``padded_lanes``, ``row_slopes``,
+``coordinate_pairs``, ``single_lane`` or ``many_lanes``, ``row_losses``, ``loops``, ``one_row``) import everything that
+depends on the settings from here.
 Imported as they are, they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes
 the same source with the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's
 decorators; numba removes branches on constants before it infers types.
@@ -18,6 +19,7 @@ import numpy as np
 from forel.learner.kernels.intrinsics import plain
 from forel.learner.kernels.spec import KernelSpec
 from forel.learner.layout import BINS as HISTOGRAM_BINS
+from forel.learner.layout import Layout
 from forel.learner.units import units_and_thresholds
 
 __all__ = ["Lane", "Work", "bindings", "constants"]
@@ -51,6 +53,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
     line_size = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
+    padded = _padded(layout)
     pairs = lanes == 8 and layout.filters == 4 and not spec.units  # fills vectors of eight
     powers, thresholds = units_and_thresholds(layout.dtype)
     return {
@@ -66,9 +69,9 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "SUM_LIMIT": 1e290,
         # The learner
         "LANES": lanes,
+        "PADDED": padded,  # lanes in the row and in scratch
         "SETTINGS": spec.settings,
-        # Loops over eight lanes without filters would become scalar code.
-        "UNROLLED": lanes < 4 or (lanes % 8 == 0 and (lanes > 8 or layout.filters > 0)),
+        "UNROLLED": _unrolled(layout, padded),
         "BIAS": np.uint64(spec.bias),
         "PER_CLASS": spec.labels != "shared",
         "SIGNED": spec.labels == "signs",
@@ -111,7 +114,7 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "CERTIFIED_LANES": len(layout.certified_lanes),
         "STOCHASTIC_ROUNDING": not layout.double,
         # Layout of records
-        "PARTS": 4 if layout.scale_in_record else layout.parts,
+        "PARTS": 4 if layout.scale_in_record and layout.single else layout.parts,
         "WIDTH": np.uint64(layout.width),
         "SCALE_IN_RECORD": layout.scale_in_record,
         "SEPARATE_SCALES": layout.separate_scales,
@@ -121,21 +124,23 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         "RECORDS_STRADDLE_LINES": _straddle(layout.width, line_size),
         # Rows of ``Work.row`` and ``Work.totals``
         "ROW_MARGIN": 0,
-        "ROW_STEP": lanes,  # slope of the step, which differs from that of the loss for implicit updates
-        "ROW_SLOPE": 2 * lanes,
-        "ROW_STRENGTH": 3 * lanes,  # 1/η_{t−1} and 1/η_t of rates that depend only on the round
-        "ROW_NEXT_STRENGTH": 4 * lanes,
-        "ROW_BOUND_TERMS": 5 * lanes,  # Σ g²/S + σx², for algorithms whose state is the point
-        "ROW_CLIPPED": 6 * lanes,  # whether a number was clipped
+        "ROW_STEP": padded,  # slope of the step, which differs from that of the loss for implicit updates
+        "ROW_SLOPE": 2 * padded,
+        "ROW_STRENGTH": 3 * padded,  # 1/η_{t−1} and 1/η_t of rates that depend only on the round
+        "ROW_NEXT_STRENGTH": 4 * padded,
+        "ROW_BOUND_TERMS": 5 * padded,  # Σ g²/S + σx², for algorithms whose state is the point
+        "ROW_CLIPPED": 6 * padded,  # whether a number was clipped
         # Of filters, at offsets that FTRL-Proximal with scale-free rates does not use:
-        "ROW_DAMPED": 3 * lanes,  # slope of the step
-        "ROW_CURVATURE": 4 * lanes,  # second derivative of the loss
-        "ROW_VARIANCE": 5 * lanes,  # variance of the margin
+        "ROW_DAMPED": 3 * padded,  # slope of the step
+        "ROW_CURVATURE": 4 * padded,  # second derivative of the loss
+        "ROW_VARIANCE": 5 * padded,  # variance of the margin
         # Of lanes whose gradients are kept after scales, after a 0 for the scale:
-        "ROW_KEPT": 7 * lanes,  # slopes
-        "ROW_KEPT_NOISE": 7 * lanes + 4,  # noise of their sums
-        "ROW_PAIRS": 7 * lanes + 8 * bool(layout.gradient_lanes),  # of ``coordinate_pairs``
-        "ROW_SIZE": (7 + 27 * pairs) * lanes + 8 * bool(layout.gradient_lanes),
+        "ROW_KEPT": 7 * padded,  # slopes
+        "ROW_KEPT_NOISE": 7 * padded + 4,  # noise of their sums
+        "ROW_PAIRS": 7 * padded + 8 * bool(layout.gradient_lanes),  # of ``coordinate_pairs``
+        "ROW_FILTERS": 7 * padded + 8 * bool(layout.gradient_lanes),  # 1 for filters, 0 for settings; not with pairs
+        "ROW_RECORD": 8 * padded + 8 * bool(layout.gradient_lanes),  # a padded record; not with pairs
+        "ROW_SIZE": (7 + (27 if pairs else 5)) * padded + 8 * bool(layout.gradient_lanes),
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²
@@ -147,6 +152,29 @@ def constants(spec: KernelSpec) -> dict[str, Any]:
         # The number of rows, and sums of what ``concavity`` returns for them
         "SUM_CONCAVITY": (7 + 2 * HISTOGRAM_BINS * layout.histogram) * lanes,
     }
+
+
+def _padded(layout: Layout) -> int:
+    """Return the number of lanes in whole vectors of eight.
+
+    The compiler would process the lanes that do not fill a vector one by one. It vectorizes four settings as they are,
+    but not the functions that apply penalties of skipped rounds.
+    """
+    return (
+        layout.lanes
+        if layout.lanes == 1 or (layout.lanes == 4 and not layout.filters) or layout.catch_up != "none"
+        else -(-layout.lanes // 8) * 8
+    )
+
+
+def _unrolled(layout: Layout, padded: int) -> bool:
+    """Return whether loops over the lanes of a coordinate have a constant length, which is faster if they vectorize.
+
+    Loops over eight lanes or fewer become scalar code, unless they select filters among eight lanes, and so do loops
+    that compare the lane with 1 or 2: the compiler peels their first iterations.
+    """
+    long = padded > 8 or (layout.lanes == 8 and layout.filters > 0)
+    return padded < 4 or (long and padded % 8 == 0 and layout.lanes - layout.filters not in (1, 2))
 
 
 def _straddle(width: int, line: int) -> bool:

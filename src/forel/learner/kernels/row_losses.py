@@ -16,6 +16,7 @@ from forel.learner.kernels.reference import (
     JOINT,
     LANES,
     MAX,
+    PADDED,
     PER_CLASS,
     REAL,
     REAL_ONE,
@@ -58,7 +59,7 @@ def margin_losses(w, label, importance, shape):
     row, sums = w.row, w.sums
     for k in range(row_lanes(w.parameters)):
         value, slope = value_and_slope(row[k], target(label, k), shape)
-        sums[LANES + k] = np.float64(importance) * np.float64(value)
+        sums[PADDED + k] = np.float64(importance) * np.float64(value)
         row[ROW_STEP + k] = row[ROW_SLOPE + k] = importance * slope
         if FILTERS > 0:
             row[ROW_CURVATURE + k] = row_curvature(row[k], importance)
@@ -76,7 +77,7 @@ def softmax_losses(w, label, importance):
         for k in range(s, LANES, SETTINGS):
             row[ROW_STEP + k] = np.exp(row[k] - row[top])
             rest += 0.0 if k == top else np.float64(row[ROW_STEP + k])
-        sums[LANES + s] = np.float64(importance) * (np.float64(row[top] - row[label_lane]) + np.log1p(rest))
+        sums[PADDED + s] = np.float64(importance) * (np.float64(row[top] - row[label_lane]) + np.log1p(rest))
         others = 0.0
         for k in range(s, LANES, SETTINGS):
             row[ROW_STEP + k] *= importance / REAL(1 + rest)

@@ -14,11 +14,13 @@ __all__ = [
     "carray",
     "exchange_halves",
     "gather_records",
+    "load_lanes",
     "load_values",
     "pointer",
     "prefetch",
     "release",
     "scatter_records",
+    "store_lanes",
 ]
 
 
@@ -104,6 +106,24 @@ def exchange_halves(source, first, second, target, third, fourth, size):
         target[np.int64(third) + half + k] = source[np.int64(second) + k]
         target[np.int64(fourth) + k] = source[np.int64(first) + half + k]
         target[np.int64(fourth) + half + k] = source[np.int64(second) + half + k]
+
+
+def load_lanes(source, at, target, place, count):
+    """Copy ``count`` numbers from ``source[at:]`` to ``target[place:]``, with zeros up to a multiple of eight.
+
+    >>> out = np.ones(10)
+    >>> load_lanes(np.arange(5.0), 2, out, 1, 3)
+    >>> out
+    array([1., 2., 3., 4., 0., 0., 0., 0., 0., 1.])
+    """
+    for k in range(-(-count // 8) * 8):
+        target[np.int64(place) + k] = source[np.int64(at) + k] if k < count else 0
+
+
+def store_lanes(source, at, target, place, count):
+    """Copy ``count`` numbers from ``source[at:]``, which has a multiple of eight, to ``target[place:]``."""
+    for k in range(count):
+        target[np.int64(place) + k] = source[np.int64(at) + k]
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):

@@ -21,7 +21,7 @@ from forel.doors.report import page, plots, write_report
 from forel.doors.report.axes import axis_for, linear_axis
 from forel.learner.grid import default_grid
 from forel.learner.linear import Settings
-from forel.training.history import Curve, History, certificate_values
+from forel.training.history import Curve, History, certificate_values, mixture_weights
 from forel.training.train import train
 
 EVIL = "<script>alert('&\"')</script>"
@@ -161,6 +161,22 @@ class SameName(dict):
 
     def is_shared(self, slot):
         return False
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_weights_of_experts_that_were_dropped_are_0_from_then_on(tmp_path):
+    """Full-covariance filters are dropped with the 128th feature, in the middle of a run."""
+    lines = "".join(f"{(k + 1) % 2} |a w{max(k, 40)}\n" for k in range(200))
+    (tmp_path / "rows.vw").write_text(lines)
+    history = History(shares=mixture_weights)
+    trained = train(tmp_path / "rows.vw", default_grid(), bits=9, block_bytes=300, progress=history)
+    history.close()
+    curves = history.curves["shares"]
+    lengths = {name: len(curve.rows) for name, curve in curves.items()}
+    assert lengths["full filter, variance=1"] < lengths["mixer"]
+    plot = tostring(plots.mixture(curves, "a guarantee"), encoding="unicode")
+    assert "all others: " in plot
+    assert "<svg" in page(trained, history)
 
 
 @pytest.mark.usefixtures("interpreted")

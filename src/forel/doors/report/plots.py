@@ -68,16 +68,18 @@ def frontier(shown: Frontier | None, unit: str, summary: str) -> Element | None:
 
 def mixture(curves: Mapping[str, Curve], guarantee: str) -> Element | None:
     """Return the plot of the largest weights of a mixture over rows, and of the sum of all others."""
-    shown = {name: curve for name, curve in curves.items() if curve.rows}
-    if not shown:
+    rows = sorted({row for curve in curves.values() for row in curve.rows})
+    if not rows:
         return None
-    top = sorted(shown, key=lambda name: -(shown[name].values[-1] + max(shown[name].values)))[: len(LINE_STYLES)]
-    rows = shown[top[0]].rows
+    # Curves of experts that were dropped end there: their weight is 0 from then on.
+    points = {name: dict(zip(curve.rows, curve.values, strict=True)) for name, curve in curves.items()}
+    shown = {name: [weights.get(row, 0.0) for row in rows] for name, weights in points.items()}
+    top = sorted(shown, key=lambda name: -(shown[name][-1] + max(shown[name])))[: len(LINE_STYLES)]
     series = [
-        Series(f"{name}: {shown[name].values[-1]:.3f}", style, list(zip(rows, shown[name].values, strict=True)), True)
+        Series(f"{name}: {shown[name][-1]:.3f}", style, list(zip(rows, shown[name], strict=True)), True)
         for name, style in zip(top, LINE_STYLES, strict=False)
     ]
-    rest = [sum(curve.values[k] for name, curve in shown.items() if name not in top) for k in range(len(rows))]
+    rest = [sum(values[k] for name, values in shown.items() if name not in top) for k in range(len(rows))]
     series.append(Series(f"all others: {rest[-1]:.3f}", "line faint", list(zip(rows, rest, strict=True))))
     x, y = axis_for("rows learned from", [float(row) for row in rows]), linear_axis("weight in the mixture", [0.0, 1.0])
     text = f"Each prediction is a mixture of all experts, weighted by their losses so far: {guarantee}."

@@ -178,3 +178,8 @@ def test_an_onnx_graph_has_the_columns_of_the_frame():
     feed = {name: FRAME[[name]].to_numpy().astype(object if name == "plan" else np.float32) for name in FRAME}
     (found,) = session.run(None, feed)
     assert found[:, 0] == pytest.approx(model.predict_proba(FRAME)[:, 1], rel=1e-4, abs=1e-6)
+
+
+def test_dicts_are_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"X: got 'a list of dicts', expected a frame.*pandas.DataFrame\(X\)"):
+        FTRLClassifier().fit(FRAME.to_dict("records"), np.arange(COUNT) % 2)

@@ -197,7 +197,10 @@ def state(model):
         ({"new": 1.0, "age": math.nan}, r"x\['age'\]: got nan, expected a finite number within the range of float64"),
         ({"age": math.inf, "new": 1.0}, r"x\['age'\]: got inf"),
         ({"new": 1.0, "age": np.float32("nan")}, r"x\['age'\]: got .*nan"),
-        ({"new": 1.0, "city": "Delft"}, r"x\['city'\]: got 'Delft', expected a number; convert it, or put river's"),
+        (
+            {"new": 1.0, "city": "Delft"},
+            r"x\['city'\]: got 'Delft', expected a number; with bits=22, words are categories, or put river's",
+        ),
         ({"new": 1.0, "city": "3"}, r"x\['city'\]: got '3'"),
         ({"new": 1.0, "age": None}, r"x\['age'\]: got None, expected a finite .*; leave out features that are missing"),
         ({"new": 1.0, "age": 10**400}, r"x\['age'\]: got 1000"),

@@ -178,6 +178,24 @@ def test_frames_with_text_are_read_as_dicts_are(interpreted):
     assert many.predict_many(frame).tolist() == [one.predict_one(x) for x in frame.to_dict("records")]
 
 
+def test_categories_of_frames_are_read_as_words(interpreted):
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    words, labels = pd.DataFrame({"city": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]}), pd.Series([True, False, True])
+    expected = LinearClassifier(alpha=1, bits=8)
+    expected.learn_many(words, labels)
+    other = pl.from_pandas(words)
+    frames = [words.astype({"city": "category"})]
+    frames += [other.with_columns(pl.col("city").cast(kind)) for kind in (pl.Categorical, pl.Enum(["b", "a"]))]
+    for frame in frames:
+        model = LinearClassifier(alpha=1, bits=8)
+        model.learn_many(frame, labels)
+        assert state(model) == state(expected)
+        with pytest.raises(
+            ValueError, match=r"X\['city'\]: got .*, expected numbers; with bits=22, words are categories"
+        ):
+            LinearClassifier(alpha=1).learn_many(frame, labels)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

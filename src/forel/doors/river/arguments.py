@@ -10,7 +10,9 @@ from forel.learner.grid import default_grid
 from forel.learner.settings import PER_LANE, Settings
 from forel.validation import number, refuse
 
-__all__ = ["importance", "number_of", "settings_of"]
+__all__ = ["WORDS", "importance", "number_of", "settings_of"]
+
+WORDS = "with bits=22, words are categories, or put river's preprocessing.OneHotEncoder before the model"
 
 
 def settings_of(model: Any, losses: tuple[str, ...]) -> Settings:
@@ -35,8 +37,7 @@ def importance(w: Any) -> float:
 def number_of(name: Hashable, value: Any, dtype: Any) -> float:
     """Return a value as a float, or raise an error that names it."""
     if isinstance(value, str):
-        remedy = "a number; convert it, or put river's preprocessing.OneHotEncoder before the model"
-        raise refuse(f"x[{name!r}]", value, remedy)
+        raise refuse(f"x[{name!r}]", value, f"a number; {WORDS}")
     try:
         found = float(value)
         fine = abs(found) <= float(np.finfo(dtype).max)

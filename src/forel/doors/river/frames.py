@@ -9,7 +9,7 @@ from river.utils import dataframe
 
 from forel.data.features.hashing import slot
 from forel.data.scanners import scanner
-from forel.doors.river.arguments import importance
+from forel.doors.river.arguments import WORDS, importance
 from forel.doors.river.rows import Hashing, read_row
 from forel.learner.rows import Rows
 from forel.validation import finite, refuse
@@ -46,13 +46,12 @@ def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
         cells = np.asarray(frame.to_numpy())
         # Columns of one numeric dtype are not inspected one by one, which would take longer than learning.
         kinds = () if cells.dtype.kind in "fiub" else frame.schema.items()
-        texts = any(kind == nw.String for _, kind in kinds)
+        texts = any(kind in (nw.String, nw.Categorical, nw.Enum) for _, kind in kinds)
         if hashing is not None and (texts or "category" in hashing.kinds.values()):
             return _read_rows(frame, hashing, dtype)
         for name, kind in kinds:
             if not (kind.is_numeric() or kind == nw.Boolean):
-                remedy = "numbers; convert them, or put river's preprocessing.OneHotEncoder before the model"
-                raise ValueError(f"X[{name!r}]: got a column of type {kind}, expected {remedy}")
+                raise ValueError(f"X[{name!r}]: got a column of type {kind}, expected numbers; {WORDS}")
         height, width = frame.shape
         indptr, columns = np.arange(height + 1, dtype=np.int64) * width, np.tile(np.arange(width), height)
         cells = (dataframe.to_numpy(frame) if kinds else cells.astype(np.float64, copy=False)).ravel()

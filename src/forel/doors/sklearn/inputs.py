@@ -1,5 +1,6 @@
 """Validation of rows and labels: by scikit-learn, and of frames with words."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ def validate(estimator: Any, X: Any, y: Any = "no_validation", reset: bool = Fal
     if known is not None or (frame := words_frame(X)) is not None:
         frame = frame if known is None else frame_of(X)
         return _validate_frame(estimator, X, y, frame, known, reset, learns, **options)
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        expected = (
+            "a frame, an array or a sparse matrix; pandas.DataFrame(X) makes a frame, and forel.train learns dicts"
+        )
+        raise refuse("X", "a list of dicts", expected)
     # float32 and float64 are not converted here, because the learner converts its own copy.
     dtypes = [dtype_of(estimator), np.float32, np.float64]
     for name, given in (("X", X), ("y", y)):

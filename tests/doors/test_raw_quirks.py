@@ -96,6 +96,22 @@ def test_the_command_that_peek_prints_reads_words_among_numbers(tmp_path, word, 
     assert CliRunner().invoke(app, command).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("labels", "mark"), [(("yes", "no"), ""), (("yes", "no"), "NA"), ("10", ""), ("10", "?"), ("10", "n/a")]
+)
+def test_rows_without_a_label_are_left_out_by_the_command_that_peek_prints(tmp_path, labels, mark):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{k},{labels[k % 2]}\n" for k in range(30)) + f"7,{mark}\n")
+    arguments = peek(path).arguments()
+    assert arguments == [str(path), "--label", "y", "--on-error", "skip", "--model", "model.forel"]
+    command = ["train", *arguments[:-1], str(tmp_path / "m.forel"), "--alpha", "1", "--bits", "8", "--json"]
+    found = CliRunner().invoke(app, command)
+    assert (found.exit_code, json.loads(found.stdout)["rows"]) == (0, 30)
+    refused = CliRunner().invoke(app, ["train", str(path), "--label", "y", "--alpha", "1", "--quiet"]).stderr
+    assert "line 32" in refused
+    assert mark == "n/a" or "--on-error skip leaves out rows without one" in refused
+
+
 def test_a_column_of_many_words_that_begins_with_a_number_is_of_categories(tmp_path):
     found = peek(io.BytesIO(b"x,y\n1,0\na,1\nb,0\nc,1\nd,0\n"))
     assert (found.columns[0].kind, found.columns[0].distinct) == ("category", 5)

@@ -133,6 +133,8 @@ class Summary:
             arguments += ["--date", _listed([*given.date, *dates])]
         if self.ignore:
             arguments += ["--ignore", _listed(self.ignore)]
+        if any(column.name == self.label and column.missing for column in self.columns):
+            arguments += ["--on-error", "skip"]  # rows without a label
         return [*arguments, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
 
 

@@ -140,7 +140,8 @@ def label_encoder(
 def _record(problems: Problems, block: Block, row: int, got: str, expected: str) -> None:
     """Record that the label of a row is missing or invalid."""
     if np.isnan(block.labels[row]):
-        got, expected = "no label", expected + "; label (--label) names the column of labels"
+        named = "label (--label) names the column of labels, and on_error='skip' leaves out rows without one"
+        got, expected = "no label", f"{expected}; {named}"
     if block.lines is None:
         got += f" in example {row + 1} of the block that begins there"
     line = block.line if block.lines is None else int(block.lines[row])

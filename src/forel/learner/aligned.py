@@ -1,5 +1,7 @@
 """Arrays aligned to cache lines, and memory that is committed before it is used."""
 
+import mmap
+from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ __all__ = ["aligned_zeros", "commit_ahead"]
 LINE = 64  # bytes of a cache line
 PAGE = 1 << 12  # bytes of the smallest pages
 PIECE = 1 << 24  # bytes committed at a time
+WIDE = 1 << 10  # bytes of records that are in small pages
 
 
 class _Commitment(NamedTuple):
@@ -24,8 +27,11 @@ class _Commitment(NamedTuple):
 _ahead: dict[tuple[int, np.dtype[Any]], _Commitment] = {}
 
 
-def aligned_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[Any]:
     """Return zeros aligned to a cache line, in memory that the system commits only where it is written.
+
+    Memory is committed by huge pages of some megabytes where the system has them, of which a few thousand random
+    records touch all. Those of ``record`` numbers that take a good part of a small page are in small pages instead.
 
     >>> aligned_zeros(3, np.dtype("float32")).ctypes.data % 64
     0
@@ -37,10 +43,23 @@ def aligned_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         return ahead.zeros
     if count * dtype.itemsize > PIECE:
         _release()  # memory for a state of another size
+    if record * dtype.itemsize >= WIDE and count * dtype.itemsize > PIECE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return _small_pages(count, dtype)
     padding = LINE // dtype.itemsize
     raw = np.zeros(count + padding, dtype)
     start = (-raw.ctypes.data % LINE) // dtype.itemsize
     return raw[start : start + count]
+
+
+def _small_pages(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros in small pages, which begin with a page."""
+    try:
+        memory = mmap.mmap(-1, count * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(str(error)) from None
+    with suppress(OSError):  # of systems without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, dtype)
 
 
 def commit_ahead(count: int, dtype: np.dtype[Any]) -> None:

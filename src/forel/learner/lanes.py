@@ -93,7 +93,7 @@ class Lanes:
 
     def _allocate(self, slots: int) -> None:
         sizes = self.layout.sizes(slots)
-        self.records = aligned_zeros(slots * self.layout.width, self.dtype)
+        self.records = aligned_zeros(slots * self.layout.width, self.dtype, self.layout.width)
         self._scales = aligned_zeros(sizes["scales"], self.dtype)
         self.scales[-1] = 1  # a constant feature is always 1
         self.last_round = np.zeros(sizes["last_round"], np.int64)

@@ -245,3 +245,22 @@ def test_the_commands_train_predict_and_evaluate(tmp_path, monkeypatch):
     assert sorted(json.loads(output)["report"]["classes"]) == ["1", "2", "3"]
     wrong = CliRunner().invoke(app, ["predict", "rows.csv", "-i", "m", "--link", "identity"])
     assert "--link: got 'identity', expected auto for several classes" in wrong.stderr
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("labels", [["5", "7", "9"], ["sport"]])
+@pytest.mark.parametrize("options", [{}, {"by": "key"}])
+def test_classes_that_have_not_occurred_do_not_change_the_names_of_others(labels, options, tmp_path):
+    rows = [{"word": label, "key": "k", "y": label} for label in labels] * 20
+    seen = []
+
+    def progress(now):
+        seen.extend(now.predicted(None))
+
+    trained = forel.train(rows, ONE, label="y", classes=4, bits=6, progress=progress, **options)
+    assert set(seen) <= {*labels, "class 4"}
+    trained.save(tmp_path / "m.forel")
+    stored = forel.load(tmp_path / "m.forel")
+    assert stored.classes == (*labels, *(f"class {k + 1}" for k in range(len(labels), 4)))
+    assert forel.predict(stored, rows[: len(labels)]).tolist() == labels
+    assert forel.evaluate(stored, rows).report.accuracy == 1.0

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Names, ReadOptions, read
+from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
 from forel.learner.keyed import UNSEEN, KeyedModels, key_text
@@ -103,7 +104,7 @@ class Stored:
         if count is None:
             return None
         named = self.read_options.classes if self.named_rows is None else tuple(map(str, self.named_rows.classes))
-        return named if isinstance(named, tuple) and len(named) == count else tuple(map(str, range(count)))
+        return padded_names(named, count) if named and isinstance(named, tuple) else tuple(map(str, range(count)))
 
     def predict_one(self, row: Mapping[str, Any]) -> float | str:
         """Return the prediction for one row: a probability or a mean, the margin for hinge losses, or a class.

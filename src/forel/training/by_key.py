@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Problems, ReadOptions
-from forel.data.features.class_names import ClassNames
+from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
 from forel.data.regroup import regroup
@@ -173,7 +173,7 @@ def train_by_key(
         hint = f"; {problems.count} were malformed, the first: {problems.messages[0]}" if problems.messages else ""
         raise refuse("source", "no examples", "at least one" + hint)
     stored |= ({"kinds": state.kinds.known} if state.kinds.known else {}) | (
-        {} if chosen.classes is None else {"classes": classes.names[: chosen.classes]}
+        {} if chosen.classes is None else {"classes": list(padded_names(classes.names, chosen.classes))}
     )
     trained, reports = run.models(), tuple(one.report() for one in state.finished)
     return Trained(
@@ -266,7 +266,8 @@ class _Run:
 
     def _measure(self) -> Progress:
         """Update the metrics by the margins of the oldest block."""
-        state, classes = self.state, () if self.options.classes is None else self.state.classes.names
+        state, count = self.state, self.options.classes
+        classes = () if count is None else padded_names(state.classes.names, count)
         block, given, waits = self.pending.popleft()
         margins, *others = (wait() for wait in waits)
         margins = margins if classes else margins[:, 0]

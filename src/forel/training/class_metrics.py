@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forel.data.features.class_names import padded_names
 from forel.learner.settings import Settings
 from forel.losses.links import Link, Normalized
 from forel.losses.sigmoid import log_normalized
@@ -91,7 +92,6 @@ class ClassMetrics:
         mean: Any = (lambda total: float(total) / weight) if weight > 0 else (lambda total: math.nan)
         shares = confusion.sum(axis=1) / weight if weight > 0 else np.zeros(self.count)
         base = -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
-        names = (*self.names[: self.count], *(f"class {k + 1}" for k in range(len(self.names), self.count)))
         return Report(
             rows=int(rows),
             weight=weight,
@@ -99,6 +99,6 @@ class ClassMetrics:
             entropy=mean(loss) / base if base > 0 and self.link.probabilities else None,
             accuracy=mean(np.trace(confusion)),
             baseline_accuracy=mean(weight * shares.max()),
-            classes=names,
+            classes=padded_names(self.names, self.count),
             confusion=tuple(map(tuple, confusion.tolist())),
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Problems
+from forel.data.features.class_names import padded_names
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
 from forel.data.regroup import regroup
@@ -164,7 +165,7 @@ def _start_block(
         calibrated = None
         if state.calibrator is not None:
             calibrated = state.calibrator.add(block, margins, held_out, first)
-        names = () if model.classes is None else state.classes.names
+        names = () if model.classes is None else padded_names(state.classes.names, model.classes)
         return Progress(*counts, state.progressive, state.holdout, block, margins, model, names, calibrated)
 
     return finish

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from forel.data import Names, Problems, ReadOptions
-from forel.data.features.class_names import ClassNames
+from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
@@ -265,7 +265,7 @@ def train(
     if state.kinds.known:
         stored_options["kinds"] = state.kinds.known
     if model.classes is not None:
-        stored_options["classes"] = classes.names[: model.classes]
+        stored_options["classes"] = list(padded_names(classes.names, model.classes))
     reports = tuple(metrics.report() for metrics in state.finished)
     if options.positive is not None and start is None and reports[0].mean_label in (0.0, -1.0):
         warnings.warn(f"positive: got {options.positive!r}, which no row has as its label", UserWarning, stacklevel=2)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from forel.data.features.label_words import MISSING
 from forel.validation import refuse, whole
 
-__all__ = ["ClassNames", "Classes", "class_name", "shown_names", "validated_classes"]
+__all__ = ["ClassNames", "Classes", "class_name", "padded_names", "shown_names", "validated_classes"]
 
 Classes = int | Literal["auto"] | tuple[str, ...] | None
 MOST = 1 << 16  # classes; with more, labels are numbers or identifiers
@@ -57,6 +57,21 @@ def shown_names(names: Sequence[str], limit: int = 5) -> str:
     """
     shown = ", ".join(map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown}, ... ({len(names)} classes)"
+
+
+def padded_names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return the names of ``count`` classes, of which some have not occurred, and are named by their number.
+
+    >>> padded_names(["ham", "spam"], 3)
+    ('ham', 'spam', 'class 3')
+    """
+    padded = list(names[:count])
+    for k in range(len(padded), count):
+        name = f"class {k + 1}"
+        while name in padded:
+            name = f"({name})"
+        padded.append(name)
+    return tuple(padded)
 
 
 class ClassNames:

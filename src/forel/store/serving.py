@@ -148,7 +148,9 @@ def _serving_model(
     if isinstance(model, Mixture):
         model = model.only(model.best_model)
     if not isinstance(model, Linear):
-        raise refuse("model", model, "a forel.learner.linear.Linear or a fitted estimator")
+        by = getattr(model, "by", None)
+        given = type(model).__name__ if by is None else f"models by {by}"
+        raise refuse("model", given, "one complete model: a forel.learner.linear.Linear or a fitted estimator")
     if dtype not in (np.float32, np.float16, "float32", "float16"):
         raise refuse("dtype", dtype, "float32 or float16")
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):

@@ -104,6 +104,8 @@ def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",)
     for line, row in enumerate(rows, 2):
         if row is not None and not any(row) and len(row) in (0, len(names)):
             continue
+        if row is not None and len(row) == 1 < len(names) and not row[0].strip(" "):  # a line of spaces
+            continue
         if row is None or len(row) != len(names):
             bad.append(line)
             continue

@@ -47,6 +47,17 @@ def test_a_first_row_of_words_without_a_header_is_still_recognized():
     assert not found.options.header
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_of_spaces_are_not_rows(end):
+    text = end.join(["y,x", "1,2", "", "   ", "0,3", " ", ""])
+    assert labels_of(text, label="y") == [1.0, 0.0]
+    reader = read(
+        io.BytesIO(end.join(["y,x", "1,2", '"7"', "7", "  8 ", ""]).encode()), "csv", label="y", on_error="skip"
+    )
+    assert sum(map(len, reader)) == 1
+    assert [message.split(":")[0] for message in reader.problems.messages] == [f"stream, line {k}" for k in (3, 4, 5)]
+
+
 def test_labels_that_differ_only_in_case_are_two_classes():
     text = "y,x\nYes,1\nno,2\nYES,3\nNo,4\nyes,5\n"
     assert labels_of(text, label="y") == [1.0, 0.0, 1.0, 0.0, 1.0]

@@ -172,8 +172,8 @@ def split(text, length, separator, starts, stops, lines, wrong, found):
             i += ONE
         broken = i >= stop or (odd and line_end(begin) < i)
         if broken or column != width:
-            # An empty line is not a row.
-            if broken or i > begin:
+            # An empty line is not a row, nor is one of spaces.
+            if broken or column > ONE or start != end:
                 wrong[bad, 3] = OPEN if broken else np.int64(column)
                 i = line_end(begin)  # the end of the row, unless it has several lines
                 wrong[bad, 0], wrong[bad, 1], wrong[bad, 2] = line, begin - base, min(i, stop) - base

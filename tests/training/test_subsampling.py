@@ -66,5 +66,5 @@ def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted
 def test_losses_and_labels_that_cannot_be_subsampled_are_refused(interpreted):
     with pytest.raises(ValueError, match=r"subsample: got 2\.0, expected a number above 0 and at most 1"):
         Subsampling(2.0)
-    with pytest.raises(ValueError, match=r"subsample: got 0\.5, expected None but for labels of two classes"):
+    with pytest.raises(ValueError, match=r"subsample: got 0\.5, expected labels of two classes with it"):
         forel.train(io.BytesIO(clicks()), Settings("squared", alpha=1.0), bits=8, subsample=0.5)

@@ -57,7 +57,7 @@ def learn_pass(
         begun = passes.blocks(state.pass_number, problems, names, place, state.kinds, state.classes)
         begun = counted_blocks(begun, state.problems, state.counts)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
-        raise refuse("subsample", sampling.rate, "None but for labels of two classes")
+        raise refuse("subsample", sampling.rate, "labels of two classes with it")
     encoded = (_sampled(with_labels(block, labels), state, sampling) for block in marked_blocks(begun, state))
     if merge is None:
         start: Start = partial(start_progress, model, again=not first, lanes=lanes)

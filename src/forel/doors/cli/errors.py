@@ -61,13 +61,17 @@ def name_options(message: str, options: Iterable[str]) -> str:
     "day: got 'categories=1', expected a number; or use --categories day"
     >>> name_options("alpha, lanes: got 1 and 2, expected one", ["--alpha", "--beta"])
     'alpha, lanes: got 1 and 2, expected one'
+    >>> name_options("calibrate: got True, expected False for 3 classes", ["--calibrate"])
+    '--calibrate is not available for 3 classes'
     """
     known = {**ARGUMENTS, **{option.lstrip("-").replace("-", "_"): option for option in options}}
     given, expected, remedy = message.rpartition(", expected ")  # what was given is shown as it is
     message = f"{given}{expected}{_remedy(remedy, known)}"
     head, got, rest = message.partition(": got ")
     names = [known.get(name) for name in head.split(", ") if name not in FILES]
-    return f"{', '.join(map(str, names))}{got}{rest}" if names and all(names) else message
+    if not (names and all(names)):
+        return message
+    return f"{', '.join(map(str, names))}{got}{rest}".replace(": got True, expected False", " is not available", 1)
 
 
 def _remedy(text: str, known: Mapping[str, str]) -> str:

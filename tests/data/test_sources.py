@@ -190,7 +190,7 @@ def test_parsers_run_without_the_interpreters_lock():
 
 
 def test_columns_are_refused_where_there_are_none():
-    with pytest.raises(ValueError, match=r"label, .*: got 'y', expected none for vw"):
+    with pytest.raises(ValueError, match="label: got 'y', expected none for vw, which has no columns"):
         list(read(io.BytesIO(b"1 | a"), label="y"))
 
 

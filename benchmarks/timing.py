@@ -7,9 +7,6 @@ import subprocess
 import sys
 import time
 
-# Processes find bytecode of modules, as they do for an installed package.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-
 
 def time_in_turns(runs, repeats, clock=time.perf_counter):
     """Seconds of each run in each turn; a run is a pair (prepare, timed), of which only the second is timed."""
@@ -40,8 +37,10 @@ def median_ratio(seconds, base):
 
 def run_process(name, command):
     """Run a command; return the finished process, its wall-clock seconds and its CPU seconds."""
+    # It finds bytecode of modules, as that of an installed package does.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr}")

@@ -164,7 +164,7 @@ class _Progress:
         self._pieces = pieces_of(reader)
 
     def send(self, reading: int, limit: int) -> None:
-        """Send pieces until so many of them are being read, or there are ``limit`` of them with those that were."""
+        """Send pieces until the given number is being read, or ``limit`` of them are waiting or being read."""
         while len(self.sent) < limit and sum(not results.done for _, results in self.sent) < reading:
             if (piece := next(self._pieces, None)) is None:
                 break

@@ -49,13 +49,13 @@ def _mixed(digests: NDArray[np.uint64], numbers: Any) -> NDArray[np.uint64]:
 
 
 def check_warm_up(shards: Sequence[tuple[NDArray[np.uint64] | None, NDArray[np.uint64] | None]]) -> None:
-    """Raise if a shard learned rows before its own that no other shard counts.
+    """Raise if a shard learned warm-up rows that no other shard counts.
 
     Their gradients would be in the merged state and in no sum, so that certificates would be false.
 
     Parameters
     ----------
-    shards : digests of the rows before its own, None if there are none or if they need no check, and of its own rows
+    shards : for each shard, digests of its warm-up rows (None if there are none to check) and of its own rows
     """
     for k, (before, _) in enumerate(shards):
         if before is None:

@@ -69,6 +69,7 @@ class Parsed:
     kinds : kinds of columns found in this file up to the block
     names : names recorded in this block; None if names are not kept
     error : an exception in place of a block
+    keys : keys that options name, as in :class:`forel.data.features.kinds.SeenColumns`
     """
 
     block: Block | None
@@ -76,6 +77,7 @@ class Parsed:
     kinds: dict[str, str]
     names: PackedNames | None = None
     error: Exception | None = None
+    keys: frozenset[str] | None = None
 
 
 class Results(Protocol):
@@ -123,7 +125,8 @@ def read_piece(piece: Piece) -> Iterator[Parsed]:
     try:
         for task in reader.file_tasks(piece.path, start, piece.name):
             block, problems = task()
-            yield Parsed(block, problems, dict(found), None if names is None else names.drain())
+            keys = None if piece.kinds.seen.keys is None else frozenset(piece.kinds.seen.keys)
+            yield Parsed(block, problems, dict(found), None if names is None else names.drain(), keys=keys)
     except Exception as error:  # raised by the caller, in the order of the source
         yield Parsed(None, Problems(options.on_error), dict(found), error=error)
 
@@ -149,6 +152,7 @@ def ordered_pieces(reader: Reader, workers: Workers) -> Iterator[Block]:
                 progress.send(workers.number, AHEAD * workers.number)
             progress.sent.popleft()
             progress.send(1, 1)
+        reader.check_keys()
     finally:
         for _, results in progress.sent:
             results.close()
@@ -189,6 +193,8 @@ class _Progress:
         if parsed.names is not None and self.reader.names is not None:
             self.reader.names.absorb(parsed.names)
         self.reader.kinds.of_file(self.position.file).update(parsed.kinds)
+        if parsed.keys is not None:
+            self.reader.kinds.seen.add_keys(parsed.keys)
         if parsed.block is not None and parsed.block.after is not None:
             self.position = parsed.block.after
         yield from self.reader.finish(parsed.block, parsed.problems)

@@ -47,6 +47,7 @@ def ordered_blocks(reader: Reader, threads: int | None = None) -> Iterator[Block
     number = default_threads() if threads is None else whole("threads", threads)
     for result in in_order(reader.tasks(), number, sequential=reader.names is not None):
         yield from reader.finish(*result)
+    reader.check_keys()
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int, sequential: bool = False) -> Iterator[T]:

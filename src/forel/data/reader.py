@@ -59,6 +59,7 @@ class Reader:
     def __iter__(self) -> Iterator[Block]:
         for task in self.tasks():
             yield from self.finish(*task())
+        self.check_keys()
 
     def tasks(self) -> Iterator[Task]:
         """Yield a task for each block, in order."""
@@ -84,6 +85,15 @@ class Reader:
             block = self._with_class_numbers(block)
         if block is not None and len(block):
             yield add_constant(block, self.options.bits) if self.options.constant else block
+
+    def check_keys(self) -> None:
+        """Raise or warn, after the last block, if options name keys that no row has."""
+        if self.kinds.seen.keys is None or self.start != BEGINNING:  # rows before the start may have them
+            return
+        from forel.data.parsers.absent_keys import check_keys  # not needed for VW text
+        from forel.data.parsers.columns import Columns
+
+        check_keys(Columns(self.options, self.kinds.known, self.kinds.seen))
 
     def _with_class_numbers(self, block: Block) -> Block:
         """Return a block with the numbers of classes as labels; a row of an unknown class is malformed."""

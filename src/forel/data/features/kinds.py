@@ -1,6 +1,6 @@
 """Kinds of columns, numbers or categories: found while a source is read, and stored with a model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -28,10 +28,24 @@ def validate_kinds(kinds: Mapping[str, str] | None) -> dict[str, str]:
 
 @dataclass
 class SeenColumns:
-    """The columns or keys that occurred in a source, and whether it has a header, so that they are all."""
+    """The columns or keys that occurred in a source, and whether it has a header, so that they are all.
+
+    Parameters
+    ----------
+    names : columns or keys that are features
+    header : whether the source has a header
+    keys : keys that options name, among those of rows without a header; None before the first such row
+    """
 
     names: set[str] = field(default_factory=set)
     header: bool = False
+    keys: set[str] | None = None
+
+    def add_keys(self, found: Collection[str]) -> None:
+        """Add keys that options name, and that some rows without a header have."""
+        if self.keys is None:
+            self.keys = set()
+        self.keys.update(found)
 
 
 class Kinds:

@@ -71,6 +71,22 @@ class Columns:
         """The columns whose values are several features: text and dates."""
         return self.dates | frozenset(self.options.text)
 
+    @cached_property
+    def named(self) -> dict[str, str]:
+        """The keys that rows without a header should have, with the options that name them.
+
+        >>> Columns(ReadOptions(label="y", importance="w", ignore=["id"])).named
+        {'w': 'importance', 'id': 'ignore'}
+        """
+        options, names = self.options, dict[str, str]()
+        if options.importance is not None and not (options.unlabelled or options.unweighted):
+            names[options.importance] = "importance"
+        if options.strict:  # rows for a stored model are compared with its schema
+            for what in ("keep", "ignore", "categories", "log", "bucket", "text", "date"):
+                given = self.buckets if what == "bucket" else getattr(options, what)
+                names |= {name: what for name in given or () if name not in names}
+        return names | {name: "slices" for name in options.slices if name not in names}
+
     def uses(self, name: str) -> bool:
         """Return whether a column is a feature."""
         excluded, kept = self._selected

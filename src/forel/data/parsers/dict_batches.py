@@ -49,6 +49,7 @@ def batched_blocks(
                 row_problems = RowProblems(np.arange(len(dicts)), found, file)
                 block = with_derived(block, derived, columns, row_problems, names)
                 kinds += [(name, DATE) for name, column in derived.items() if _is_found(name, column, columns)]
+                columns.seen.add_keys([name for name, column in derived.items() if column.present.any()])
             if not found.problems:
                 found.flush(problems)
                 OrderedKinds(kinds_found, columns.known, columns.seen).add(0, kinds)

@@ -54,6 +54,7 @@ class _Rows:
         self, columns: Columns, record_kind: Callable[[str, str], None], transform: Transform | None = None
     ) -> None:
         self.columns, self.record_kind, self.transform = columns, record_kind, transform
+        self.unseen = columns.named.keys() - (columns.seen.keys or ())
         self.kinds: list[int] = []
         self.words: Counter[str] = Counter()
         self.names: list[tuple[bytes, bytes]] = []
@@ -88,6 +89,9 @@ class _Rows:
             del self.names[start:], self.values[start:], self.kinds[start:]
             self.words = Counter() if words is None else words
             raise
+        if self.unseen or columns.seen.keys is None:
+            columns.seen.add_keys(found := [key for key in self.unseen if key in item])
+            self.unseen -= set(found)
         self.indptr.append(len(self.names))
         self.labels.append(label)
         self.importance.append(importance)

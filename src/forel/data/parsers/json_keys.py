@@ -43,7 +43,8 @@ def special_keys(columns: Columns) -> SpecialKeys:
     ('y', 'id')
     """
     options = columns.options
-    given = (columns.label, columns.importance, *(options.keep or ()), *options.ignore, *columns.kinds, *columns.known)
+    roles = (columns.label, columns.importance, *(options.keep or ()), *options.ignore)
+    given = (*roles, *columns.kinds, *columns.known, *columns.named)
     keys = tuple(dict.fromkeys(key for key in given if key is not None))
     names = [key.encode("utf-8", "surrogatepass") for key in keys]
     text = np.frombuffer(b"".join(names) + bytes(PAD), np.uint8)

@@ -98,6 +98,7 @@ def read_chunk(
     """Return the block of a chunk whose first line has the number ``line``, and the keys with kinds of their values."""
     rows = _Rows(chunk, form, keys, buffers, names is not None or form.transform is not None)
     rows.scan(problems, file, line)
+    rows.record_keys()
     return replace(rows.block(problems, names, file, line), size=chunk.length), rows.kinds
 
 
@@ -157,6 +158,13 @@ class _Rows:
                 self.inner = np.zeros((4 * len(self.inner), 2), np.uint64)
             else:
                 self._add_odd_line(problems, file, line)
+
+    def record_keys(self) -> None:
+        """Record which of the keys that options name occur."""
+        columns = self.form.columns
+        if self.counts[layout.ROWS] and (columns.seen.keys is None or columns.named.keys() - columns.seen.keys):
+            numbers = self.keys[self.keys[:, layout.STAMP] > 0, layout.ID]
+            columns.seen.add_keys({self.special.keys[k - 1] for k in numbers[numbers > 0].tolist()})
 
     def _kind(self, event: list[int]) -> tuple[str, str]:
         number, start, length, kind = event

@@ -12,7 +12,12 @@ import typer
 __all__ = ["errors_as_messages", "name_options"]
 
 # Arguments of functions whose options have another name.
-ARGUMENTS = {"cache": "--keep-cache", "certified": "--certificate", "checkpoint_every": "--checkpoint"}
+ARGUMENTS = {
+    "cache": "--keep-cache",
+    "certified": "--certificate",
+    "checkpoint_every": "--checkpoint",
+    "slices": "--slice",
+}
 FILES = ("model", "files")  # errors of their content, which may be in any of several options
 
 

@@ -1,0 +1,90 @@
+"""Keys that options name and that no row of JSON lines or dicts has: an error for importances, otherwise a warning."""
+
+import io
+import json
+import warnings
+
+import pytest
+
+import forel
+from forel import Settings
+from forel.data import read
+from forel.data.pieces import ordered_pieces
+from forel.data.pipeline import ordered_blocks
+from tests.data.test_pieces import Eager
+
+ROWS = [{"y": k % 2, "weight": 2.0, "n": k, "city": "Rome", "when": "2024-01-31"} for k in range(40)]
+LATE = [*({"y": 1, "n": 3} for _ in range(40)), {"y": 0, "n": 1, "weight": 5}]
+ODD = [{**row, "n": float("nan") if k == 3 else row["n"]} for k, row in enumerate(ROWS)]  # not read as JSON lines
+
+
+def source(form, rows, tmp_path):
+    """Return rows as dicts, as a stream of JSON lines, or as files of these."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    if form == "files":
+        half = len(rows) // 2
+        for k, part in enumerate((rows[:half], rows[half:])):
+            (tmp_path / f"{k}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+        return [str(tmp_path / f"{k}.jsonl") for k in range(2)]
+    return {"dicts": rows, "generator": iter(rows), "jsonl": io.BytesIO(text.encode())}[form]
+
+
+def read_all(form, rows, tmp_path, **options):
+    """Read rows in small blocks, on threads, or by workers if they are in files; return their importances."""
+    reader = read(source(form, rows, tmp_path), **({"format": "jsonl"} if form == "jsonl" else {}), label="y",
+                  block_bytes=200, bits=10, **options)  # fmt: skip
+    blocks = ordered_pieces(reader, Eager(2)) if form == "files" else ordered_blocks(reader, 2)
+    return [weight for block in blocks for weight in block.importance.tolist()]
+
+
+@pytest.mark.parametrize("form", ["dicts", "generator", "jsonl", "files"])
+@pytest.mark.parametrize("rows", [ROWS, ODD], ids=["plain", "odd"])
+def test_importance(form, rows, tmp_path):
+    skip = {"on_error": "skip"}
+    with pytest.raises(ValueError, match="got 'wieght', which no row has, expected a key of the rows, such as weight"):
+        read_all(form, rows, tmp_path, importance="wieght", **skip)
+    assert set(read_all(form, rows, tmp_path, importance="weight", **skip)) == {2.0}
+
+
+@pytest.mark.parametrize("form", ["dicts", "jsonl", "files"])
+def test_importance_of_some_rows(form, tmp_path):
+    assert read_all(form, LATE, tmp_path, importance="weight") == [1.0] * 40 + [5.0]
+
+
+@pytest.mark.parametrize("form", ["dicts", "jsonl", "files"])
+@pytest.mark.parametrize("option", ["keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"])
+def test_other_options_warn(form, option, tmp_path):
+    given = "when" if option == "date" else "city" if option in ("text", "slices") else "n"
+    with pytest.warns(UserWarning, match=f"{option}: got 'nosuch', which no row has, expected a key of the rows"):
+        read_all(form, ROWS, tmp_path, **{option: [given, "nosuch"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_all(form, ROWS, tmp_path, **{option: [given]})
+
+
+def test_no_rows():
+    assert list(read([], importance="nosuch", ignore=["id"])) == []
+
+
+def test_a_resumed_reader_does_not_know_earlier_rows():
+    rows = [{"n": 1, "weight": 2}, *({"n": k} for k in range(200))]
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    first, *_ = read(io.BytesIO(text), "jsonl", importance="weight", block_bytes=100)
+    reader = read(io.BytesIO(text), "jsonl", importance="weight", block_bytes=100)
+    object.__setattr__(reader, "start", first.after)
+    assert sum(map(len, reader)) == len(rows) - len(first)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_training_and_evaluation(tmp_path):
+    settings = Settings(alpha=0.5)
+    with pytest.raises(ValueError, match="importance: got 'wieght', which no row has"):
+        forel.train(ROWS, settings, label="y", importance="wieght", bits=10)
+    stored = forel.train(ROWS, settings, label="y", importance="weight", ignore=["when"], bits=10).stored
+    unweighted = [{key: row[key] for key in ("y", "n", "city")} for row in ROWS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # neither importances nor ignored keys are needed for a stored model
+        assert forel.evaluate(stored, unweighted).report.weight == 40
+        assert len(forel.predict(stored, unweighted)) == 40
+    with pytest.raises(ValueError, match="importance: got 'weight', which no row has"):
+        forel.evaluate(stored, unweighted, importance="weight")

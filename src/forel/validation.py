@@ -5,6 +5,7 @@ a ``ValueError`` that names the argument, the value and what is allowed.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -174,6 +175,20 @@ def constants(
         at = "" if array.ndim == 0 else f" at index {int(np.argmax(bad))}"
         raise ValueError(f"{name}: got {array[bad].flat[0]}{at}, expected {expected}")
     return float(array) if array.ndim == 0 else frozen(array)
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs twice, if any.
+
+    >>> repeated(["a", "b", "a"])
+    'a'
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 import io
 import json
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,8 @@ import pytest
 
 import forel
 from forel.data import read
-from forel.data.features.dates import date_features, is_date, parse_date
+from forel.data.features.date_text import AMBIGUOUS, date_order, parse_date
+from forel.data.features.dates import date_features
 from forel.data.peek import peek
 from forel.learner.settings import Settings
 from forel.store import serving_model
@@ -24,7 +25,9 @@ ROWS = [{"when": text, "n": k, "y": k % 2} for k, text in enumerate(TIMES)]
     ("text", "expected"),
     [
         ("2024-01-31", (datetime(2024, 1, 31), False)),
-        ("2024/1/31 7:05".replace("7:05", "07:05"), (datetime(2024, 1, 31, 7, 5), True)),
+        ("2024/1/31 7:05", (datetime(2024, 1, 31, 7, 5), True)),
+        ("2024-01-31 12:05 am", (datetime(2024, 1, 31, 0, 5), True)),
+        ("2024-1-31T7:05:09.5Z", (datetime(2024, 1, 31, 7, 5, 9, 500_000, UTC), True)),
         ("31.01.2024 23:59:59", (datetime(2024, 1, 31, 23, 59, 59), True)),
         ("1706709600", (datetime(2024, 1, 31, 14), True)),
         ("1706709600000", (datetime(2024, 1, 31, 14), True)),
@@ -36,11 +39,38 @@ def test_spellings(text, expected):
     assert parse_date(text) == expected
 
 
-@pytest.mark.parametrize("text", ["yesterday", "31/01/2024", "2024-13-01", "12", "1-2-3", "2024-01-31 25:00"])
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "31/01/2024", "2024-13-01", "12", "1-2-3", "2024-01-31 25:00", "2024-01-31 13:05 pm", "1/2/24"],
+)
 def test_what_is_not_a_date(text):
     with pytest.raises(ValueError):  # noqa: PT011
         parse_date(text)
-    assert not is_date(text)
+    assert date_order([text]) != ""
+
+
+@pytest.mark.parametrize("text", ["2/1/2024", "02.01.2024", "2-1-24", "2024-01-02", "2024/1/2", "1704153600"])
+def test_order_of_day_and_month(text):
+    number = text.isdecimal()
+    assert parse_date(text, "dmy") == (datetime(2024, 1, 2), number)
+    month_first = datetime(2024, 1, 2) if text.startswith(("2024", "17")) else datetime(2024, 2, 1)
+    assert parse_date(text, "mdy") == (month_first, number)
+
+
+def test_years_of_two_digits_need_an_order():
+    assert [parse_date(f"1/2/{year}", "dmy")[0].year for year in ("68", "69")] == [2068, 1969]
+    assert parse_date("24-01-31", "ymd") == (datetime(2024, 1, 31), False)
+    for text, order in (("31/01/2024", "mdy"), ("1/2/3", "dmy"), ("1/2024/3", "dmy"), ("31.01.24", "")):
+        with pytest.raises(ValueError):  # noqa: PT011
+            parse_date(text, order)
+
+
+def test_order_of_several_dates():
+    assert date_order(["1/2/2024", "13/2/2024"]) == "dmy"
+    assert date_order(["1/2/2024 7:05 PM", "1/13/2024 12:00 AM"]) == "mdy"
+    assert date_order(["1/2/2024", "3/4/2024"]) == AMBIGUOUS
+    assert date_order(["1/13/2024", "13/1/2024"]) is None
+    assert date_order(["31.01.2024", "2024-01-31"]) == ""
 
 
 def test_parts_and_years_since_2020():
@@ -87,6 +117,32 @@ def test_every_format_has_the_same_features():
         assert features(source, **options) == expected, form
 
 
+def test_every_format_has_an_order():
+    table = pd.DataFrame({"when": ["1/2/2024 1:45 PM", "", "12/31/2023 00:05"], "n": [1, 2, 3], "y": [1, 0, 1]})
+    iso = table.assign(when=["2024-01-02 13:45", None, "2023-12-31 00:05"])
+    expected = features(iso, date=["when"])
+    parquet = io.BytesIO()
+    table.to_parquet(parquet)
+    lines = io.BytesIO(table.to_json(orient="records", lines=True).encode())
+    text = io.BytesIO(table.to_csv(index=False).encode())
+    for source in (table, text, lines, table.to_dict("records"), io.BytesIO(parquet.getvalue())):
+        assert features(source, date=["when:mdy"]) == expected
+    for wrong in (["when", "when:mdy"], ["n:dmy"]):
+        with pytest.raises(ValueError, match=r"date|got '1', expected a date with the order dmy"):
+            features(table, date=wrong)
+
+
+def test_a_model_stores_the_order(tmp_path, interpreted):
+    rows = [{"when": f"{1 + k % 12}/{1 + k % 28}/2023", "n": k % 3, "y": k % 2} for k in range(60)]
+    trained = forel.train(rows, Settings(alpha=1.0), label="y", date=["when:mdy"], bits=12)
+    expected = forel.predict(trained, rows)
+    forel.save(tmp_path / "m", trained.model, trained.extra)
+    assert forel.predict(forel.load(tmp_path / "m"), pd.DataFrame(rows)).tolist() == expected.tolist()
+    forel.save(tmp_path / "s", serving_model(trained.model), trained.extra)
+    serving = forel.load(tmp_path / "s")
+    assert [serving.predict_one(row) for row in rows] == pytest.approx(expected.tolist(), rel=1e-5)
+
+
 def test_a_model_stores_which_columns_are_dates(tmp_path, interpreted):
     trained = forel.train(sources()["frame"], Settings(alpha=1.0), label="y", bits=12)
     assert trained.reading["kinds"]["when"] == "date"
@@ -104,6 +160,11 @@ def test_other_words_are_malformed_with_their_line():
         features(io.BytesIO(text), date=["when"])
     reader = read(io.BytesIO(text), "csv", label="y", date=["when"], on_error="skip")
     (block,) = reader
+    message = "column 'when': got '1/2/2024', expected a date, .*; or use date=.'when:dmy'. for 31/01/2024"
+    with pytest.raises(ValueError, match=message):
+        features(io.BytesIO(b"when,y\n1/2/2024,1\n"), date=["when"])
+    with pytest.raises(ValueError, match="expected a date with the order mdy, such as 01/31/2024"):
+        features([{"when": "13/1/2024", "y": 1}], date=["when:mdy"])
     assert (block.labels.tolist(), reader.problems.count) == ([0, 1], 1)
     lenient = features(io.BytesIO(text), date=["when"], strict=False)
     assert lenient[1] == {"n": 2.0}
@@ -116,3 +177,15 @@ def test_peek_recognizes_dates():
     assert [column.kind for column in found.columns] == ["date", "number", "category"]
     arguments = found.arguments()
     assert arguments[arguments.index("--date") + 1] == "day"
+
+
+def test_peek_shows_the_order_of_dates():
+    text = b"day,due,cnt\n02/01/2011,3/4/11,985\n28/01/2011,5/6/11,801\n03/02/2011,7/8/11,12\n"
+    found = peek(io.BytesIO(text))
+    assert [(column.kind, column.order) for column in found.columns] == [
+        ("date", "dmy"), ("date", AMBIGUOUS), ("number", ""),
+    ]  # fmt: skip
+    arguments = found.arguments()
+    assert arguments[arguments.index("--date") + 1] == "day:dmy"
+    again = peek(io.BytesIO(text), date=["due:mdy"]).arguments()
+    assert again[again.index("--date") + 1] == "due:mdy,day:dmy"

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
+from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.lengths import Sequences, group_sequences, validated_lengths
 from forel.data.features.names import Names
@@ -18,9 +19,9 @@ from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
-from forel.validation import refuse, whole
+from forel.validation import refuse, repeated, whole
 
-__all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use", "repeated"]
+__all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use"]
 
 OBJECTS = 16  # an object parsed from JSON takes about this many times the memory of its text
 SEQUENCES = ("keep", "ignore", "categories", "log", "bucket", "text", "date", "missing", "interactions", "slices")
@@ -68,7 +69,8 @@ class ReadOptions:
     ngram, skips : of these columns, or without them of each namespace of VW text, sequences of up to ``ngram`` words,
         which leave out up to ``skips`` words; for VW text also by the first letters of namespaces, such as ["a2", "b3"]
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
-    date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them
+    date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them;
+        ``when:dmy`` reads 31/01/2024, and ``when:mdy`` 01/31/2024
     separator : the byte between cells of CSV; None recognizes a comma, tab, semicolon or pipe in the first lines
     header : whether the first row of delimited text has the names of columns; if not, they are c1, c2, ...
     missing : marks of missing values in all columns of delimited text, in addition to empty cells; numeric columns
@@ -154,7 +156,8 @@ class ReadOptions:
             if self.text and not isinstance(lengths, int):
                 raise refuse(name, " ".join(lengths), "a number with text (--text), whose columns have no namespaces")
         self._check_text()
-        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *self.date))
+        dates = [parse_date_column(one)[0] for one in self.date]
+        twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *dates))
         if twice is not None:
             raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
         if self.char_ngram is not None and not self.text:
@@ -195,6 +198,11 @@ class ReadOptions:
     def buckets(self) -> dict[str, int]:
         """The columns whose numbers become categories, with their buckets per doubling."""
         return dict(parse_bucket(one) for one in self.bucket)
+
+    @cached_property
+    def dates(self) -> dict[str, str]:
+        """The columns of dates, with the order of day, month and year, or ""."""
+        return dict(map(parse_date_column, self.date))
 
     @cached_property
     def text_features(self) -> TextFeatures:
@@ -333,17 +341,3 @@ class ReadKeywords(TypedDict, total=False):
     on_error: Literal["raise", "skip"] | None
     block_bytes: int | None
     line_limit: int | None
-
-
-def repeated(names: Iterable[str]) -> str | None:
-    """Return the first name that occurs twice, if any.
-
-    >>> repeated(["a", "b", "a"])
-    'a'
-    """
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None

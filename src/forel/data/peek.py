@@ -11,7 +11,7 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from forel.data.features.dates import is_date
+from forel.data.features.date_text import AMBIGUOUS, date_order
 from forel.data.features.label_words import LabelWords, kind_of_words, word_sign
 from forel.data.options import ReadOptions
 from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
@@ -53,6 +53,7 @@ class ColumnSummary:
     examples : the first distinct values
     marks : marks of missing values, which options have to name: in a column of categories, or a few words among numbers
     mixed : whether many words are among the numbers, so that options have to name a column of categories
+    order : the order of day, month and year of dates that need one, or which two it may be
     """
 
     name: str
@@ -62,6 +63,7 @@ class ColumnSummary:
     examples: tuple[str, ...]
     marks: tuple[str, ...] = ()
     mixed: bool = False
+    order: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ class Summary:
         texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
         if texts or given.text:
             arguments += ["--text", _listed([*given.text, *texts])]
-        dates = [column.name for column in features if column.kind == "date" and column.name not in given.date]
+        new = (c for c in features if c.kind == "date" and c.order != AMBIGUOUS and c.name not in given.dates)
+        dates = [f"{column.name}:{column.order}" if column.order else column.name for column in new]
         if dates or given.date:
             arguments += ["--date", _listed([*given.date, *dates])]
         if self.ignore:
@@ -157,7 +160,7 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
     >>> summary.format, summary.separator, summary.options.header, summary.options.decimal, summary.label
     ('csv', ';', False, ',', 'c4')
     >>> summary.columns[1]
-    ColumnSummary(name='c2', kind='category', distinct=2, ..., marks=('?',), mixed=False)
+    ColumnSummary(name='c2', kind='category', distinct=2, ..., marks=('?',), mixed=False, order='')
     """
     options, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
     first, *_ = single_sources(source)
@@ -286,9 +289,11 @@ def _column(name: str, values: list[Any], options: ReadOptions) -> ColumnSummary
     marks = dict.fromkeys(sorted(words)) if number else marks
     missing = sum(marked) + (sum(cell in words for cell in present) if number else 0)
     shown = tuple(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in islice(distinct, EXAMPLES))
-    dated = bool(present) and not number and all(isinstance(one, date) or is_date(str(one)) for one in present)
+    texts = (str(one) for one in present if not isinstance(one, date))
+    order = date_order(texts) if present and not number else None
+    dated = order is not None
     kind = "number" if number else "date" if dated else "text" if _is_text(present, len(distinct)) else "category"
-    return ColumnSummary(name, kind, len(distinct), missing, shown, tuple(marks), mixed)
+    return ColumnSummary(name, kind, len(distinct), missing, shown, tuple(marks), mixed, order or "")
 
 
 def _is_finite(cell: str, options: ReadOptions) -> bool:

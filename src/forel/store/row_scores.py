@@ -146,7 +146,7 @@ class _Contributions(dict[Any, float]):
 
     def _date(self, value: Any) -> float:
         try:
-            found = date_features(value)
+            found = date_features(value, self._columns.dates[self._key])
         except (ValueError, OverflowError):
             return 0.0
         return sum(number * (self._category(part) if part else self._number_weight) for part, number in found)

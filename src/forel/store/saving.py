@@ -216,7 +216,7 @@ class Stored:
             return None
         if options.transform is not None or options.sequences is not None:
             return None
-        known = {*(self.extra.get("schema") or {}), *options.text, *options.date}
+        known = {*(self.extra.get("schema") or {}), *options.text, *options.dates}
         return RowScorer(model.weight_at, float(model.bias[0]), options, known if self.extra.get("schema") else None)
 
     @cached_property

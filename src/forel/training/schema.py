@@ -151,7 +151,7 @@ class SchemaCheck:
     def _declared(self) -> set[str]:
         """The features whose kind options declare, which the schema need not have."""
         options = self.options
-        declared = {*options.categories, *options.log, *options.buckets, *options.text, *options.date}
+        declared = {*options.categories, *options.log, *options.buckets, *options.text, *options.dates}
         excluded = {options.label, options.importance, *options.ignore}
         return {name for name in declared - excluded if options.keep is None or name in options.keep}
 

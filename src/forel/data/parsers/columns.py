@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from forel.data.features.kinds import DATE, SeenColumns
-from forel.data.options import ReadOptions, repeated
-from forel.validation import refuse
+from forel.data.options import ReadOptions
+from forel.validation import refuse, repeated
 
 __all__ = ["Columns"]
 
@@ -58,18 +59,18 @@ class Columns:
     def kinds(self) -> dict[str, str]:
         """The kinds that options imply: those of categories, and of columns with a transformation of numbers."""
         kinds = dict.fromkeys(self.options.categories, "category") | dict.fromkeys((*self.log, *self.buckets), "number")
-        return kinds | dict.fromkeys(self.options.date, DATE)
+        return kinds | dict.fromkeys(self.options.dates, DATE)
 
     @cached_property
-    def dates(self) -> frozenset[str]:
-        """The columns that are known to be dates."""
+    def dates(self) -> dict[str, str]:
+        """The columns that are known to be dates, with the order of day, month and year, or ""."""
         known = (name for name, kind in self.known.items() if kind == DATE and name not in self.kinds)
-        return frozenset((*self.options.date, *known))
+        return {**self.options.dates, **dict.fromkeys(known, "")}
 
     @property
     def derived(self) -> frozenset[str]:
         """The columns whose values are several features: text and dates."""
-        return self.dates | frozenset(self.options.text)
+        return frozenset((*self.dates, *self.options.text))
 
     @cached_property
     def named(self) -> dict[str, str]:
@@ -83,9 +84,13 @@ class Columns:
             names[options.importance] = "importance"
         if options.strict:  # rows for a stored model are compared with its schema
             for what in ("keep", "ignore", "categories", "log", "bucket", "text", "date"):
-                given = self.buckets if what == "bucket" else getattr(options, what)
-                names |= {name: what for name in given or () if name not in names}
+                names |= {name: what for name in self._given(what) if name not in names}
         return names | {name: "slices" for name in options.slices if name not in names}
+
+    def _given(self, what: str) -> tuple[str, ...]:
+        """Return the columns that an option names."""
+        value: Any = getattr(self.options, {"bucket": "buckets", "date": "dates"}.get(what, what))
+        return (value,) if isinstance(value, str) else tuple(value or ())
 
     def uses(self, name: str) -> bool:
         """Return whether a column is a feature."""
@@ -106,8 +111,11 @@ class Columns:
         >>> columns.projected == Columns(ReadOptions(label="y", log=["x"]))
         True
         """
-        named = self.options.categories, self.log, self.options.text, self.options.date
-        categories, log, text, date = (tuple(name for name in names if self.uses(name)) for names in named)
+        named = self.options.categories, self.log, self.options.text
+        categories, log, text = (tuple(name for name in names if self.uses(name)) for names in named)
+        date = tuple(
+            f"{name}:{order}" if order else name for name, order in self.options.dates.items() if self.uses(name)
+        )
         bucket = tuple(f"{name}:{per}" for name, per in self.buckets.items() if self.uses(name))
         options = replace(
             self.options, keep=None, ignore=(), categories=categories, log=log, bucket=bucket, date=date, slices=()
@@ -129,9 +137,7 @@ class Columns:
         if not options.strict:  # rows for a stored model, which are compared with its schema
             optional += ["keep", "ignore", "categories", "log", "bucket", "text", "date"]
         for what in ("label", "importance", "keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"):
-            value = self.buckets if what == "bucket" else getattr(options, what)
-            given = () if what in optional else (value,) if isinstance(value, str) else value or ()
-            for name in given:
+            for name in () if what in optional else self._given(what):
                 if name not in existing:
                     raise refuse(what, name, f"one of the columns {', '.join(columns)}")
         twice = repeated(columns)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.dates import EXPECTED, date_features, date_hashes
+from forel.data.features.date_text import expected_date
+from forel.data.features.dates import date_features, date_hashes
 from forel.data.features.hashing import hash_names
 from forel.data.features.kinds import DATE
 from forel.data.features.names import Names
@@ -66,14 +67,15 @@ def _dates(
 ) -> list[list[tuple[str, float]]]:  # fmt: skip
     """Return the features of each row; values that are not dates are malformed, or absent if the reader is lenient."""
     rows: list[list[tuple[str, float]]] = [[] for _ in range(column.present.size)]
-    wrong = []
+    wrong, order = [], columns.dates.get(name, "")
     for row, text in zip(np.flatnonzero(column.present).tolist(), _texts(column), strict=True):
         try:
-            rows[row] = date_features(text)
+            rows[row] = date_features(text, order)
         except (ValueError, OverflowError):
             wrong.append(row)
     if columns.strict:
-        row_problems.record(name, np.array(wrong, np.int64), [excerpt(column.words[k]) for k in wrong], EXPECTED)
+        shown = [excerpt(column.words[k]) for k in wrong]
+        row_problems.record(name, np.array(wrong, np.int64), shown, expected_date(name, order))
     elif wrong:
         row_problems.problems.note_words({name: len(wrong)})
     return rows

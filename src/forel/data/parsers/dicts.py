@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.crosses import Entries, Transform, transformed_block
-from forel.data.features.dates import EXPECTED, date_features
+from forel.data.features.date_text import expected_date
+from forel.data.features.dates import date_features
 from forel.data.features.hashing import START, hash_name, hash_names
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
@@ -123,11 +124,12 @@ class _Rows:
             return
         if self.transform is not None:
             raise _Wrong(key, f"the date {value!r:.40}", "no dates with interactions; or ignore the key")
+        order = self.columns.dates.get(key, "")
         try:
-            found = date_features(value)
+            found = date_features(value, order)
         except (ValueError, TypeError, OverflowError):
             if self.columns.strict:
-                raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", EXPECTED) from None
+                raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected_date(key, order)) from None
             self.words[key] += 1
             return
         name = _bytes(key)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -84,12 +85,14 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
 
     >>> _remedy("another; use rate='adagrad', or leave out strict (--strict)", {"rate": "--rate"})
     'another; use --rate adagrad, or leave out --strict'
+    >>> _remedy("a number; or use categories=['home town']", {"categories": "--categories"})
+    "a number; or use --categories 'home town'"
     """
     text = re.sub(r"\b\w+ \w+ \((--[a-z-]+ \w+)\)|\b\w+ \((--[a-z-]+)\)", lambda found: found[1] or found[2], text)
 
     def option(found: re.Match[str]) -> str:
         name, value = known.get(found["name"]), found["value"].strip("[]'\"")
-        return found[0] if name is None else name if value == "True" else f"{name} {value}"
+        return found[0] if name is None else name if value == "True" else f"{name} {shlex.quote(value)}"
 
     return re.sub(r"\b(?P<name>[a-z]\w*)=(?P<value>\[[^\]]*\]|'[^']*'|[\w.]+)", option, text)
 

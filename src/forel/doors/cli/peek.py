@@ -61,6 +61,7 @@ def _print(found: Any, command: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from forel.data.features.date_text import AMBIGUOUS
     from forel.doors.cli.console import open_console
 
     console = open_console()
@@ -87,4 +88,9 @@ def _print(found: Any, command: str) -> None:
             names = ", ".join(found.formatted)
             hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
             console.print(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", markup=False, highlight=False)
+        for column in found.columns:
+            if column.order == AMBIGUOUS and column.name not in found.given.dates:
+                first, second = (f"--date {shlex.quote(f'{column.name}:{order}')}" for order in ("dmy", "mdy"))
+                hint = f"add {first} if the day is first, {second} if the month is"
+                console.print(f"Dates: {column.name}; {hint}.", markup=False, highlight=False, soft_wrap=True)
     console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)

@@ -102,7 +102,10 @@ class ReadingFlags:
     )
     date: Annotated[
         list[str] | None,
-        _option(help="Date columns: features for hour, weekday, month and the date itself; repeatable."),
+        _option(
+            help="Date columns: features for hour, weekday, month and the date itself; when:dmy or when:mdy for "
+            "31/01/2024 or 01/31/2024; repeatable."
+        ),
     ] = field(default=None, metadata=PARSE)
     interactions: Annotated[
         list[str] | None,

@@ -1,5 +1,7 @@
 """What is served: the best setting or the mixture, with losses and sizes recomputed from rows and files."""
 
+from dataclasses import fields, replace
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -45,6 +47,21 @@ def test_the_mixture_that_is_served_predicts_as_the_learner_does(settings, tmp_p
     assert expit(half.margins(X)) == pytest.approx(expected, abs=3e-3)
     assert stored.model.weights_at(np.arange(6))[:, 0] == pytest.approx(model.weights[:, 0])
     assert (stored.classes, stored.model.lanes) == (None, 1)
+
+
+@pytest.mark.parametrize(("filters", "classes"), [(True, None), (False, None), (False, 3)])
+def test_the_best_setting_is_served_from_the_kernel_of_all_settings(filters, classes, monkeypatch):
+    X, y = rows_of()
+    settings = Settings(rate="scale_free", alpha=(0.01, 0.3, 1.0), l1=0.05)
+    if filters:
+        settings = replace(default_grid(alpha=None), full_filters=())
+    model = Mixture(6, settings, classes=classes)
+    model.learn(X, y + (X[:, 0] > 1) if classes else y)
+    expected = serving_model(model.only(model.best_model))
+    monkeypatch.setattr(Mixture, "only", lambda *given: pytest.fail("needs a kernel of one setting"))
+    small = serving_model(model)
+    for field in fields(expected):
+        assert np.array_equal(getattr(small, field.name), getattr(expected, field.name)), field.name
 
 
 def test_experts_of_little_weight_are_left_out():

@@ -145,14 +145,17 @@ def _serving_model(
     model = model.__stored__().model if hasattr(model, "__stored__") else model
     if mixed:
         return _serving_mixture(model, dtype)
+    if dtype not in (np.float32, np.float16, "float32", "float16"):
+        raise refuse("dtype", dtype, "float32 or float16")
     if isinstance(model, Mixture):
-        model = model.only(model.best_model)
+        best = model.best_model
+        if lane is None and X is None and best < model.settings.lanes:
+            return _serving_setting(model.linear, best, dtype)
+        model = model.only(best)
     if not isinstance(model, Linear):
         by = getattr(model, "by", None)
         given = type(model).__name__ if by is None else f"models by {by}"
         raise refuse("model", given, "one complete model: a forel.learner.linear.Linear or a fitted estimator")
-    if dtype not in (np.float32, np.float16, "float32", "float16"):
-        raise refuse("dtype", dtype, "float32 or float16")
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
         raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)
@@ -162,6 +165,13 @@ def _serving_model(
     margins = {"learner": model.margins(X)[:, columns], "serving": small.margins(X)}
     losses = {name: _mean_loss(model, part, np.asarray(y), lane) for name, part in margins.items()}
     return replace(small, measured=losses)
+
+
+def _serving_setting(linear: Linear, setting: int, dtype: DTypeLike) -> ServingModel:
+    """Return the model of one setting, from the kernel of all of them, which is usually compiled already."""
+    settings = linear.settings
+    small = _with_columns(linear, linear.weights_at, slice(setting, None, settings.lanes), dtype, _link(linear, None))
+    return replace(small, settings=settings_to_json(settings.only(setting)))
 
 
 def _serving_mixture(model: Any, dtype: DTypeLike) -> ServingModel:

@@ -1,4 +1,8 @@
-"""The intrinsics in plain Python: the reference of their tests and the fallback of compiled kernels."""
+"""The intrinsics in plain Python: the reference of their tests and the fallback of compiled kernels.
+
+Uncompiled, a Python integer is a much faster index than a number of numpy: offsets are converted once a call. Compiled,
+``int(np.int64(at))`` is an int64, to which signed loop variables are added.
+"""
 
 import ctypes
 import math
@@ -71,11 +75,12 @@ def add_gradients(scales, at, scale, change, row, slopes, noise, v):
     Gradients are v times the numbers of ``row`` from ``slopes`` on; each sum is rounded with the noise from ``noise``
     on, in units in the last place.
     """
+    first, slope, unit_noise = int(np.int64(at)), int(np.int64(slopes)), int(np.int64(noise))
     for j in range(1, 4):
-        before, g = scales[np.int64(at) + j] * change, row[np.int64(slopes) + j] * v
+        before, g = scales[first + j] * change, row[slope + j] * v
         unit = before * 0 + (math.ldexp(1.0, math.frexp(abs(before))[1] - 1) if before != 0 else 0.0)
-        scales[np.int64(at) + j] = before + (g + unit * row[np.int64(noise) + j])
-    scales[np.int64(at)] = scale
+        scales[first + j] = before + (g + unit * row[unit_noise + j])
+    scales[first] = scale
 
 
 def add_product(array, at, source, factor, size):
@@ -86,8 +91,9 @@ def add_product(array, at, source, factor, size):
     >>> out
     array([31., 41.,  3.,  4.])
     """
+    first, other = int(np.int64(at)), int(np.int64(source))
     for k in range(size):
-        array[np.int64(at) + k] += array[np.int64(source) + k] * factor
+        array[first + k] += array[other + k] * factor
 
 
 def exchange_halves(source, first, second, target, third, fourth, size):
@@ -100,12 +106,13 @@ def exchange_halves(source, first, second, target, third, fourth, size):
     >>> out
     array([0., 1., 6., 7., 2., 3., 8., 9.])
     """
-    half = size // 2
+    half, a, b = size // 2, int(np.int64(first)), int(np.int64(second))
+    c, d = int(np.int64(third)), int(np.int64(fourth))
     for k in range(half):
-        target[np.int64(third) + k] = source[np.int64(first) + k]
-        target[np.int64(third) + half + k] = source[np.int64(second) + k]
-        target[np.int64(fourth) + k] = source[np.int64(first) + half + k]
-        target[np.int64(fourth) + half + k] = source[np.int64(second) + half + k]
+        target[c + k] = source[a + k]
+        target[c + half + k] = source[b + k]
+        target[d + k] = source[a + half + k]
+        target[d + half + k] = source[b + half + k]
 
 
 def load_lanes(source, at, target, place, count):
@@ -116,14 +123,18 @@ def load_lanes(source, at, target, place, count):
     >>> out
     array([1., 2., 3., 4., 0., 0., 0., 0., 0., 1.])
     """
-    for k in range(-(-count // 8) * 8):
-        target[np.int64(place) + k] = source[np.int64(at) + k] if k < count else 0
+    first, to = int(np.int64(at)), int(np.int64(place))
+    for k in range(count):
+        target[to + k] = source[first + k]
+    for k in range(count, -(-count // 8) * 8):
+        target[to + k] = 0
 
 
 def store_lanes(source, at, target, place, count):
     """Copy ``count`` numbers from ``source[at:]``, which has a multiple of eight, to ``target[place:]``."""
+    first, to = int(np.int64(at)), int(np.int64(place))
     for k in range(count):
-        target[np.int64(place) + k] = source[np.int64(at) + k]
+        target[to + k] = source[first + k]
 
 
 def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):
@@ -132,28 +143,30 @@ def gather_records(scratch, at, stride, state, parts, indices, j, count, bias):
     Positions after the bias get z = 0; their other parts are unspecified.
     """
     width = 4 if parts == 3 else parts
-    last = np.int64(count) + 1
-    for i in range(last if last < 8 else 8):
-        q = np.int64(indices[np.int64(j) + i]) if i < count else np.int64(bias)
+    first, begin, features, last = int(np.int64(at)), int(np.int64(j)), int(np.int64(count)), int(np.int64(bias))
+    for i in range(min(features + 1, 8)):
+        q = int(np.int64(indices[begin + i])) if i < features else last
         for part in range(parts):
-            scratch[np.int64(at) + i + part * stride] = state[q * width + part]
-    for i in range(np.int64(count) + 1, 8):
-        scratch[np.int64(at) + i] = 0
+            scratch[first + i + part * stride] = state[q * width + part]
+    for i in range(features + 1, 8):
+        scratch[first + i] = 0
 
 
 def scatter_records(scratch, at, stride, state, parts, indices, j, count, bias, extra, unused):
     """Scatter ``count`` records from scratch to the state, and the record of the bias if ``extra`` is 1."""
     width = 4 if parts == 3 else parts
-    for i in range(np.int64(count) + np.int64(extra)):
-        q = np.int64(indices[np.int64(j) + i]) if i < count else np.int64(bias)
+    first, begin, features, last = int(np.int64(at)), int(np.int64(j)), int(np.int64(count)), int(np.int64(bias))
+    for i in range(features + int(np.int64(extra))):
+        q = int(np.int64(indices[begin + i])) if i < features else last
         for part in range(parts):
-            state[q * width + part] = scratch[np.int64(at) + i + part * stride]
+            state[q * width + part] = scratch[first + i + part * stride]
 
 
 def load_values(scratch, at, values, j, count, bias_value):
     """Copy ``count`` values to scratch, then ``bias_value``, then zeros, eight in all."""
+    first, begin, features = int(np.int64(at)), int(np.int64(j)), int(np.int64(count))
     for i in range(8):
-        if i < count:
-            scratch[np.int64(at) + i] = values[np.int64(j) + i]
+        if i < features:
+            scratch[first + i] = values[begin + i]
         else:
-            scratch[np.int64(at) + i] = bias_value if i == count else bias_value - bias_value
+            scratch[first + i] = bias_value if i == features else bias_value - bias_value

@@ -215,7 +215,7 @@ def test_formats_are_recognized_from_their_first_bytes():
     [
         {"format": "xml"},
         {"bits": 0},
-        {"bits": 32},
+        {"bits": 41},
         {"on_error": "ignore"},
         {"block_bytes": 0},
         {"block_bytes": 1 << 31},

@@ -201,7 +201,7 @@ def forged_cache(rng, source, path):
     arrays = {part: getattr(block, part).copy() for part in PARTS}
     done = change_array(rng, arrays, rng.choice(PARTS))
     with path.open("wb") as file:
-        writer = CacheWriter(file, {"options": {"bits": rng.choice((BITS, BITS, BITS, 3, 31))}, "sources": None})
+        writer = CacheWriter(file, {"options": {"bits": rng.choice((BITS, BITS, BITS, 3, 31, 33))}, "sources": None})
         with np.errstate(all="ignore"):
             writer.add(Block(**arrays))
         writer.close(Problems())

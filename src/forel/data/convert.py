@@ -43,7 +43,7 @@ def convert(source: Any, path: str | os.PathLike[str], to: str = "auto", **readi
     to                   what is kept
     ===================  ============================================================================================
     ``vw``, ``jsonl``    every feature with its namespace, name and value; JSON has the keys label and importance;
-                         names of svmlight are its ids, those of 2**31 and more hashed
+                         names of svmlight are its ids below 2**bits, by default 2**31; others are hashed
     ``svmlight``         slots as ids, for a model with as many bits: training gives the same model
     ``parquet, arrow``   the columns of CSV, TSV, Parquet or Arrow, with their types; with ``keep`` or ``ignore`` some
     ===================  ============================================================================================

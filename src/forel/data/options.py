@@ -8,12 +8,13 @@ from enum import Flag, auto
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
+from forel.data.block import MOST_BITS
 from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.lengths import Sequences, group_sequences, validated_lengths
-from forel.data.features.names import Names
+from forel.data.features.names import Names, check_name_table
 from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
@@ -54,7 +55,7 @@ class ReadOptions:
     ----------
     format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" detects it from the name, then from the first
         bytes; a cache of parsed rows is detected in the same way as an Arrow file
-    bits : names are hashed to 2**bits slots; svmlight ids below that are used unchanged
+    bits : names are hashed to 2**bits slots, at most 2**40; svmlight ids below that are used unchanged
     label, importance : columns or keys of labels and example weights
     positive : the label of the positive class, a word or a number; every other label is negative. By default,
         labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last, is positive
@@ -89,7 +90,7 @@ class ReadOptions:
     tags : whether to keep the tags of VW examples
     slices : columns or keys whose values ``Block.slices`` has; in VW text, namespaces, of which the first feature
         counts, or ``tag``
-    names : whether to record the first name hashed to each slot
+    names : whether to record the first name hashed to each slot, of at most 2**31
     entry_names : whether to keep every feature separate, with its namespace and name, in blocks that are not learned
         from; names of svmlight features are their ids
     on_error : "raise", or "skip" to leave out malformed examples and count them in ``problems``
@@ -163,19 +164,19 @@ class ReadOptions:
         if self.char_ngram is not None and not self.text:
             raise refuse("char_ngram", self.char_ngram, "none without text (--text), which names columns")
         sequences = self.text_features.patterns if self.text else self.sequences  # which validates them
-        if sequences and (self.interactions or self.entry_names):
-            what = "interactions" if self.interactions else "entry_names"
-            raise refuse(what, getattr(self, what), "none with ngram (--ngram), whose sequences are not crossed")
-        if (self.text or self.date) and (self.interactions or self.entry_names):
-            what = "interactions" if self.interactions else "entry_names"
-            raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")
+        what = "interactions" if self.interactions else "entry_names"
+        if getattr(self, what) and (sequences or self.text or self.date):
+            which = "ngram (--ngram), whose sequences" if sequences else "text or dates, which"
+            raise refuse(what, getattr(self, what), f"none with {which} are not crossed")
         crossed = self.transform is not None and not isinstance(self.transform, SeparateFeatures)
         if self.entry_names and (crossed or self.names or self.constant):
             raise refuse("entry_names", self.entry_names, "False with interactions, names or a constant")
         if self.format != "auto" and self.format not in FORMATS:
             raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
-        if not 1 <= whole("bits", self.bits, low=1) <= 31:
-            raise refuse("bits", self.bits, "1 to 31")
+        if not 1 <= whole("bits", self.bits, low=1) <= MOST_BITS:
+            raise refuse("bits", self.bits, f"1 to {MOST_BITS}")
+        if self.names:
+            check_name_table(self.bits)
         if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
             raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
         # Compiled code counts the entries of a chunk in 32 bits.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Names, ReadOptions, read
+from forel.data.block import TABLE_BITS
 from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
@@ -158,18 +159,21 @@ class Stored:
 
         ``reading`` are read options that differ from those of training.
 
-        Weights of a mixture are averaged on the path from no feature to the row.
+        Weights of a mixture are averaged on the path from no feature to the row. With more than 31 bits, features are
+        named by their slots.
         """
         self._check_one("explain")
         model, named = self.model, self.named_rows
         if named is not None:
             blocks: Iterator[Any] = iter([named.read(source, model.dtype)])
             return explain(model, self._array_link, blocks, lambda k: (named.name(k), False), self.classes)
-        options = self._lenient.updated({**reading, "names": True})
-        names = Names(options.bits)
+        options = self._lenient.updated(reading)
+        names = Names(options.bits) if options.bits <= TABLE_BITS else None
 
         def name(feature: int) -> tuple[str, bool]:
-            return names[feature] if feature in names else str(feature), names.is_shared(feature)
+            if names is None or feature not in names:
+                return str(feature), False
+            return names[feature], names.is_shared(feature)
 
         blocks = iter(read(source, options=options, names=names))
         return explain(model, self._array_link, blocks, name, self.classes, self.calibration)

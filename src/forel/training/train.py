@@ -187,9 +187,7 @@ def train(
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
         rule = InclusionRule(min_count, include_probability)
         rule = rule if start is None else rule.check_start(start.extra.get("inclusion", {}))
-        if rule.active and certified:
-            expected = "none with a certificate, which is about models of all features of the rows"
-            raise refuse(next(iter(rule.to_json())), next(iter(rule.to_json().values())), expected)
+        rule.check_model(options.bits, certified)
         sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 

@@ -117,7 +117,7 @@ def cross(
                         n += 1
         good = True
         for j in range(n):
-            indices[end + j] = np.int32(hashed[j] & mask)
+            indices[end + j] = hashed[j] & mask
             good = good and np.isfinite(products[end + j])
         last, table, finite = merge_row(indices, products, end, end + n, end, table)
         if not (good and finite):

@@ -270,5 +270,5 @@ def hash_cells(text, starts, stops, columns, places, hashes, mask, slots, there)
         for k in range(np.uint64(columns.size)):
             column, place = np.uint64(columns[k]), np.uint64(places[k])
             i, stop = base + np.uint64(starts[r, column]), base + np.uint64(stops[r, column])
-            slots[r, place] = np.int32(hash_padded(i, stop, hashes[k]) & mask)
+            slots[r, place] = hash_padded(i, stop, hashes[k]) & mask
             there[r, place] = i < stop

@@ -125,7 +125,7 @@ def fill_spans(text, starts, stops, valid, start, mask, slots, there, place):
     for k in range(np.uint64(valid.size)):
         at, end = base + np.uint64(starts[k]), base + np.uint64(stops[k])
         there[k, column] = valid[k] and at < end
-        slots[k, column] = np.int32(hash_piece(at, end, limit, start) & mask)
+        slots[k, column] = hash_piece(at, end, limit, start) & mask
 
 
 @fast

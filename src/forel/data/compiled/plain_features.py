@@ -52,7 +52,7 @@ def plain_features(i, state, scale, mask, indices, values, entry):
                     value *= scale
                     if not np.isfinite(value):
                         return i + here, entry
-            indices[entry] = np.int32(hash_name(start, length, state) & mask)
+            indices[entry] = hash_name(start, length, state) & mask
             values[entry] = value
             entry += ONE
             here = there

@@ -43,7 +43,7 @@ def plain_namespaces(i, mask, indices, values, entry):
             state = LETTERS[byte(here + ONE)]
             if middle != here + TWO:
                 state = hash_name(here + ONE, middle - here - ONE, START)
-            indices[entry] = np.int32(hash_name(middle + ONE, end - middle - ONE, state) & mask)
+            indices[entry] = hash_name(middle + ONE, end - middle - ONE, state) & mask
             values[entry] = one
             entry += ONE
             here = end + ONE

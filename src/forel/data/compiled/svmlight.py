@@ -141,7 +141,7 @@ def parse(
             slot = index if index <= mask else mix(index) & mask
             rising = bool(rising and np.int64(slot) > last)
             last = np.int64(slot)
-            indices[entry] = np.int32(slot)
+            indices[entry] = slot
             values[entry] = value
             entry += ONE
             if recording:

@@ -190,7 +190,7 @@ def parse(
                         break
                     i = end
                 slot = hashed & mask
-                indices[entry] = np.int32(slot)
+                indices[entry] = slot
                 values[entry] = value
                 entry += ONE
                 if keeping:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.block import index_dtype
 from forel.data.compiled.layout import PAD
 from forel.data.scanners import scanner
 
-__all__ = ["cross_slot", "hash_name", "slot"]
+__all__ = ["cross_slot", "hash_name", "slot", "slots_of_hashes"]
 
 START, FACTOR = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 FIRST, SECOND = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
@@ -45,6 +46,15 @@ def slot(name: str | bytes, namespace: str | bytes = "", bits: int = 22) -> int:
     (4007082, 1674509, 269)
     """
     return _hash(name, namespace) & ((1 << bits) - 1)
+
+
+def slots_of_hashes(hashes: NDArray[np.uint64], bits: int) -> NDArray[Any]:
+    """Return the slots of features, the last bits of their hashes, with the dtype of a block's indices.
+
+    >>> slots_of_hashes(np.array([0xA9BC9F2F7ED051B2], np.uint64), 10)
+    array([434], dtype=int32)
+    """
+    return (hashes & np.uint64((1 << bits) - 1)).astype(index_dtype(bits))
 
 
 def cross_slot(*features: tuple[str | bytes, str | bytes], bits: int = 22) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block
+from forel.data.block import Block, index_dtype
 from forel.data.buffers import Buffers
 from forel.data.problems import Malformed, ProblemSink
 from forel.data.scanners import scanner
@@ -18,22 +18,24 @@ __all__ = ["Cells", "block_from_cells", "block_from_entries", "drop_rows"]
 class Cells:
     """A dense table of rows and features: the slot and value of each, and whether it is present."""
 
-    slots: NDArray[np.int32]
+    slots: NDArray[Any]
     values: NDArray[np.float32]
     present: NDArray[np.bool_]
     buffers: Buffers
 
     @classmethod
-    def empty(cls, rows: int, features: int, buffers: Buffers) -> "Cells":
+    def empty(cls, rows: int, features: int, bits: int, buffers: Buffers) -> "Cells":
         """Return an uninitialized table, except that values are 1."""
-        slots, values, present = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
+        slots, values, present = (
+            buffers.empty((rows, features), kind) for kind in (index_dtype(bits), np.float32, bool)
+        )
         values.fill(1)
         return cls(slots, values, present, buffers)
 
 
 def block_from_entries(
     indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    indices: NDArray[Any],
     values: NDArray[np.float32],
     labels: NDArray[np.float32],
     importance: NDArray[np.float32],
@@ -58,7 +60,7 @@ def block_from_cells(
     """Return the block of the good rows of a table; labels, importance and lines have all rows."""
     size = int(np.count_nonzero(cells.present))
     indptr = np.zeros(int(np.count_nonzero(good)) + 1, np.int64)
-    indices, values = cells.buffers.empty(size, np.int32), cells.buffers.empty(size, np.float32)
+    indices, values = (cells.buffers.empty(size, kind) for kind in (cells.slots.dtype, np.float32))
     bad = scanner("merge", "pack_rows")(cells.slots, cells.values, cells.present, good, indptr, indices, values)
     if not good.all():
         labels, importance, lines = labels[good], importance[good], lines[good]
@@ -66,7 +68,7 @@ def block_from_cells(
 
 
 def _finite(
-    bad: int, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[np.float32],
+    bad: int, indptr: NDArray[np.int64], indices: NDArray[Any], values: NDArray[np.float32],
     labels: NDArray[np.float32], importance: NDArray[np.float32], lines: NDArray[np.int64], problems: ProblemSink,
     file: str,
 ) -> Block:  # fmt: skip

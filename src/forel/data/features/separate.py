@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.crosses import Entries
+from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.problems import Malformed
 
@@ -41,6 +42,6 @@ class SeparateFeatures:
 
     def apply(self, entries: Entries, block: Block, bits: int, names: Names | None) -> tuple[Block, list[Malformed]]:
         """Return a block with its entries and their names."""
-        slots = (entries.hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
+        slots = slots_of_hashes(entries.hashes, bits)
         pairs = tuple(entries.word(k) for k in range(slots.size))
         return replace(block, indptr=entries.indptr, indices=slots, values=entries.values, entry_names=pairs), []

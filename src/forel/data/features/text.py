@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.compiled.layout import PAD
-from forel.data.features.hashing import hash_name
+from forel.data.features.hashing import hash_name, slots_of_hashes
 from forel.data.scanners import scanner
 from forel.validation import refuse, whole
 
@@ -173,11 +173,10 @@ def append_features(
     indptr, indices, values = block.rows
     whole_table = block.lines is None or len(block) == lines.size
     kept = np.arange(len(block)) if whole_table else np.searchsorted(lines, np.asarray(block.lines))
-    mask = np.uint64((1 << bits) - 1)
     for more_indptr, hashes, more_values in columns:
         size = indices.size + int(np.diff(more_indptr)[kept].sum())
-        joined = np.zeros(len(block) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.float32)
-        slots = (hashes & mask).astype(np.int32)
+        slots = slots_of_hashes(hashes, bits)
+        joined = np.zeros(len(block) + 1, np.int64), np.empty(size, slots.dtype), np.empty(size, np.float32)
         scanner("text", "join_rows")(indptr, indices, values, kept, more_indptr, slots, more_values, *joined)
         indptr, indices, values = joined
     scanner("merge", "merge_rows")(indptr, indices, values)

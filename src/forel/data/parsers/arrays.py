@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
-from forel.data.features.hashing import START, hash_names
+from forel.data.features.hashing import START, hash_names, slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.options import COLUMNS, ReadOptions
@@ -119,7 +119,7 @@ def with_features(
     matrix = X.tocsr()
     words = [b"c%d" % (k + 1) for k in range(matrix.shape[1])]
     hashes = hash_names(words, np.full(len(words), START, np.uint64))
-    slots = (hashes & np.uint64((1 << options.bits) - 1)).astype(np.int32)
+    slots = slots_of_hashes(hashes, options.bits)
     for block in blocks:
         if block.lines is None:
             raise TypeError("lines: got None, expected the number of each row")
@@ -128,7 +128,7 @@ def with_features(
             values: NDArray[np.float32] = part.data.astype(np.float32)
         lost = _not_finite(values, part, block, problems)
         columns, indptr = part.indices, part.indptr.astype(np.int64)
-        indices: NDArray[np.int32] = slots[columns]
+        indices: NDArray[Any] = slots[columns]
         bad = scanner("merge", "merge_rows")(indptr, indices, values)
         if bad >= 0 and not lost.size:
             raise refuse("X", f"values of one slot that are too large together in row {bad}", "a finite sum")

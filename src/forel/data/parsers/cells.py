@@ -58,7 +58,7 @@ class FeatureColumn:
     others: Spans | None = None
     mixed: NDArray[np.bool_] | None = None
 
-    def add_names(self, names: Names, slots: NDArray[np.int32], rows: NDArray[np.int64]) -> None:
+    def add_names(self, names: Names, slots: NDArray[Any], rows: NDArray[np.int64]) -> None:
         """Record the names of some rows with their slots."""
         if self.words is None:
             mixed = np.zeros(rows.size, bool) if self.mixed is None else self.mixed[rows]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.block import index_dtype
 from forel.data.buffers import Buffers
-from forel.data.features.hashing import hash_spans
+from forel.data.features.hashing import hash_spans, slots_of_hashes
 from forel.data.features.rows import Cells
 from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, namespace_hash
@@ -84,7 +85,7 @@ class DictionaryColumn:
     """
 
     words: Spans
-    slots: NDArray[np.int32]
+    slots: NDArray[Any]
     codes: NDArray[Any]
     present: NDArray[np.bool_]
 
@@ -107,15 +108,15 @@ class DictionaryColumns:
     codes : a row for each column: the index in ``slots`` for each row of the batch
     """
 
-    def __init__(self, places: NDArray[np.int64], slots: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
+    def __init__(self, places: NDArray[np.int64], slots: NDArray[Any], codes: NDArray[np.int32]) -> None:
         self.places, self.slots, self.codes = places, slots, codes
 
     @classmethod
-    def of(cls, features: Sequence[Any], rows: int, buffers: Buffers) -> "DictionaryColumns":
-        """Collect the features that are dictionary-encoded, each with ``rows`` rows."""
+    def of(cls, features: Sequence[Any], rows: int, bits: int, buffers: Buffers) -> "DictionaryColumns":
+        """Collect the features that are dictionary-encoded, each with ``rows`` rows and slots of ``bits`` bits."""
         coded = {column: one for column, one in enumerate(features) if isinstance(one, DictionaryColumn)}
         codes = buffers.empty((len(coded), rows), np.int32)
-        slots, end = [np.full(1, -1, np.int32)], 1
+        slots, end = [np.full(1, -1, index_dtype(bits))], 1
         for row, one in zip(codes, coded.values(), strict=True):
             np.add(one.codes, end, out=row, casting="unsafe")
             if not one.present.all():
@@ -133,21 +134,23 @@ class DictionaryCache:
     """The last dictionary of each column with its slots: consecutive batches often share it."""
 
     def __init__(self, bits: int) -> None:
-        self._mask = np.uint64((1 << bits) - 1)
-        self._held: dict[bytes, tuple[Any, Spans, NDArray[np.int32]]] = {}
+        self._bits = bits
+        self._held: dict[bytes, tuple[Any, Spans, NDArray[Any]]] = {}
 
-    def of(self, key: bytes, dictionary: Any, words: Callable[[], Spans]) -> tuple[Spans, NDArray[np.int32]]:
+    def of(self, key: bytes, dictionary: Any, words: Callable[[], Spans]) -> tuple[Spans, NDArray[Any]]:
         """Return the strings of a column's dictionary, and their slots."""
         if key not in self._held or not dictionary.equals(self._held[key][0]):
             found = words()
-            self._held[key] = dictionary, found, slots_of(found, key, self._mask)
+            self._held[key] = dictionary, found, slots_of(found, key, self._bits)
         return self._held[key][1:]
 
 
-def slots_of(words: Spans, key: bytes, mask: np.uint64) -> NDArray[np.int32]:
+def slots_of(words: Spans, key: bytes, bits: int) -> NDArray[Any]:
     """Return the slots of categories of a column, −1 for empty ones."""
     hashes = hash_spans(words.text, words.starts, words.stops, namespace_hash(key))
-    return np.where(words.stops > words.starts, (hashes & mask).astype(np.int32), np.int32(-1))
+    slots = slots_of_hashes(hashes, bits)
+    slots[words.stops <= words.starts] = -1
+    return slots
 
 
 def bucket_column(numbers: NumberColumn, per: int, key: bytes, mask: np.uint64) -> DictionaryColumn:
@@ -157,7 +160,7 @@ def bucket_column(numbers: NumberColumn, per: int, key: bytes, mask: np.uint64) 
     encoded = [name.encode() for name in names] or [b""]
     ends = np.cumsum([0, *map(len, encoded)])
     words = Spans(np.frombuffer(b"".join(encoded) + b"\0", np.uint8), ends[:-1], ends[1:])
-    return DictionaryColumn(words, slots_of(words, key, mask), which, numbers.present)
+    return DictionaryColumn(words, slots_of(words, key, int(mask).bit_length()), which, numbers.present)
 
 
 def fill_numbers(
@@ -196,7 +199,7 @@ def _filled(
 ) -> FeatureColumn:
     if name in columns.buckets:
         made = bucket_column(numbers, columns.buckets[name], key, mask)
-        slots = np.where(made.present, made.slots[made.codes], np.int32(-1))
+        slots = np.where(made.present, made.slots[made.codes], made.slots.dtype.type(-1))
         cells.slots[:, column], cells.present[:, column] = slots, slots >= 0
         return made.feature(cells, column, key, mask)
     cells.slots[:, column] = np.uint64(namespace_hash(key)) & mask

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import float_array, string_array
@@ -118,7 +119,8 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     form, columns, kinds = table.form, table.form.columns, chunk.kinds
     rows.record_malformed(table, chunk.line, problems)
     row_problems = RowProblems(rows.lines + chunk.line, problems, table.file)
-    cells, mask = Cells.empty(rows.lines.size, len(table.features), table.buffers), np.uint64((1 << form.bits) - 1)
+    cells = Cells.empty(rows.lines.size, len(table.features), form.bits, table.buffers)
+    mask = np.uint64((1 << form.bits) - 1)
     numeric = {name: k for name, k in table.used.items() if kinds.get(name, "number") in ("number", "either")}
     # Columns of ordinary numbers, all at once.
     plain = [name for name in numeric if name in table.places and name not in columns.kinds]
@@ -172,7 +174,7 @@ def _fill_numbers(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells
     places = np.array([table.places[name] for name in names], np.int64)
     odd = np.zeros(len(names), bool)
     scanner("csv_numbers", "fill_numbers")(
-        rows.text, rows.starts, rows.stops, at, places, (table.hashes[places] & mask).astype(np.int32), cells.slots,
-        cells.values, cells.present, odd,
+        rows.text, rows.starts, rows.stops, at, places, slots_of_hashes(table.hashes[places], table.form.bits),
+        cells.slots, cells.values, cells.present, odd,
     )  # fmt: skip
     return {name for name, wrong in zip(names, odd.tolist(), strict=True) if not wrong}

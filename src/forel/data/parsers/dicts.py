@@ -15,7 +15,7 @@ from forel.data.block import Block
 from forel.data.features.crosses import Entries, Transform, transformed_block
 from forel.data.features.date_text import expected_date
 from forel.data.features.dates import date_features
-from forel.data.features.hashing import START, hash_name, hash_names
+from forel.data.features.hashing import START, hash_name, hash_names, slots_of_hashes
 from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
@@ -160,7 +160,7 @@ class _Rows:
         if self.transform is not None:
             entries = Entries(indptr, hashes, values, np.array(self.kinds, np.int64), self._word)
             return transformed_block(entries, labels, importance, lines, self.transform, bits, names, problems, file)
-        slots = (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
+        slots = slots_of_hashes(hashes, bits)
         if names is not None:
             names.add(slots, hashes, lambda k: b"^".join(filter(None, self.names[k])))
         return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)

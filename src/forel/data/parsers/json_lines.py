@@ -13,6 +13,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled import json_layout as layout
 from forel.data.compiled.layout import COLUMNS, PAD
 from forel.data.features.crosses import Entries, Transform, transformed_block
+from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.kinds import OrderedKinds
 from forel.data.features.names import Names, recorded_name
 from forel.data.features.rows import block_from_entries
@@ -208,7 +209,7 @@ class _Rows:
         self._transform_numbers()
         indptr, hashes, values = self.indptr[: rows + 1], self.hashes[:size], self.values[:size]
         labels, importance, lines = self.labels[:rows], self.importance[:rows], self.lines[:rows] + line
-        slots = (hashes & np.uint64((1 << form.bits) - 1)).astype(np.int32)
+        slots = slots_of_hashes(hashes, form.bits)
         if not len(self.records):
             return block_from_entries(indptr, slots, values, labels, importance, lines, problems, file)
         records, text = self.records[:size], self._add_extra()

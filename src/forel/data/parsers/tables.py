@@ -62,7 +62,7 @@ def table_blocks(
             if feature not in columns.kinds and batch.column(feature).null_count < batch.num_rows:
                 kind = "number" if isinstance(column, NumberColumn) else "category"
                 add_kind(found, columns.known, feature, kind)
-        dictionaries = DictionaryColumns.of([values[name] for name in features], batch.num_rows, buffers)
+        dictionaries = DictionaryColumns.of([values[name] for name in features], batch.num_rows, bits, buffers)
         class_words = None
         if columns.label is not None and columns.label in batch.schema.names:
             values[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
@@ -75,7 +75,7 @@ def table_blocks(
             rows = slice(start, start + size)
             row_problems = RowProblems(lines[rows], problems, file)
             part = {name: column.slice_rows(rows) for name, column in values.items()}
-            cells = Cells.empty(lines[rows].size, len(features), buffers)
+            cells = Cells.empty(lines[rows].size, len(features), bits, buffers)
             dictionaries.fill(cells, start)
             block = _block(part, features, columns, bits, mask, row_problems, names, transform, cells, expected)
             block = block if class_words is None else replace(block, label_words=class_words)

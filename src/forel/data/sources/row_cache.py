@@ -20,7 +20,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block
+from forel.data.block import MOST_BITS, Block, index_dtype
 from forel.data.position import Position
 from forel.data.problems import Malformed, Problems
 from forel.data.tasks import Task, completed_task
@@ -32,7 +32,7 @@ FORMAT = b"\x93forel cache "
 MAGIC = FORMAT + b"3\0\0"
 HEAD = len(MAGIC)  # bytes that identify a cache
 TRAILER = struct.Struct("<QQL16s")  # offset, length and checksum of the description, and the magic bytes
-ORDER = {"indptr": np.int64, "indices": np.int32, "values": np.float32, "labels": np.float32, "importance": np.float32}
+FLOATS = ("values", "labels", "importance")  # after indptr and indices
 
 
 class CacheWriter:
@@ -61,7 +61,7 @@ class CacheWriter:
     def add(self, block: Block) -> None:
         """Write a block."""
         start, check = self._offset, 0
-        for name, kind in ORDER.items():
+        for name, kind in _kinds(block.indices.dtype).items():
             array: Any = np.ascontiguousarray(getattr(block, name), kind)
             memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
@@ -152,12 +152,13 @@ class RowCache:
     def _task(self, k: int, file: int | None) -> tuple[Block, Problems]:
         known = self.index[k]
         try:
-            memory: Any = np.empty(_size(known), np.uint8)
+            bits = self.key["options"]["bits"]
+            memory: Any = np.empty(_size(known, bits), np.uint8)
             self.stored.read_into(memory, known["start"])
             if zlib.crc32(memory) != known["check"]:
                 raise ValueError("a wrong checksum")
-            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"])
-            _validate(arrays, 1 << self.key["options"]["bits"])
+            arrays: dict[str, Any] = _arrays(memory, known["rows"], known["entries"], bits)
+            _validate(arrays, 1 << bits)
         except (ValueError, OSError, MemoryError) as wrong:
             raise _broken(self.file, wrong) from None
         after = known["after"] if file is None else (file, k + 1)
@@ -242,36 +243,42 @@ class _Stored:
 
 def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     """Return the descriptions of blocks, if they are contiguous and complete."""
-    offset, problems = HEAD, content["totals"]["problems"]
+    offset, problems, bits = HEAD, content["totals"]["problems"], content["key"]["options"]["bits"]
+    if type(bits) is not int or not 1 <= bits <= MOST_BITS:
+        raise ValueError("a cache without the description of its source")
     numbers: list[Any] = [content["totals"][name] for name in ("rows", "entries", "bytes")] + [problems["count"]]
     for known in content["blocks"]:
         numbers += [known[name] for name in ("start", "rows", "entries", "check", "line", "size")]
         numbers += () if known["after"] is None else Position(*known["after"])
         if known["start"] != offset or not isinstance(known["file"], str):
             raise ValueError("blocks that do not follow one another")
-        offset += _size(known)
+        offset += _size(known, bits)
     if any(type(one) is not int or not 0 <= one < 1 << 62 for one in numbers) or offset != end:
         raise ValueError("blocks that do not follow one another")
-    bits = content["key"]["options"]["bits"]
     classes = content["totals"].get("classes", [])
     plain = isinstance(content["totals"]["kinds"], dict) and isinstance(problems["messages"], list)
     plain = plain and isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    if type(bits) is not int or not 1 <= bits <= 31 or not plain:
+    if not plain:
         raise ValueError("a cache without the description of its source")
     blocks: list[dict[str, Any]] = content["blocks"]
     return blocks
 
 
-def _size(known: Mapping[str, Any]) -> int:
+def _kinds(slots: np.dtype[Any]) -> dict[str, np.dtype[Any]]:
+    """Return the dtypes of the arrays of a block, in their order in the file; ``slots`` is that of its indices."""
+    return {"indptr": np.dtype(np.int64), "indices": slots, **dict.fromkeys(FLOATS, np.dtype(np.float32))}
+
+
+def _size(known: Mapping[str, Any], bits: int) -> int:
     rows, entries = known["rows"], known["entries"]
-    return int(8 * (rows + 1) + 8 * entries + 8 * rows)
+    return int(8 * (rows + 1) + (index_dtype(bits).itemsize + 4) * entries + 8 * rows)
 
 
-def _arrays(memory: NDArray[np.uint8], rows: int, entries: int) -> dict[str, NDArray[Any]]:
+def _arrays(memory: NDArray[np.uint8], rows: int, entries: int, bits: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of a block as views, aligned because the widest numbers come first."""
     sizes, arrays, start = (rows + 1, entries, entries, rows, rows), {}, 0
-    for (name, kind), size in zip(ORDER.items(), sizes, strict=True):
-        stop = start + size * np.dtype(kind).itemsize
+    for (name, kind), size in zip(_kinds(index_dtype(bits)).items(), sizes, strict=True):
+        stop = start + size * kind.itemsize
         arrays[name], start = memory[start:stop].view(kind), stop
     return arrays
 

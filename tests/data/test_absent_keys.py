@@ -52,9 +52,9 @@ def test_importance_of_some_rows(form, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["dicts", "jsonl", "files"])
-@pytest.mark.parametrize("option", ["keep", "ignore", "categories", "log", "bucket", "text", "date", "slices"])
+@pytest.mark.parametrize("option", ["keep", "ignore", "categories", "log", "bucket", "text", "date"])
 def test_other_options_warn(form, option, tmp_path):
-    given = "when" if option == "date" else "city" if option in ("text", "slices") else "n"
+    given = "when" if option == "date" else "city" if option == "text" else "n"
     with pytest.warns(UserWarning, match=f"{option}: got 'nosuch', which no row has, expected a key of the rows"):
         read_all(form, ROWS, tmp_path, **{option: [given, "nosuch"]})
     with warnings.catch_warnings():

@@ -93,7 +93,7 @@ def test_importance_is_one_where_a_model_is_given_none(form, tmp_path):
 # Going on from a model.
 
 
-def test_going_on_leaves_the_model_as_it_was():
+def test_going_on_leaves_the_model_as_it_was(tmp_path):
     for settings in (SETTINGS, Settings(alpha=(0.1, 1.0))):
         stored = forel.train(FRAME, settings, label="click", bits=12, certified=True).stored
         before = [margins.tolist() for _, margins in predict_blocks(stored, FRAME)]
@@ -103,6 +103,9 @@ def test_going_on_leaves_the_model_as_it_was():
         assert more.model.rounds == 80
         assert [margins.tolist() for _, margins in predict_blocks(stored, FRAME)] == before
         assert more.report.loss == again.report.loss
+        forel.save(tmp_path / "m", stored)
+        assert forel.train(FRAME, start=tmp_path / "m").report.loss == more.report.loss
+        assert forel.train(FRAME, start=more).model.rounds == 120
         own = forel.train(FRAME, start=stored, copy=False)
         assert own.model is stored.model
         assert own.report.loss == more.report.loss

@@ -1,5 +1,6 @@
 """Errors of input, as a newcomer makes them: a sentence that names the place and the remedy."""
 
+import json
 import warnings
 
 import numpy as np
@@ -153,3 +154,67 @@ def test_a_cell_of_spaces_is_missing(folder):
     (folder / "blanks.csv").write_text(text)
     (block,) = forel.read("blanks.csv", label="y", bits=10)
     assert np.diff(block.indptr).tolist() == [1, 1]
+
+
+KEYED = "the model of one key, which forel convert MODEL --key KEY writes"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("predict rows.csv --model by --uncertainty", f"--uncertainty is not available for models by key; use {KEYED}"),
+        ("explain rows.csv --model by", f"expected {KEYED}"),
+        ("convert by --serving -o small", f"model: got 'models by city', expected {KEYED}"),
+        ("train rows.csv --start by --label churn", f"--start: got 'models by city', expected {KEYED}"),
+        ("convert by --key Paris -o one", "city: got 'Paris', expected one of the 3 keys, such as 'Rome'"),
+        ("convert m --key Paris -o one", "--key: got 'Paris', expected none for one model"),
+        ("convert m -o rows.vw", "files: got 'the model m', expected data to read"),
+        ("predict rows.csv --model estimator", "; in Python, forel.load(path).predict_many(rows)"),
+        ("explain rows.csv --model estimator", "; in Python, forel.load(path).predict_many(rows)"),
+        ("predict lines.vw --model m", "--format: got 'vw', expected one with columns, such as csv or jsonl"),
+        ("predict numbers.csv --model classes --uncertainty", "--uncertainty is not available for 3 classes"),
+        ("train numbers.csv --label y --classes 3 --certificate", "one against the rest; use --loss softmax"),
+        ("train numbers.csv --label y --classes 3 --share 0.1", "--share: got 0.1, expected none, but for log-loss"),
+        ("train rows.csv --label churn --shuffle -p out.txt", "--shuffle is not available with predictions"),
+        ("train rows.csv --label churn --positive no --classes 2", "--positive: got 'no', expected none where"),
+        ("train rows.csv --label churn --fallback", "--fallback is not available without --by"),
+        ("train rows.csv --label churn --resume", "--model: got nothing, expected a file"),
+    ],
+)
+def test_remedies_are_flags(words, message, models):
+    shown = run(*words.split())
+    assert message in shown
+    assert "stored." not in shown
+
+
+@pytest.fixture
+def models(folder):
+    """Models of the rows: one, one for each city, of several classes, and of an estimator."""
+    one = forel.Settings(alpha=0.5)
+    forel.train("rows.csv", one, label="churn", bits=10).save("m")
+    forel.train("rows.csv", one, label="churn", bits=10, by="city").save("by")
+    forel.train("numbers.csv", one, label="y", bits=10, classes=3).save("classes")
+    frame = pd.DataFrame({"age": [20, 30, 40, 50], "height": [1.6, 1.7, 1.8, 1.9]})
+    forel.save("estimator", forel.FTRLClassifier(alpha=0.5).fit(frame, [0, 1, 0, 1]))
+    (folder / "lines.vw").write_text("1 |a x\n")
+    return folder
+
+
+def test_the_model_of_one_key_in_a_file(models):
+    run("convert", "by", "--key", "Oslo", "-o", "oslo", fails=False)
+    run("convert", "by", "--key", "Oslo", "--serving", "-o", "small", fails=False)
+    rows = [{"age": 31, "city": "Oslo", "plan": plan} for plan in "ab"]
+    expected = forel.predict("by", rows).tolist()
+    assert forel.predict("oslo", rows).tolist() == expected
+    assert forel.predict("small", rows).tolist() == pytest.approx(expected, rel=1e-5)
+    assert forel.train("rows.csv", start="oslo").model.rounds == 80
+    (models / "one.csv").write_text(HEADER + "31,Oslo,a,no\n")
+    done = CliRunner().invoke(app, ["explain", "one.csv", "--model", "by", "--key", "Oslo", "--json"])
+    assert json.loads(done.output)["prediction"] == pytest.approx(expected[0], rel=1e-5)
+
+
+def test_values_that_are_not_dates_are_named_so(folder):
+    rows = [{"when": f"{1 + k % 28}/1/2024", "n": k, "y": k % 2} for k in range(40)]
+    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", date=["when:dmy"], bits=10).stored
+    with pytest.warns(UserWarning, match="1 of the values of 'when' are not dates"):
+        forel.predict(stored, [*rows, {"when": "soon"}])

@@ -215,7 +215,7 @@ def test_consistent_checksums_of_inconsistent_models_are_rejected(tmp_path, chan
 
 def test_a_model_of_one_key_is_needed_to_continue_to_explain_and_to_serve(interpreted):
     trained = forel.train(ROWS[:40], ONE, by="country", **READING)
-    with pytest.raises(ValueError, match="start: got 'models by country', expected a model of one key"):
+    with pytest.raises(ValueError, match="start: got 'models by country', expected the model of one key"):
         forel.train(ROWS, start=trained.stored)
     with pytest.raises(ValueError, match="got 'models by country'"):
         trained.explain_one(ROWS[0])

@@ -185,6 +185,9 @@ def _line_tasks(
         given = getattr(options, name)
         if name not in taken and given != getattr(defaults, name):
             shown = ", ".join(given) if isinstance(given, tuple) else given
+            if options.unlabelled or options.unweighted:  # options of a stored model
+                expected = f"one with columns, such as csv or jsonl: the model was trained with {name} {shown}"
+                raise refuse("format", form, expected)
             raise refuse(name, shown, f"none for {form}, which has no columns")
     separate = isinstance(options.transform, SeparateFeatures)
     transform = None if separate and not syntax.namespaces else options.transform

@@ -18,6 +18,7 @@ __all__ = ["ALL", "UNSEEN", "KeyedLearner", "KeyedModels", "KeyedRows", "Learner
 
 ALL = -1  # the code of the model of all rows
 UNSEEN = -2  # the code of a key without a model
+ONE_KEY = "the model of one key: stored.of_key(...)"  # expected by what does not take those of all keys
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from forel.data.block import TABLE_BITS
 from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
-from forel.learner.keyed import UNSEEN, KeyedModels, key_text
+from forel.learner.keyed import ONE_KEY, UNSEEN, KeyedModels, key_text
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
 from forel.losses.links import Probability
@@ -162,7 +162,7 @@ class Stored:
         Weights of a mixture are averaged on the path from no feature to the row. With more than 31 bits, features are
         named by their slots.
         """
-        self._check_one("explain")
+        self._check_one()
         model, named = self.model, self.named_rows
         if named is not None:
             blocks: Iterator[Any] = iter([named.read(source, model.dtype)])
@@ -185,7 +185,7 @@ class Stored:
         >>> Stored(Linear(16, Settings())).largest_weights()
         []
         """
-        self._check_one("largest_weights")
+        self._check_one()
         reading, classes = self.extra.get("reading", {}), self.classes
         bits = reading.get("bits") if isinstance(reading, Mapping) else None
         columns = {} if self.named_rows is None else self.named_rows.names
@@ -203,9 +203,9 @@ class Stored:
             extra["calibration"] = calibration_state(numbers)[1]
         return Stored(self.model[key], extra, self.names)
 
-    def _check_one(self, method: str) -> None:
+    def _check_one(self) -> None:
         if isinstance(self.model, KeyedModels):
-            raise refuse("model", f"models by {self.model.by}", f"that of one key: stored.of_key(...).{method}(...)")
+            raise refuse("model", f"models by {self.model.by}", ONE_KEY)
 
     @cached_property
     def _lenient(self) -> ReadOptions:

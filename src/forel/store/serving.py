@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from forel.learner.guard import unchanged
+from forel.learner.keyed import ONE_KEY
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
@@ -154,8 +155,10 @@ def _serving_model(
         model = model.only(best)
     if not isinstance(model, Linear):
         by = getattr(model, "by", None)
-        given = type(model).__name__ if by is None else f"models by {by}"
-        raise refuse("model", given, "one complete model: a forel.learner.linear.Linear or a fitted estimator")
+        if by is not None:
+            raise refuse("model", f"models by {by}", ONE_KEY)
+        expected = "one complete model: a forel.learner.linear.Linear or a fitted estimator"
+        raise refuse("model", type(model).__name__, expected)
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):
         raise refuse("lane", lane, "None: its classes are one model" if model.joint else f"0 to {model.lanes - 1}")
     columns = slice(None) if lane is None else slice(lane, lane + 1)

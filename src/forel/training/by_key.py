@@ -148,7 +148,7 @@ def train_by_key(
             first = source_blocks.blocks(1, problems, names, kinds=kinds, classes=classes)
             count, begun = count_classes(options, settings, classes, counted_blocks(first, problems, counts))
             if certified and count is not None and not settings.loss_function.joint:
-                raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
+                raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
             settings = settings if count is None else without_filters(settings)
             chosen = LearnerOptions(1 << options.bits, settings, count, np.float32, certified, share)
             metrics = new_metrics(chosen), new_metrics(chosen)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Block, Malformed, Problems, ReadOptions
-from forel.data.features.kinds import Kinds
+from forel.data.features.kinds import DATE, Kinds
 from forel.data.features.label_words import CLASSES, LabelWords
 from forel.data.features.ranges import ColumnRanges, Outside
 from forel.validation import refuse
@@ -138,8 +138,10 @@ class SchemaCheck:
             f"{count:,} of the values of {name!r} are not {self._range(name)}, such as {self._shown(name, example)}"
             for name, (count, example) in self._outside.found.items()
         ]
+        dates = {*self.options.dates, *(name for name, one in self.schema.items() if one["kind"] == DATE)}
         words = [
-            f"{count:,} of the values of {name!r} are words, not numbers" for name, count in problems.words.items()
+            f"{count:,} of the values of {name!r} are {'not dates' if name in dates else 'words, not numbers'}"
+            for name, count in problems.words.items()
         ]
         found = [*self._columns(kinds), *words, *outside]
         if not found:

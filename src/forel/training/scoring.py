@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
-from forel.learner.keyed import KeyedModels
+from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.rows import CoalescedRows
 from forel.learner.uncertainty import Intervals, intervals
 from forel.store import Stored, load
@@ -190,9 +190,11 @@ def interval_blocks(
     [True, True]
     """
     if isinstance(stored.model, KeyedModels):
-        raise refuse("uncertainty", True, "False for models by key; stored.of_key(...) has those of one key")
+        raise refuse("uncertainty", True, f"False for models by key; use {ONE_KEY}")
     if isinstance(stored.model, ServingModel):
         raise refuse("uncertainty", True, "False for a serving model, which has no variances; use the whole model")
+    if (classes := number_of_classes(stored.model)) is not None:
+        raise refuse("uncertainty", True, f"False for {classes} classes: intervals are of one margin")
     link, calibration = prediction_link(stored), stored.calibration
     apply = link if calibration is None else lambda margins: link(calibration.margins(margins))
     for block in _blocks(stored, source, threads, problems, reading):

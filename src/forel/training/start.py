@@ -6,7 +6,7 @@ from typing import Any
 
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
-from forel.learner.keyed import KeyedModels
+from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
 from forel.losses import MarginLoss
@@ -53,7 +53,7 @@ def initial_settings(
     if isinstance(model, ServingModel):
         raise refuse("start", "a serving model", "a complete learner")
     if isinstance(model, KeyedModels):
-        raise refuse("start", f"models by {model.by}", "a model of one key: stored.of_key(...)")
+        raise refuse("start", f"models by {model.by}", ONE_KEY)
     stored: Settings = model.settings
     if settings is not None and settings != stored:
         name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))

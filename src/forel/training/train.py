@@ -40,6 +40,7 @@ from forel.training.options import options_for
 from forel.training.passes import Passes
 from forel.training.progress_bar import observer
 from forel.training.schema import SchemaTracker
+from forel.training.scoring import stored_model
 from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
@@ -83,7 +84,7 @@ def train(
     min_count: int | None = None,
     include_probability: float | None = None,
     calibrate: bool = False,
-    start: Stored | None = None,
+    start: Stored | Trained | Path | None = None,
     copy: bool = True,
     progress: Callable[[Progress], None] | bool | None = None,
     cache: Path | None = None,
@@ -122,7 +123,8 @@ def train(
     include_probability : or from a random row on: each of its rows is that row with this probability
     calibrate : calibrate probabilities by online Platt scaling, which every prediction of the model then uses; a model
         to continue from stays calibrated
-    start : a stored model to continue from, with its settings and read options
+    start : a model to continue from, with its settings and read options: a path, or the result of :func:`forel.load` or
+        of this function
     copy : train a copy of it; False trains the given model in place, which saves memory
     progress : called after each block; None for a bar in notebooks, True for one on terminals as well, False for none.
         A function with the attribute ``reads_model = False`` allows a mixture to learn the next block meanwhile
@@ -150,6 +152,7 @@ def train(
     within 0.02... per example of the best of 13 experts over 100 rows, which is ... (0.0...)
     """
     held_out = _holdout(holdout, holdout_after)
+    start = None if start is None else stored_model(start)
     settings = settings_with_loss(settings, loss, start)
     options = options_for(source, start, reading)
     joint = settings is not None and settings.loss_function.joint
@@ -217,7 +220,7 @@ def train(
             first = counted_blocks(first, problems, counts)
             count, begun = (None, first) if start else count_classes(options, settings, classes, first)
             if certified and count is not None and not settings.loss_function.joint:
-                raise refuse("certified", certified, "False for classes one against the rest; loss softmax has one")
+                raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
             model = initial_model(1 << options.bits, settings, start, copy, certified, share, count)
             if merge is not None:
                 check_mergeable(model)

@@ -85,7 +85,7 @@ class Columns:
         if options.strict:  # rows for a stored model are compared with its schema
             for what in ("keep", "ignore", "categories", "log", "bucket", "text", "date"):
                 names |= {name: what for name in self._given(what) if name not in names}
-        return names | {name: "slices" for name in options.slices if name not in names}
+        return names
 
     def _given(self, what: str) -> tuple[str, ...]:
         """Return the columns that an option names."""

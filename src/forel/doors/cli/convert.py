@@ -1,12 +1,15 @@
 """``forel convert``: convert data to another format, or a model to a small one for predictions."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import Data, Files, source_of
+from forel.doors.cli.options import Data, Files, Key, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
+
+if TYPE_CHECKING:
+    from forel.store import Stored
 
 MODELS = "Models"
 
@@ -24,6 +27,7 @@ def convert(
         bool,
         typer.Option("--float16", help="Weights in half precision, for predictions.", rich_help_panel=MODELS),
     ] = False,
+    key: Key = None,
     measure: Annotated[
         str | None,
         typer.Option(help="A file on which to compare the two models.", rich_help_panel=MODELS),
@@ -39,14 +43,23 @@ def convert(
       forel convert clicks.csv --output clicks.parquet
       forel convert clicks.vw --bits 18 --output clicks.svm
       forel convert m.forel --serving --float16 --measure test.vw -o small.forel
+      forel convert countries.forel --key NO -o norway.forel
 
     Data that the format cannot represent is reported. No conversion is needed
     for scikit-learn: forel.doors.sklearn.estimator_of(forel.load("m.forel")).
     """
     source = source_of(files, data)
     with errors_as_messages():
-        if serving or float16:
-            _convert_model(source, output, "float16" if float16 else "float32", measure, reading.options())
+        if serving or float16 or key is not None:
+            from forel.store import save
+
+            stored = _model(source, key)
+            if serving or float16:
+                dtype = "float16" if float16 else "float32"
+                _convert_model(stored, source[0], output, dtype, measure, reading.options())
+            else:
+                save(output, stored.model, stored.extra, stored.names)
+                typer.echo(f"Model of {key}: {output}")
             return
         from forel.data.convert import convert
         from forel.doors.cli.console import open_console
@@ -59,17 +72,25 @@ def convert(
         print_problems(done.problems, open_console(stderr=True))
 
 
-def _convert_model(source: list[str], output: str, dtype: str, measure: str | None, reading: dict[str, Any]) -> None:
-    import os
-    from dataclasses import replace
-
-    from forel.store import Stored, choose_serving, load, save
-    from forel.training.scoring import evaluate
+def _model(source: list[str], key: str | None) -> "Stored":
+    """Return the model of a file, or that of one key."""
+    from forel.store import load
     from forel.validation import refuse
 
     if len(source) != 1 or source == ["-"]:
         raise refuse("files", source, "one model file")
-    stored = load(source[0])
+    return load(source[0]) if key is None else load(source[0]).of_key(key)
+
+
+def _convert_model(
+    stored: "Stored", file: str, output: str, dtype: str, measure: str | None, reading: dict[str, Any]
+) -> None:
+    import os
+    from dataclasses import replace
+
+    from forel.store import Stored, choose_serving, save
+    from forel.training.scoring import evaluate
+
     choice = choose_serving(stored.model, dtype, stored.calibration is not None)
     small = choice.model
     if choice.setting is not None:
@@ -81,5 +102,5 @@ def _convert_model(source: list[str], output: str, dtype: str, measure: str | No
         change = losses["serving"] - losses["learner"]
         typer.echo(f"loss on {measure}: {losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})")
     save(output, small, stored.extra, stored.names)
-    sizes = (os.path.getsize(path) for path in (source[0], output))
+    sizes = (os.path.getsize(path) for path in (file, output))
     typer.echo("{:,} bytes became {:,}: {}".format(*sizes, output))

@@ -19,6 +19,12 @@ ARGUMENTS = {
     "checkpoint_every": "--checkpoint",
     "slices": "--slice",
 }
+# What Python does, and the command line by another command, or not at all.
+PYTHON = {
+    ": stored.of_key(...)": ", which forel convert MODEL --key KEY writes",
+    "forel.load(path)": "in Python, forel.load(path)",
+}
+SEEDS = ("--shuffle",)  # flags whose arguments are seeds in Python
 FILES = ("model", "files")  # errors of their content, which may be in any of several options
 
 
@@ -69,15 +75,21 @@ def name_options(message: str, options: Iterable[str]) -> str:
     'alpha, lanes: got 1 and 2, expected one'
     >>> name_options("calibrate: got True, expected False for 3 classes", ["--calibrate"])
     '--calibrate is not available for 3 classes'
+    >>> name_options("model: got 'models by city', expected the model of one key: stored.of_key(...)", ["--model"])
+    "model: got 'models by city', expected the model of one key, which forel convert MODEL --key KEY writes"
     """
-    known = {**ARGUMENTS, **{option.lstrip("-").replace("-", "_"): option for option in options}}
+    known = {name: option for option in options for name in (option, option.lstrip("-").replace("-", "_"))} | ARGUMENTS
     given, expected, remedy = message.rpartition(", expected ")  # what was given is shown as it is
     message = f"{given}{expected}{_remedy(remedy, known)}"
     head, got, rest = message.partition(": got ")
     names = [known.get(name) for name in head.split(", ") if name not in FILES]
     if not (names and all(names)):
         return message
-    return f"{', '.join(map(str, names))}{got}{rest}".replace(": got True, expected False", " is not available", 1)
+    shown, rest = ", ".join(map(str, names)), rest.replace(", expected None", ", expected none", 1)
+    given = r"\d+" if shown in SEEDS else "True"
+    if refused := re.match(rf"{given}, expected (?:False|none)\b", rest):
+        return f"{shown} is not available{rest[refused.end() :]}"
+    return f"{shown}{got}{re.sub(r'^None, ', 'nothing, ', rest)}"
 
 
 def _remedy(text: str, known: Mapping[str, str]) -> str:
@@ -88,6 +100,8 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
     >>> _remedy("a number; or use categories=['home town']", {"categories": "--categories"})
     "a number; or use --categories 'home town'"
     """
+    for python, instead in PYTHON.items():
+        text = text.replace(python, instead)
     text = re.sub(r"\b\w+ \w+ \((--[a-z-]+ \w+)\)|\b\w+ \((--[a-z-]+)\)", lambda found: found[1] or found[2], text)
 
     def option(found: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import AsJson, Data, Files, source_of
+from forel.doors.cli.options import AsJson, Data, Files, Key, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
@@ -16,6 +16,7 @@ def explain(
     model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
     rows: Annotated[int, typer.Option(help="Number of rows to explain, from the first on.")] = 1,
     top: Annotated[int, typer.Option(help="Number of largest contributions to show.")] = 20,
+    key: Key = None,
     data: Data = None,
     reading: ReadingFlags = NO_FLAGS,
     as_json: AsJson = False,
@@ -31,8 +32,12 @@ def explain(
     """
     with errors_as_messages():
         from forel.store import load
+        from forel.store.saving import NOT_HASHED
 
-        found = load(model).explain(source_of(files, data), **reading.options())
+        stored = load(model) if key is None else load(model).of_key(key)
+        if stored.named_rows is not None:
+            raise ValueError(f"model: {NOT_HASHED}")
+        found = stored.explain(source_of(files, data), **reading.options())
         for number, explanation in enumerate(islice(found, rows), 1):
             if as_json:
                 print(json.dumps(_as_dict(explanation, top)))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import AsJson
+from forel.doors.cli.options import AsJson, Key
 
 MAX_COLUMNS = 20  # of a schema that is printed
 
@@ -18,9 +18,7 @@ def inspect(
     model: Annotated[str, typer.Argument(help="A model file.")],
     top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
     as_json: AsJson = False,
-    key: Annotated[
-        str | None, typer.Option(help="The key of one of the models that --by trained.", show_default=False)
-    ] = None,
+    key: Key = None,
 ) -> None:
     """Show the settings, experts, weights and certificate of a model.
 

@@ -19,6 +19,7 @@ Threads = Annotated[
         help="Number of parser threads; results do not depend on it.", rich_help_panel="Reading", show_default=False
     ),
 ]
+Key = Annotated[str | None, typer.Option(help="The key of one of the models that --by trained.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

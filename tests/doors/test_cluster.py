@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 import forel
 from forel.data.pieces import pieces_of, read_piece
 from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers, ray_lanes, ray_workers
-from forel.doors.cluster.ray_workers import import_ray, read_groups
+from forel.doors.cluster.ray_workers import import_ray, read_groups, run_within
 from forel.training import by_key, shards
 from forel.training.shards import Merging
 
@@ -318,6 +319,35 @@ def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+SILENT = """
+import sys
+from forel.doors.cluster import RayWorkers
+with RayWorkers(sys.argv[1], timeout=0.5):
+    print("connected")
+"""
+
+
+def test_a_server_that_never_answers_is_an_error_after_a_time_limit():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        # Ray replaces loopback addresses by that of the machine otherwise.
+        environment = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+        done = subprocess.run([sys.executable, "-c", SILENT, address], capture_output=True, text=True, timeout=120,
+                              check=False, env=environment)  # fmt: skip
+    assert done.returncode == 1
+    message = f"ValueError: ray: got '{address}, which does not answer (no answer for 0.5 seconds)', expected local, or"
+    assert message in done.stderr
+    assert "SIGTERM" not in done.stderr
+    assert not done.stdout
+
+
+def test_errors_within_the_time_limit_are_raised():
+    with pytest.raises(KeyError):
+        run_within(60, {}.popitem)
+    with pytest.raises(ValueError, match="timeout: got 0, expected a positive number"):
+        RayWorkers("auto", timeout=0)
 
 
 def test_workers_that_are_not_started_are_refused(files):

@@ -4,10 +4,13 @@ Ray schedules tasks, repeats them and transports blocks: a piece is a generator 
 in shared memory. Ray repeats the task of a worker that dies, with the same groups.
 """
 
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy as np
 from forel.data.block import Block
 from forel.data.pieces import AHEAD, Parsed, Piece, read_piece
 from forel.doors.cluster.views import writable_view
-from forel.validation import refuse, whole
+from forel.validation import positive, refuse, whole
 
 __all__ = ["RayWorkers", "import_ray", "ray_errors"]
 
@@ -32,14 +35,15 @@ class RayWorkers:
     address : "local" to start Ray on this machine, or the address of a cluster as :func:`ray.init` takes it: "auto",
         "HOST:PORT" or "ray://HOST:PORT"; a connection that this process has already is used and left open
     number : pieces of files that are read at the same time, each on one CPU; None for all CPUs but one
+    timeout : seconds to wait until a cluster answers
 
     >>> RayWorkers("local", number=0)
     Traceback (most recent call last):
     ValueError: workers: got 0, expected a whole number of at least 1
     """
 
-    def __init__(self, address: str = "local", number: int | None = None) -> None:
-        self.address = address
+    def __init__(self, address: str = "local", number: int | None = None, timeout: float = 60.0) -> None:
+        self.address, self.timeout = address, positive("timeout", timeout)
         self._number = None if number is None else whole("workers", number, low=1)
         self._owned = False
         self._task: Any = None
@@ -72,10 +76,15 @@ class RayWorkers:
         if self.address == "local":
             options |= {"num_cpus": self._number or os.cpu_count(), "include_dashboard": False}
         try:
-            ray.init(self.address, **options)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+            if self.address == "local":
+                ray.init(self.address, **options)
+            else:
+                with _without_signal_warning():
+                    run_within(self.timeout, partial(ray.init, self.address, **options))
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
             got = f"{self.address}, which does not answer ({str(error).splitlines()[0]})"
-            raise refuse("ray", got, "local, or the address of a cluster, as ray start prints it") from error
+            expected = "local, or the address of a running cluster, as ray start --head prints it on its machine"
+            raise refuse("ray", got, expected) from error
         self._owned = True
 
     @property
@@ -88,6 +97,48 @@ class RayWorkers:
         if self._task is None:
             raise refuse("cluster", "workers that are not started", "with RayWorkers(...) as workers: around training")
         return RayResults(self._task.remote(piece, self._group_bytes))
+
+
+def run_within(seconds: float, action: Callable[[], object]) -> None:
+    """Run a function that may never return; raise TimeoutError after some seconds, and leave it to its thread.
+
+    Ray repeats without end what a server accepts and does not answer, and rewrites loopback addresses to others.
+
+    >>> from threading import Event
+    >>> run_within(0.01, Event().wait)
+    Traceback (most recent call last):
+    TimeoutError: no answer for 0.01 seconds
+    """
+    raised = list[BaseException]()
+
+    def run() -> None:
+        try:
+            action()
+        except BaseException as error:  # raised by the caller
+            raised.append(error)
+
+    thread = Thread(target=run, name="forel-ray", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError(f"no answer for {seconds:g} seconds")
+    if raised:
+        raise raised[0]
+
+
+@contextmanager
+def _without_signal_warning() -> Iterator[None]:
+    """Leave out Ray's warning that it handles no signals if another thread than the main one connects."""
+    logger = logging.getLogger("ray._private.worker")
+
+    def other(record: logging.LogRecord) -> bool:
+        return "SIGTERM handler" not in record.getMessage()
+
+    logger.addFilter(other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(other)
 
 
 def group_size(store: float, number: int) -> tuple[int, int]:

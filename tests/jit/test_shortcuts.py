@@ -1,14 +1,20 @@
 """Shortcuts of the compiler: the same results, nothing left behind in numba, and none taken if numba is different."""
 
 import gc
+from functools import reduce
+from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
-from numba.extending import overload
+from numba.core import event
+from numba.extending import overload, register_jitable
 
-from forel.jit import shortcuts as module
-from forel.jit.shortcuts import REPLACED, REQUIRED, shortcuts, signatures, with_shortcuts
+from forel.jit.shortcuts import SHORTCUTS, apply, passes, shortcuts, with_shortcuts
+from forel.jit.shortcuts.inference import signatures
+from forel.jit.shortcuts.shortcut import Shortcut
+
+METHODS = [method for each in SHORTCUTS for method in each.methods]
 
 
 def functions():
@@ -29,7 +35,7 @@ def functions():
 
 
 def originals():
-    return [getattr(owner, name) for owner, name, _ in REPLACED]
+    return [method.original for method in METHODS]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
@@ -64,7 +70,7 @@ def test_functions_are_inlined_at_each_call_without_copies(monkeypatch):
         return scaled(scaled(x, 2.0), 3) + scaled(-x, 5)
 
     copies = []
-    monkeypatch.setattr(module.inlining.copy, "deepcopy", lambda block: copies.append(block))
+    monkeypatch.setattr(passes.inlining.copy, "deepcopy", lambda block: copies.append(block))
     assert with_shortcuts(numba.njit(total))(7.0) == 35.0
     assert not copies
 
@@ -95,17 +101,101 @@ def test_errors_are_raised_and_numba_is_restored():
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("method", REPLACED, ids=lambda method: method[1])
-def test_numba_with_other_parameters_compiles_as_usual(method, monkeypatch):
-    owner, name, _ = method
-    original = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *given, **named: original(*given, **named))
-    monkeypatch.setattr(module, "_replacements", lambda *originals: pytest.fail("replaced"))
-    assert with_shortcuts(functions())(np.ones(3), 0.0, 1.0) > 0
-
-
-def test_numba_without_a_part_that_replacements_use_compiles_as_usual(monkeypatch):
-    monkeypatch.setattr(module, "REQUIRED", (*REQUIRED, (numba, "no_such_part")))
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_numba_with_other_parameters_compiles_without_the_shortcut(method, monkeypatch):
+    original = method.original
+    monkeypatch.setattr(method.owner, method.name, lambda *given, **named: original(*given, **named))
     before = originals()
+    own = next(each.methods for each in SHORTCUTS if method in each.methods)
     with shortcuts():
-        assert originals() == before
+        kept = [each for each, now in zip(METHODS, before, strict=True) if each.original is now]
+    assert kept == list(own)
+    assert with_shortcuts(functions())(np.ones(3), 0.0, 1.0) == functions()(np.ones(3), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "shortcut", [each for each in SHORTCUTS if each.required], ids=lambda each: each.methods[0].name
+)
+def test_a_shortcut_is_left_out_without_a_part_that_it_uses(shortcut):
+    assert shortcut.usable
+    assert not Shortcut(shortcut.methods, (*shortcut.required, (numba, "no_such_part"))).usable
+
+
+def test_all_shortcuts_are_used_with_this_version_of_numba():
+    assert all(each.usable for each in SHORTCUTS)
+
+
+def branches(x, n):
+    total, sign = 0.0, 1
+    for k in range(n):
+        if k % 3 == 0:
+            total, sign = total + x, -sign
+        elif total > 5:
+            total -= k
+            continue
+        x = x / 2 if sign > 0 else x + 1
+    while total > 1:
+        total /= 2
+    return total, x, sign
+
+
+def closures(x, n):
+    def scaled(y):
+        return y * n
+
+    squares = [k * k for k in range(n)]
+    return scaled(x) + sum(squares) + reduce(lambda a, b: a - b, squares)
+
+
+def array_expressions(x, n):
+    a = np.arange(n) * x
+    b = np.array([1, 2, n])
+    return (a + a * 2 - 1).sum() + b[2] + (a[::2] > 1).sum()
+
+
+@pytest.mark.parametrize("function", [branches, closures, array_expressions])
+def test_passes_that_are_left_out_are_not_needed(function):
+    for x, n in ((0.75, 9), (-2.0, 4), (3.5, 17)):
+        assert with_shortcuts(numba.njit(function))(x, n) == numba.njit(function)(x, n) == function(x, n)
+
+
+def test_listeners_hear_the_events_they_are_registered_for():
+    with event.install_recorder("numba:run_pass") as heard:
+        with_shortcuts(numba.njit(lambda x: x + 1))(1.0)
+    assert {each.is_start for _, each in heard.buffer} == {True, False}
+
+
+def test_overloads_registered_after_compiling_are_found():
+    with_shortcuts(numba.njit(lambda x: x + 1))(1.0)
+
+    def thrice(x):
+        """A function of Python."""
+
+    overload(thrice)(lambda x: lambda x: 3 * x)
+    assert with_shortcuts(numba.njit(lambda x: thrice(x)))(2.0) == 6.0
+
+
+def test_functions_of_compiled_code_may_be_values():
+    @register_jitable
+    def doubled(x):
+        return 2 * x
+
+    @numba.njit
+    def applied(function, x):
+        return function(x)
+
+    assert with_shortcuts(numba.njit(lambda x: applied(doubled, x)))(4.0) == 8.0
+
+
+@pytest.mark.parametrize("frozen", [0, 5])
+def test_objects_of_the_compiler_are_collected_now_and_then(frozen, monkeypatch):
+    calls = []
+    recorded = {name: lambda name=name: calls.append(name) for name in ("disable", "freeze", "unfreeze", "enable")}
+    fake = SimpleNamespace(isenabled=lambda: True, get_freeze_count=lambda: frozen, **recorded)
+    monkeypatch.setattr(apply, "gc", fake)
+    for _ in range(apply.COLLECTED):
+        with shortcuts():
+            pass
+    # Objects that were frozen before are not unfrozen.
+    assert calls.count("freeze") == calls.count("unfreeze") == (0 if frozen else apply.COLLECTED - 1)
+    assert calls.count("disable") == calls.count("enable") == apply.COLLECTED

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from forel.learner.filters import Filter
-from forel.learner.kernels import reference
 from forel.learner.kernels.kernel import uncompiled_kernel
+from forel.learner.kernels.reference import constants
 from forel.learner.lanes import Lanes
 from forel.learner.settings import Settings
 
@@ -18,15 +18,17 @@ def scale_free(lanes, filters=0, **others):
     return Settings(alpha=ALPHA[:lanes], beta=0.01, rate="scale_free", filters=FILTERS[:filters], l1=0.01, **others)
 
 
-def learned(settings, certified, labels="shared", classes=1):
-    """Return all arrays of a state, margins and predictions after rows of all lengths."""
+def learned(settings, certified, labels="shared", classes=1, *, pad, largest=1.0):
+    """Return a state, margins and predictions after rows of all lengths, with some values times ``largest``."""
     rng = np.random.default_rng(3)
     lengths = rng.permutation(np.repeat(np.arange(N), 3))
     indices = np.concatenate([rng.permutation(N)[:length] for length in lengths]).astype(np.int32)
     values, ends = (rng.integers(-300, 300, indices.size) / 128).astype(np.float32), np.append(0, np.cumsum(lengths))
+    values[::5] *= np.float32(largest)
     y, importance = (rng.integers(0, high, lengths.size).astype(np.float32) for high in (max(classes, 2), 3))
     lanes = Lanes(N, settings, settings.lanes * classes, np.float32, certified, labels)
-    kernel = uncompiled_kernel.__wrapped__(lanes.spec)
+    kernel = uncompiled_kernel(lanes.spec, pad)
+    assert (constants(lanes.spec, pad)["PADDED"] > lanes.lanes) == pad
     margins, predictions = np.empty((2, y.size * lanes.lanes), np.float32)
     inputs = ends, indices, values, y, importance
     assert kernel.learn(*inputs, *lanes.arrays, lanes.shape, N + 1, lanes.totals, margins) == y.size
@@ -51,10 +53,11 @@ def learned(settings, certified, labels="shared", classes=1):
         (scale_free(2), False, ("classes", 3)),
     ],
 )
-def test_padded_lanes_have_the_bits_of_others(settings, certified, others, monkeypatch):
-    padded = learned(settings, certified, *others)
-    monkeypatch.setattr(reference, "_padded", lambda layout: layout.lanes)
-    assert padded == learned(settings, certified, *others)
+@pytest.mark.parametrize("largest", [1.0, 1e18, 1e38], ids=str)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_padded_lanes_have_the_bits_of_others(settings, certified, others, largest):
+    padded, plain = (learned(settings, certified, *others, pad=pad, largest=largest) for pad in (True, False))
+    assert padded == plain
 
 
 @pytest.mark.parametrize(
@@ -72,5 +75,5 @@ def test_padded_lanes_have_the_bits_of_others(settings, certified, others, monke
     ],
 )
 def test_lanes_are_padded_where_loops_over_them_vectorize(settings, padded, unrolled):
-    found = reference.constants(Lanes(N, settings, settings.lanes).spec)
+    found = constants(Lanes(N, settings, settings.lanes).spec)
     assert (found["PADDED"], found["UNROLLED"]) == (padded, unrolled)

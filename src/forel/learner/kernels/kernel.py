@@ -113,12 +113,13 @@ def routine(module: str, name: str) -> CachedFunction:
 
 
 @lru_cache(maxsize=64)
-def uncompiled_kernel(spec: KernelSpec) -> ModuleType:
+def uncompiled_kernel(spec: KernelSpec, pad: bool = False) -> ModuleType:
     """Return the functions of a spec as plain Python, from the same source: slow, the reference of the tests.
 
-    Sums are rounded to nearest, not stochastically.
+    Sums are rounded to nearest, not stochastically. Lanes are not padded to whole vectors, which only compiled loops
+    process at once, unless ``pad`` is true; the results have the same bits.
     """
-    names = {**bindings(spec), "STOCHASTIC_ROUNDING": False}
+    names = {**bindings(spec, pad), "STOCHASTIC_ROUNDING": False}
     loss = getattr(spec.loss, "py_func", spec.loss)
     return _functions(spec, names, loss, None)
 

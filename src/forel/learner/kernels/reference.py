@@ -48,12 +48,12 @@ def undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def constants(spec: KernelSpec) -> dict[str, Any]:
-    """Return the compile-time constants of a spec by name."""
+def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
+    """Return the compile-time constants of a spec by name; ``pad`` is whether lanes fill whole vectors."""
     layout, real, lanes = spec.layout, spec.layout.dtype.type, spec.layout.lanes
     line_size = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
-    padded = _padded(layout)
+    padded = _padded(layout) if pad else lanes
     pairs = lanes == 8 and layout.filters == 4 and not spec.units  # fills vectors of eight
     powers, thresholds = units_and_thresholds(layout.dtype)
     return {
@@ -187,11 +187,11 @@ def _straddle(width: int, line: int) -> bool:
     return any((start + width - 1) // line > (start + last) // line for start in starts)
 
 
-def bindings(spec: KernelSpec) -> dict[str, Any]:
+def bindings(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
     """Return all names that kernel modules import from this module, for an uncompiled kernel of a spec."""
     decorators = dict.fromkeys(("entry", "entry_with_gil", "inline", "inline_ir", "reassociated"), undecorated)
     intrinsics = {name: getattr(plain, name) for name in plain.__all__}
-    return {"Lane": Lane, "Work": Work, **constants(spec), **decorators, **intrinsics}
+    return {"Lane": Lane, "Work": Work, **constants(spec, pad), **decorators, **intrinsics}
 
 
 @cache

@@ -1,9 +1,14 @@
 """Functions that copies of modules share: those with the same code, options, constants and functions, and no others."""
 
+import sys
+from types import ModuleType
+
 import numba
 import numpy as np
 import pytest
+from numba.core.environment import Environment
 
+from forel.jit.compiling import use_code_cache
 from forel.jit.sharing import share
 from forel.learner.kernels.kernel import compiled_kernel
 from forel.learner.kernels.spec import KernelSpec
@@ -73,6 +78,25 @@ def test_functions_that_are_cached_stay():
         return dispatcher
 
     assert copy(3, cached)["inner"] is not copy(3, cached)["inner"]
+
+
+def test_cached_code_with_shared_functions_loads_in_a_process_without_the_other_copy(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    for name in ("first_copy", "second_copy"):
+        module = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        vars(module).update(inline=INLINE, FACTOR=9)
+        exec(CODE, vars(module))
+        share(vars(module))
+        entry = use_code_cache(numba.njit(module.plain), "source")
+        assert entry(7) == 126
+    assert module.outer is sys.modules["first_copy"].outer
+    ((types, result),) = entry.overloads.items()
+    monkeypatch.delitem(sys.modules, "first_copy")
+    monkeypatch.setattr(Environment, "_memo", {})  # as in a new process
+    *_, environments = entry._cache.parts(types, result.codegen)
+    assert len(environments) > 1
+    assert all(each.globals is vars(module) for each in environments)
 
 
 def test_recursive_functions_are_compiled_in_each_copy():

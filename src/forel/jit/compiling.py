@@ -12,6 +12,7 @@ from typing import Any
 import numba
 from numba.core import serialize
 from numba.core.compiler import CompileResult
+from numba.core.environment import Environment
 
 from forel.jit import files
 from forel.jit.disabled import disabled
@@ -96,7 +97,7 @@ class CodeCache:
                 return  # contains addresses of this process
             name = self._key(signature, result.codegen)
             dump: Any = serialize.dumps
-            content = dump(result._reduce())
+            content = dump(_parts(result))
         except Exception as error:
             announce(f"{NOT_CACHED}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
             return
@@ -113,3 +114,22 @@ class CodeCache:
 
     def flush(self) -> None:
         """Do nothing: the key has everything that a file depends on, so that none is out of date."""
+
+
+def _parts(result: Any) -> tuple[Any, ...]:
+    """Return the picklable parts of a compile result, whose environments all name the module of its function.
+
+    The environment of an inner function names the module that it is from. If it is shared with another copy of a
+    module, that is a module which a later process need not have; compiled code uses only the constants.
+    """
+    *parts, environments = result._reduce()
+    return *parts, tuple(_with_globals(each, result.environment.globals) for each in environments)
+
+
+def _with_globals(environment: Any, names: dict[str, Any]) -> Any:
+    """Return a copy of an environment with other globals."""
+    make: Any = Environment
+    copy = make(names)
+    copy.consts[:] = environment.consts
+    copy.env_name = environment.env_name
+    return copy

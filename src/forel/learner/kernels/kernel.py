@@ -38,7 +38,7 @@ MODULES = (
 )
 ROWS = ("learn_one", "predict_one")  # functions of one row
 # Functions by module. Those of one row are not called through the cache; the last module needs many lanes.
-FUNCTIONS = {"loops": ("learn", "feed", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
+FUNCTIONS = {"loops": ("learn", "feed", "losses", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
 SCORING = ("score", "chosen_weights", "predict_one")  # functions that do not depend on the loss
 
 

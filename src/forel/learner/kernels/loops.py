@@ -14,9 +14,8 @@ from forel.learner.kernels.certificate_terms import (
 from forel.learner.kernels.coordinate_pairs import pair_parameters
 from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes, stored_lanes
 from forel.learner.kernels.many_lanes import (
-    X,
+    add_gradient_square,
     gather_row,
-    scratch_offset,
     scratch_size,
     step_coordinate,
     step_row,
@@ -48,6 +47,7 @@ from forel.learner.kernels.reference import (
     ROW_SLOPE,
     ROW_STEP,
     ROW_STRENGTH,
+    SCALE_FREE,
     STOCHASTIC_ROUNDING,
     SUM_CLOCK,
     SUM_LIMIT,
@@ -167,6 +167,19 @@ def rounding_noise(t, key):
     return REAL(0), REAL(0)
 
 
+@inline
+def add_row_to_certificate(w, label, importance):
+    """Add slope times margin, and the terms of the dual value of a row, to the sums of certificates."""
+    for m in range(CERTIFIED_LANES):
+        k = certified_lane(m)
+        w.sums[PADDED + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
+    add_to_certificate(w)
+    if HISTOGRAM:
+        add_to_histogram(w, label, importance)
+    if CONCAVE:
+        add_concavity(w, label, importance)
+
+
 @entry
 def learn(
     indptr, indices, values, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape,
@@ -203,14 +216,7 @@ def learn(
         step_row(w, t, indices, values, lo, hi, BIAS, penalty, noise_z, noise_n)
         if CERTIFIED:
             sample_gradient_squares(w, t, indices, lo, hi, BIAS, key)
-            for m in range(CERTIFIED_LANES):
-                k = certified_lane(m)
-                w.sums[PADDED + k] = np.float64(w.row[ROW_SLOPE + k]) * np.float64(w.row[k])
-            add_to_certificate(w)
-            if HISTOGRAM:
-                add_to_histogram(w, labels[r], importance[r])
-            if CONCAVE:
-                add_concavity(w, labels[r], importance[r])
+            add_row_to_certificate(w, labels[r], importance[r])
         t += 1
     release_work(w)
     return done
@@ -220,11 +226,14 @@ def learn(
 def feed(
     indptr, indices, gradients, state, scales, last_round, drift_marks, t, key, parameters, longest, totals
 ):  # fmt: skip
-    """Learn from given gradients, LANES numbers for each index, one round a row; return the total number of rounds."""
+    """Learn from given gradients, LANES numbers for each index, one round a row; return the total number of rounds.
+
+    Scales of scale-free rates do not change.
+    """
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
-    values, one = allocate(parameters, np.uint64(indices.shape[0])), REAL(1)
+    values, value = allocate(parameters, np.uint64(indices.shape[0])), REAL(0 if SCALE_FREE else 1)
     for j in range(indices.shape[0]):
-        values[j] = one
+        values[j] = value
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
@@ -234,24 +243,53 @@ def feed(
             advance_clock(w)
         noise_z, noise_n = rounding_noise(t, key)
         for i in range(hi - lo):
+            q = np.uint64(indices[lo + i])
             for k in range(LANES):
                 g = gradients[(lo + i) * np.uint64(LANES) + np.uint64(k)]
                 w.row[ROW_STEP + k] = w.row[ROW_SLOPE + k] = g
                 if CERTIFIED:
-                    w.sums[PADDED + k] += np.float64(w.row[ROW_STEP + k]) * np.float64(
-                        w.scratch[scratch_offset(i, k) + X]
-                    )
-            step_coordinate(w, t, np.uint64(indices[lo + i]), i, one, penalty, noise_z, noise_n)
+                    w.sums[PADDED + k] += np.float64(g) * np.float64(weight_at(w, q, i, k))
+            inverse = step_coordinate(w, t, q, i, penalty, noise_z, noise_n)
             if CERTIFIED:
+                add_gradient_square(w, q, i, 1.0)
                 for k in range(LANES):
-                    w.row[ROW_CLIPPED + k] += REAL(abs(w.row[ROW_SLOPE + k]) > GRADIENT_LIMIT)
+                    w.row[ROW_CLIPPED + k] += REAL(abs(w.row[ROW_SLOPE + k] * inverse) > GRADIENT_LIMIT)
         if CERTIFIED:
-            sample_gradient_squares(w, t, indices, lo, hi, ZERO, key)
             add_to_certificate(w)
         t += 1
     release(values)
     release_work(w)
     return t
+
+
+@entry
+def losses(margins, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape, totals, out):
+    """Write the slopes of given margins, and add losses and sums of certificates; return the number of rows.
+
+    Margins are clipped in place as those of ``learn`` are. Rows of negative importance are held out and have no slope.
+    It stops at a row whose user-defined loss is not finite.
+    """
+    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 1)
+    done = labels.shape[0]
+    for r in range(labels.shape[0]):
+        begin_row(w, t)
+        for k in range(LANES):
+            w.row[k] = margins[r * LANES + k]
+        clip_margins(w)
+        for k in range(LANES):
+            margins[r * LANES + k], out[r * LANES + k] = w.row[k], REAL(0)
+        if importance[r] < REAL(0):
+            continue
+        row_losses(w, labels, labels, ZERO, ZERO, labels[r], importance[r], shape, REAL(0))
+        if not add_losses(w):
+            done = r
+            break
+        for k in range(LANES):
+            out[r * LANES + k] = w.row[ROW_SLOPE + k]
+        if CERTIFIED:
+            add_row_to_certificate(w, labels[r], importance[r])
+    release_work(w)
+    return done
 
 
 @entry

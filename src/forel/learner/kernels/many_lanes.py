@@ -263,9 +263,13 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z
 
 
 @inline_ir
-def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
-    """Take the step of coordinate q, the i-th of the row, whose value and scale are 1."""
-    step_lanes(w, t, q, i, v, v, v, v, v, v, penalty, noise_z, noise_n)
+def step_coordinate(w, t, q, i, penalty, noise_z, noise_n):
+    """Take the step of coordinate q, the i-th of the row, along the slopes of the row; return 1/unit."""
+    s, u, inverse = REAL_ONE, REAL_ONE, REAL_ONE
+    if SCALE_FREE:
+        s, u, inverse, _ = scale_and_units(w.scales[q * SCALE_WIDTH], REAL_ZERO)
+    step_lanes(w, t, q, i, s, u, inverse, REAL_ONE, inverse, REAL_ONE, penalty, noise_z, noise_n)
+    return inverse
 
 
 @inline_ir

@@ -303,14 +303,18 @@ def add_gradient_square(w, q, i, times):
 
 
 @inline
-def step_coordinate(w, t, q, i, v, penalty, noise_z, noise_n):
-    """Take the step of coordinate q, the i-th of the row, whose value is 1."""
-    c = scratch_offset(i, 0)
+def step_coordinate(w, t, q, i, penalty, noise_z, noise_n):
+    """Take the step of coordinate q, the i-th of the row, along the slope of the row; return 1/unit."""
+    c, inverse = scratch_offset(i, 0), REAL_ONE
+    if UNITS:
+        inverse = unit(w.scratch[c + SCALE])[1]
+    w.scratch[c + VALUE] = inverse
     step_block(w, c, ONE, ONE, penalty, noise_z, noise_n)
     if KEEPS_POINTS:
         w.row[ROW_BOUND_TERMS] += w.scratch[c + AFTER]
     scatter_record(w, q, c)
     scatter_separate(w, t, q, c)
+    return inverse
 
 
 @inline

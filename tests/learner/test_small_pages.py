@@ -33,6 +33,13 @@ def without_huge_pages(array):
 
 
 @linux
+def test_large_arrays_are_in_small_pages(monkeypatch):
+    monkeypatch.setattr(aligned, "LARGE", 1 << 16)
+    assert without_huge_pages(aligned_zeros(50_000, FLOAT))
+    assert not without_huge_pages(aligned_zeros(10_000, FLOAT))
+
+
+@linux
 @pytest.mark.parametrize(("record", "small"), [(1, False), (WIDE - 1, False), (WIDE, True), (640, True)])
 def test_zeros_of_wide_records_are_in_small_pages(record, small, monkeypatch):
     monkeypatch.setattr(aligned, "PIECE", 1 << 16)

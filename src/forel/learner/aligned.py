@@ -14,6 +14,7 @@ LINE = 64  # bytes of a cache line
 PAGE = 1 << 12  # bytes of the smallest pages
 PIECE = 1 << 24  # bytes committed at a time
 WIDE = 1 << 10  # bytes of records that are in small pages
+LARGE = 1 << 32  # bytes of arrays that are in small pages
 
 
 class _Commitment(NamedTuple):
@@ -31,7 +32,8 @@ def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[
     """Return zeros aligned to a cache line, in memory that the system commits only where it is written.
 
     Memory is committed by huge pages of some megabytes where the system has them, of which a few thousand random
-    records touch all. Those of ``record`` numbers that take a good part of a small page are in small pages instead.
+    records touch all. Records of ``record`` numbers that take a good part of a small page are in small pages instead,
+    and so are large arrays, of which a few thousand records would commit the memory of a whole machine.
 
     >>> aligned_zeros(3, np.dtype("float32")).ctypes.data % 64
     0
@@ -41,9 +43,11 @@ def aligned_zeros(count: int, dtype: np.dtype[Any], record: int = 1) -> NDArray[
         ahead.stop.set()
         ahead.thread.join()  # which writes zeros
         return ahead.zeros
-    if count * dtype.itemsize > PIECE:
+    size = count * dtype.itemsize
+    if size > PIECE:
         _release()  # memory for a state of another size
-    if record * dtype.itemsize >= WIDE and count * dtype.itemsize > PIECE and hasattr(mmap, "MADV_NOHUGEPAGE"):
+    wide = record * dtype.itemsize >= WIDE and size > PIECE
+    if (wide or size > LARGE) and hasattr(mmap, "MADV_NOHUGEPAGE"):
         return _small_pages(count, dtype)
     padding = LINE // dtype.itemsize
     raw = np.zeros(count + padding, dtype)

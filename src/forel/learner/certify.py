@@ -194,7 +194,7 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     """
     settings, layout = state.settings, state.layout
     p = state.parameters.reshape(5, state.lanes, 1)[:, lanes].astype(np.float64)
-    parts = state.state[:, :, lanes][some].transpose(1, 2, 0).astype(np.float64)
+    parts = state.state[some][:, :, lanes].transpose(1, 2, 0).astype(np.float64)
     x = state.weights_at(some)[:, lanes].T.astype(np.float64)
     units = state.units(some)
     parts[1:] *= units

@@ -4,7 +4,7 @@ Models change in place, one call at a time, from any thread. Their updates are t
 coordinate by coordinate, and touch only the features of a row; parity tests compare both.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,14 +14,16 @@ from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.certified_lanes import bounded_lanes, certified_lanes
 from forel.learner.guard import Guard, changes, reads
+from forel.learner.initial_state import initial_state, number_of_classes
 from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
+from forel.learner.sharding import Sharding
 from forel.learner.targets import importances_of, labels_of, not_finite
 from forel.learner.weight_table import WeightTables, count_nonzeros
 from forel.losses import Classes
-from forel.validation import refuse, whole
+from forel.validation import refuse
 
 __all__ = ["Linear", "Rows", "Settings", "rows_of"]
 
@@ -38,6 +40,7 @@ class Linear:
     dtype : float32, or float64 for twice the memory and more digits
     certified : whether to keep the sums that :meth:`certificate` needs: one more number for each feature and lane where
         regularizers are proximal, two for mirror descent; with filters three for each feature
+    sharding : divides the features among shards, which may be on several machines; None for one state
 
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -60,25 +63,10 @@ class Linear:
         classes: int | None = None,
         dtype: DTypeLike = np.float32,
         certified: bool = False,
+        sharding: Sharding | None = None,
     ) -> None:
-        loss = settings.loss_function
-        self.joint = loss.joint
-        loss_classes = loss.labels.count if isinstance(loss.labels, Classes) else None
-        classes = loss_classes if classes is None else classes
-        if classes is None and self.joint:
-            raise refuse("classes", classes, f"the number of classes, for the loss {loss.name!r}")
-        if loss_classes not in (None, classes):
-            raise refuse("classes", classes, f"{loss_classes}, as the loss has")
-        if certified and settings.algorithm == "filter":
-            raise refuse("certified", True, "False where algorithm='filter', whose steps have no certificate")
-        if classes is not None and settings.filters:
-            raise refuse("classes", classes, "None with filters, which are for one margin")
-        self.classes = None if classes is None else whole("classes", classes, low=2)
-        labels: Literal["shared", "classes", "signs"] = "shared"
-        if self.classes is not None and not self.joint:
-            labels = "signs" if settings.signed else "classes"
-        lanes = (self.classes or 1) * settings.lanes
-        self._set_state(Lanes(features, settings, lanes, dtype, certified, labels))
+        self.classes, self.joint = number_of_classes(settings, classes), settings.loss_function.joint
+        self._set_state(initial_state(features, settings, self.classes, dtype, certified, sharding))
 
     def _set_state(self, lanes: Lanes) -> None:
         self._lanes, self._guard = lanes, Guard()
@@ -119,6 +107,15 @@ class Linear:
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
         """Do nothing: there are no arrays."""
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How features are divided among shards; None for one state."""
+        return self._lanes.sharding
+
+    def rows_of_rounds(self) -> int:
+        """Return a number of rows that are whole rounds, if features are divided; 1 if every row is a round."""
+        return self._lanes.rows_of_rounds()
 
     @property
     def linear(self) -> "Linear":
@@ -201,7 +198,8 @@ class Linear:
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
         # With one setting of each class, a table takes half the memory of the state; it pays for enough non-zeros.
-        if self.classes is not None and self.settings.lanes == 1 and rows.indptr[-1] >= self.features:
+        whole = self.sharding is None and self.classes is not None and self.settings.lanes == 1
+        if whole and rows.indptr[-1] >= self.features:
             table = self._tables.table(self._lanes, np.arange(self.lanes), self._guard.version)
             found = table.margins_within_scales(rows)
             if found is not None:
@@ -213,6 +211,9 @@ class Linear:
     def group_margins(self, rows: Rows, group: NDArray[np.intp]) -> NDArray[Any]:
         """Return margins of validated rows by class and setting of a group, from a table that is kept."""
         chosen = (np.arange(0, self.lanes, self.settings.lanes)[:, None] + group).ravel()
+        if self.sharding is not None:
+            found: NDArray[Any] = self.margins(rows)[:, chosen]
+            return found
         return self._guard.read(lambda: self._tables.table(self._lanes, chosen, self._guard.version).margins(rows))
 
     @property
@@ -244,7 +245,7 @@ class Linear:
             raise refuse("setting", setting, f"0 to {count - 1}")
         own_settings = self.settings.only(setting)
         certified = self.certified and (not self.settings.filters or setting in bounded_lanes(self.settings))
-        alone = Linear(self.features, own_settings, self.classes, self.dtype, certified)
+        alone = Linear(self.features, own_settings, self.classes, self.dtype, certified, self.sharding)
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
 

@@ -27,6 +27,7 @@ from forel.learner.pooling import Pooling
 from forel.learner.relevance import mixed_margins
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
+from forel.learner.sharding import Sharding
 from forel.learner.targets import labels_and_scale
 from forel.learner.weight_table import count_nonzeros
 
@@ -45,6 +46,7 @@ class Mixture:
     settings : its sequences and filters are the settings that are mixed
     share : for streams that drift, the share of its weight that each setting gives to the others after each row, as in
         :class:`forel.experts.FixedShare`; for log-loss of two classes
+    sharding : as in :class:`forel.learner.linear.Linear`
 
     >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
@@ -67,8 +69,9 @@ class Mixture:
         dtype: DTypeLike = np.float32,
         certified: bool = False,
         share: float | None = None,
+        sharding: Sharding | None = None,
     ) -> None:
-        linear = Linear(features, settings, classes, dtype, certified)
+        linear = Linear(features, settings, classes, dtype, certified, sharding)
         self._set_state(linear, ExpertPool(Pooling(settings, linear.classes, linear.joint, share)))
 
     def _set_state(self, linear: Linear, pool: ExpertPool) -> None:

@@ -16,6 +16,7 @@ from forel.learner.guard import unchanged
 from forel.learner.keyed import ONE_KEY, UNSEEN, KeyedModels, key_text
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
+from forel.learner.sharding import LocalShards, ShardHolders
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.store.atomic import Path
@@ -42,11 +43,11 @@ NOT_HASHED = (
     "got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names; "
     "forel.load(path).predict_many(rows) predicts frames, dicts or arrays"
 )
-# The reader of each kind of model, from an open file and a user-defined loss.
-UNPACK: dict[str, Callable[[ModelFile, Any], Any]] = {
+# The reader of each kind of model, from an open file, a user-defined loss, and what holds shards.
+UNPACK: dict[str, Callable[[ModelFile, Any, Callable[[], ShardHolders]], Any]] = {
     **dict.fromkeys(LEARNERS, unpack_learner),
-    "serving": lambda file, loss: unpack_serving(file),
-    "keyed": unpack_keyed,
+    "serving": lambda file, loss, holders: unpack_serving(file),
+    "keyed": lambda file, loss, holders: unpack_keyed(file, loss),
 }
 
 
@@ -323,15 +324,16 @@ def _pack(model: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Chunk
     raise refuse("model", model, expected)
 
 
-def load(path: Path, loss: Any = None) -> Stored:
+def load(path: Path, loss: Any = None, holders: Callable[[], ShardHolders] = LocalShards) -> Stored:
     """Read a model from a file, to continue learning or to predict.
 
-    ``loss`` is the function of a user-defined loss, which a file stores only by name. Loading a file runs no code from
-    it. A file that is incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
+    ``loss`` is the function of a user-defined loss, which a file stores only by name. ``holders`` hold the shards of a
+    model whose features are divided, by default in this process. Loading a file runs no code from it. A file that is
+    incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
     """
     with open_file(path) as file:
         header = file.header
-        model = UNPACK[header["kind"]](file, loss)
+        model = UNPACK[header["kind"]](file, loss, holders)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise damaged("the header has invalid values")
         names = None if header["bits"] is None else unpack_names(file, header["bits"])

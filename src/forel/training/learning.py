@@ -58,7 +58,10 @@ def learn_pass(
         begun = counted_blocks(begun, state.problems, state.counts)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
         raise refuse("subsample", sampling.rate, "labels of two classes with it")
+    encoded: Iterator[Block]
     encoded = (_sampled(with_labels(block, labels), state, sampling) for block in marked_blocks(begun, state))
+    if model.linear.sharding is not None:  # rounds of several rows do not depend on blocks
+        encoded = regroup(encoded, model.linear.rows_of_rounds, state.place)
     if merge is None:
         start: Start = partial(start_progress, model, again=not first, lanes=lanes)
         steps: Iterator[Callable[[], Progress]]

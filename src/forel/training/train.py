@@ -21,6 +21,7 @@ from forel.learner.lane_parts import LaneLearners
 from forel.learner.merge_states import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
+from forel.learner.sharding import LocalShards, Sharding
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import Stored
@@ -77,6 +78,7 @@ def train(
     fallback: bool = False,
     learners: KeyLearners | None = None,
     lane_learners: LaneLearners | None = None,
+    feature_shards: Sharding | None = None,
     certified: bool = False,
     share: float | None = None,
     shuffle: int | None = None,
@@ -115,6 +117,8 @@ def train(
         which does not change the result
     lane_learners : learn the settings of a grid, or classes, elsewhere, such as :class:`forel.doors.cluster.RayLanes`,
         which does not change the result either
+    feature_shards : divide the features among shards, possibly on several machines, for models of more features than
+        fit into memory; rounds are then batches of rows
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
@@ -162,7 +166,7 @@ def train(
             "merge": None if merge is None else merge.every, "shuffle": shuffle, "subsample": subsample,
             "min_count": min_count, "include_probability": include_probability,
             "start": None if start is None else "a model", "cache": cache,
-            "lane_learners": lane_learners,
+            "lane_learners": lane_learners, "feature_shards": feature_shards,
         }  # fmt: skip
         for name, value in one_model.items():
             if value is not None:
@@ -179,12 +183,16 @@ def train(
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")
     if lane_learners is not None and merge is not None:
         raise refuse("lane_learners", lane_learners, "none with merge, which has its own")
+    if feature_shards is not None and (merge is not None or lane_learners is not None):
+        raise refuse(
+            "feature_shards", feature_shards.shards, "none with merge or lane_learners, which divide rows or lanes"
+        )
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)
         observe = stack.enter_context(observer(progress, source, number))
         seed = None if shuffle is None else whole("shuffle", shuffle)
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
-        settings = initial_settings(settings, start, certified, share)
+        settings = initial_settings(settings, start, certified, share, feature_shards)
         if start is not None:
             certified, share = start.model.certified, start.model.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
@@ -204,12 +212,17 @@ def train(
             fingerprint = run_fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
             fingerprint |= {} if merge is None else {"merge": [merge.every, merge.shards, merge.warm_up]}
+            if feature_shards is not None:
+                fingerprint["feature_shards"] = [feature_shards.shards, feature_shards.batch]
             fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 own = user_defined_loss(settings)
-                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, own)
+                holders = LocalShards if feature_shards is None else feature_shards.holders
+                model, state = read_checkpoint(
+                    checkpoint, fingerprint, problems, classes, schema, new_metrics, own, holders
+                )
             extra = {**others, "reading": stored_options}
             where = (1, 0) if state is None else (state.pass_number, state.rows)
             save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
@@ -221,7 +234,8 @@ def train(
             count, begun = (None, first) if start else count_classes(options, settings, classes, first)
             if certified and count is not None and not settings.loss_function.joint:
                 raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
-            model = initial_model(1 << options.bits, settings, start, copy, certified, share, count)
+            features = 1 << options.bits
+            model = initial_model(features, settings, start, copy, certified, share, count, feature_shards)
             if merge is not None:
                 check_mergeable(model)
             metrics = new_metrics(model), new_metrics(model)

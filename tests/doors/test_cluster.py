@@ -9,14 +9,26 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import forel
 from forel.data.pieces import pieces_of, read_piece
-from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers, ray_lanes, ray_workers
+from forel.doors.cluster import (
+    RayKeys,
+    RayLanes,
+    RayLearners,
+    RayShards,
+    RayWorkers,
+    ray_lanes,
+    ray_shards,
+    ray_workers,
+)
 from forel.doors.cluster.ray_workers import import_ray, read_groups, run_within
+from forel.learner.sharding import Sharding
 from forel.training import by_key, shards
 from forel.training.shards import Merging
 
@@ -189,6 +201,44 @@ def test_lanes_have_the_same_bytes_on_actors_of_which_one_is_killed(address, fil
     assert len(killed) == 2
     assert saved(tmp_path, together) == saved(tmp_path, alone)
     assert together.report == alone.report
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
+@pytest.mark.parametrize("limit", [0, ray_shards.REPLAYED_BYTES])
+def test_shards_of_features_have_the_same_bytes_on_actors_that_are_killed(address, files, tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(ray_shards, "REPLAYED_BYTES", limit)
+    monkeypatch.setattr(ray_shards, "STATES", min(limit, ray_shards.STATES))
+    monkeypatch.setattr(ray_shards, "PUT_BYTES", min(limit, 1000))
+    monkeypatch.setattr("forel.learner.sharding.CALL_ROWS", 100)
+    sharding = Sharding(2, 32)
+    options = {**options_of("gzip"), "certified": True, "holdout": 11}
+    alone = forel.train(files["gzip"], ONE, feature_shards=sharding, **options)
+    killed = []
+
+    def kill(progress):
+        if progress.rows > 300 and not killed:
+            killed.extend(workers_of(os.getpid(), b"_ShardActor"))
+            for number in killed:
+                os.kill(number, signal.SIGKILL)
+
+    with RayWorkers(address, 2) as workers, RayShards() as holders:
+        together = forel.train(
+            files["gzip"], ONE, cluster=workers, feature_shards=replace(sharding, holders=holders), progress=kill,
+            **options,
+        )  # fmt: skip
+        assert len(killed) == 2
+        assert saved(tmp_path, together) == saved(tmp_path, alone)
+        loaded = forel.load(tmp_path / "m.forel", holders=holders)
+        assert loaded.predict_many(files["gzip"]).tolist() == alone.predict_many(files["gzip"]).tolist()
+    assert together.report == alone.report
+    assert together.certificate == alone.certificate
+    with pytest.raises(ValueError, match="shards on a cluster that has ended', expected a model that is saved before"):
+        together.model.weights_at(np.arange(3))
+
+
+def test_shards_need_a_context():
+    with pytest.raises(ValueError, match=r"holders: got 'actors that are not started', expected with RayShards\(\)"):
+        forel.Linear(10, ONE, sharding=Sharding(2, holders=RayShards()))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")

@@ -49,6 +49,15 @@ def test_the_network_carries_rows_and_changes():
     assert sent == pytest.approx(10**8 * 300 + 10**8 / 8000 * 8 * 10_000 * 200 * 2, rel=0.01)
 
 
+def test_rounds_of_shards_of_features_take_their_calls_and_their_work():
+    costs = Costs(**{**vars(COSTS), "entry": 1e-8, "divide": 1e-7, "round": 1e-3})
+    found = costs.sharded(10**8, readers=1000, shards=8, batch=500)
+    rounds = 16 * (1 + sum(1 / k for k in range(1, 500))) + 10**8 / 500
+    assert found.stages["rounds"] == pytest.approx(rounds * 1e-3 + 10**8 * (40 * 1e-8 / 8 + 1e-7), rel=0.01)
+    assert found.stages["network"] == pytest.approx(2 * 10**8 * 300 / costs.network)
+    assert found.bottleneck == "rounds"
+
+
 def test_the_recipe_for_dask_gives_the_bits_of_one_process(interpreted):
     dask = pytest.importorskip("dask", reason="Dask is not installed")
     rng = np.random.default_rng(0)

@@ -128,8 +128,8 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     """Commit the memory of a new model of two classes or of numbers, beside the imports of other modules."""
-    other = options.start, options.by, options.ray, options.merge, options.oaa, options.reading.classes
-    if any(option is not None for option in other):
+    other = options.start, options.by, options.ray, options.merge, options.feature_shards, options.oaa
+    if any(option is not None for option in (*other, options.reading.classes)):
         return
     from forel.doors.cli.memory import commit_memory
 
@@ -207,20 +207,22 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
 @contextmanager
 def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
-    """Start what --ray, --learners and --merge need, and yield arguments of ``train``."""
+    """Start what --ray, --learners, --merge and --feature-shards need, and yield arguments of ``train``."""
+    from forel.learner.sharding import Sharding
     from forel.training.shards import Merging
     from forel.validation import refuse
 
     merging = None if options.merge is None else Merging(options.merge, options.shards)
     if options.learners is not None and (options.merge is not None or options.by is not None):
         raise refuse("learners", options.learners, "none with --merge or --by, which learn on the workers of --ray")
+    sharding = None if options.feature_shards is None else Sharding(options.feature_shards, options.batch)
     if options.ray is None:
         for name, value in (("workers", options.workers), ("learners", options.learners)):
             if value is not None:
                 raise refuse(name, value, "none without --ray")
-        yield {"merge": merging}
+        yield {"merge": merging, "feature_shards": sharding}
         return
-    from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayWorkers
+    from forel.doors.cluster import RayKeys, RayLanes, RayLearners, RayShards, RayWorkers
 
     with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
         if options.by is not None:
@@ -228,6 +230,10 @@ def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
             return
         if options.learners is not None:
             yield {"cluster": workers, "lane_learners": stack.enter_context(RayLanes(options.learners))}
+            return
+        if sharding is not None:
+            shards = stack.enter_context(RayShards())
+            yield {"cluster": workers, "merge": merging, "feature_shards": replace(sharding, holders=shards)}
             return
         if merging is not None:
             learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))

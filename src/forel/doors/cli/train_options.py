@@ -284,6 +284,19 @@ class TrainOptions:
     shards: Annotated[
         int, typer.Option(help="Number of shards of --merge. The model depends on it.", rich_help_panel=CLUSTER)
     ] = 4
+    feature_shards: Annotated[
+        int | None,
+        typer.Option(
+            "--feature-shards",
+            help="Divide features among this many shards, for more than fit into memory; with --ray, on the cluster.",
+            rich_help_panel=CLUSTER,
+            show_default=False,
+        ),
+    ] = None
+    batch: Annotated[
+        int,
+        typer.Option(help="Rows of a round of --feature-shards. The model depends on it.", rich_help_panel=CLUSTER),
+    ] = 256
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
     as_json: AsJson = False
     data: Data = None

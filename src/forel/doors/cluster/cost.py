@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from forel.learner.sharding import Sharding
 from forel.training.shards import WARM_UP, Merging
 
 __all__ = ["Costs", "Estimate"]
@@ -32,6 +33,9 @@ class Costs:
     row_bytes, coordinate_bytes : bytes of a parsed row, and of a coordinate's state
     features : features of a row
     distinct : share of distinct features among all features of a shard between two merges
+    entry : processor seconds of a feature of a row, on the shard that has it
+    divide : processor seconds of dividing a row among shards of features, and of its loss
+    round : seconds of a round of shards of features, for calls over the network
     network : bytes per second to and from one machine
     start : seconds to start Ray and its workers
 
@@ -50,6 +54,9 @@ class Costs:
     coordinate_bytes: float
     features: float
     distinct: float = 0.3
+    entry: float = 4e-8
+    divide: float = 6e-7
+    round: float = 2e-3
     network: float = 1.25e9
     start: float = 10.0
 
@@ -81,6 +88,25 @@ class Costs:
             stages["learn and merge"] += rounds * work
             stages["network"] += rounds * sent / self.network
             seen += math.ceil(rounds * size)
+        return Estimate(self.start + max(stages.values()), stages)
+
+    def sharded(self, rows: int, readers: int, shards: int, batch: int) -> Estimate:
+        """Return the time of features divided among machines, a shard each, that learn batches of rows.
+
+        >>> costs = Costs(read=4e-6, learn=1e-6, slice=0, merge=0, row_bytes=330, coordinate_bytes=16, features=39)
+        >>> costs.sharded(10**9, readers=64, shards=64, batch=256).bottleneck
+        'rounds'
+        """
+        sharding, seen, rounds = Sharding(shards, batch), 0, 0.0
+        while sharding.batch_size(seen) < batch and seen < rows:
+            seen, rounds = seen + sharding.batch_size(seen), rounds + 1
+        rounds += max(rows - seen, 0) / batch
+        work = rows * self.features * self.entry / shards
+        stages = {
+            "read": rows * self.read / readers,
+            "rounds": rounds * self.round + work + rows * self.divide,
+            "network": 2 * rows * self.row_bytes / self.network,  # to the process that divides rows, and to shards
+        }
         return Estimate(self.start + max(stages.values()), stages)
 
     def _round(self, size: int, each: int, learners: int) -> tuple[float, float]:

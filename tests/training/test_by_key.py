@@ -1,7 +1,10 @@
 """One model for each key: the same bits as training on its rows alone, in memory, in files and in metrics."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -300,6 +303,59 @@ def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path, monkeypatch, extra, s
     assert len(whole.problems.messages) == 1
     assert (seen[0].pass_number - 1) * 209 + seen[0].rows > stops[-1] - 60  # it begins after the last checkpoint
     assert not checkpoint.exists()  # it is removed when the model is saved
+
+
+KILLED = """
+import os, signal, sys
+import forel
+from forel.learner.kernels import kernel
+from forel.store import atomic
+from forel.training import by_key
+kernel.kernel = kernel.uncompiled_kernel
+by_key.FEWEST, by_key.ROWS_PER_KEY = 17, 1
+path, checkpoint = sys.argv[1:]
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def train(stop):
+    if stop == "writing":  # the second checkpoint is complete, but in place of the first one only after this call
+        replace, calls = os.replace, []
+        atomic.os.replace = lambda *names: die() if calls else calls.append(replace(*names))
+    else:
+        forel.train(path, progress=lambda progress: progress.rows > stop and die(), **options)
+    forel.train(path, **options)
+
+options = {"settings": forel.Settings(alpha=0.3, l1=0.1), "by": "country", "fallback": True, "label": "y",
+           "importance": "w", "bits": 12, "ignore": ["country"], "block_bytes": 500, "checkpoint": checkpoint,
+           "checkpoint_every": 20, "resume": True}
+for stop in (70, "writing", 130, 190):
+    if not (child := os.fork()):
+        train(stop)
+        os._exit(0)
+    print(os.WTERMSIG(os.waitpid(child, 0)[1]), os.path.exists(checkpoint))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.usefixtures("interpreted")
+def test_a_killed_run_resumes_to_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(by_key, "FEWEST", 17)
+    monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
+    path, checkpoint = tmp_path / "rows.jsonl", tmp_path / "m.checkpoint"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    command = [sys.executable, "-c", KILLED, path, checkpoint]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.splitlines() == ["9 True"] * 4, done.stderr
+    options = {"by": "country", "fallback": True, "settings": ONE, **READING, "block_bytes": 500}
+    seen = []
+    forel.train(path, checkpoint=checkpoint, checkpoint_every=20, resume=True, progress=seen.append, **options).save(
+        tmp_path / "resumed"
+    )
+    forel.train(path, **options).save(tmp_path / "whole")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert seen[0].rows > 150
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["resumed", "rows.jsonl", "whole"]
 
 
 @pytest.mark.usefixtures("interpreted")

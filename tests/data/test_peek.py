@@ -73,6 +73,21 @@ def test_identifiers_are_left_out():
     assert "--ignore" in found.arguments()
 
 
+def test_columns_that_count_the_rows_are_left_out():
+    rows = "".join(f"{k},{k},{3 * k % 40},{k % 2}\n" for k in range(7, 47))
+    found = summary(b"instant,row,hash,y\n" + rows.encode())
+    assert (found.label, found.ignore) == ("y", ("instant", "row"))
+    assert summary(b"hour,y\n" + b"".join(b"%d,%d\n" % (k, k % 2) for k in range(12))).ignore == ()
+    swapped = [*range(10), 11, 10, *range(12, 30)]
+    assert summary(b"n,x,y\n" + b"".join(b"%d,1,%d\n" % (k, k % 2) for k in swapped)).ignore == ()
+
+
+def test_names_of_labels_in_any_spelling_and_no_amounts_as_labels():
+    rows = "".join(f"{30 + k % 9},${900 * (k % 3)},{('yes', 'NO', 'Yes', 'no')[k % 4]},{k % 2}\n" for k in range(40))
+    found = summary(b"Age,Income,Churned?,Member\n" + rows.encode())
+    assert (found.formatted, found.label, found.words) == (("Income",), "Churned?", LabelWords("no", "yes"))
+
+
 def test_options_override_detection():
     found = summary(b"a~b\n1~-\n0~2\n", separator="~", label="b", missing=["-"])
     assert [column.name for column in found.columns] == ["a", "b"]

@@ -68,6 +68,9 @@ def test_words_in_place_of_numbers_name_options(folder):
     (folder / "ages.csv").write_text("age,churn\n" + "31,yes\n40,no\n" * 10 + "old,no\n")
     shown = run("train", "ages.csv", "--label", "churn", "--alpha", 0.1, "--bits", 8)
     assert "got 'old', expected a number, as the column's first; or use --categories age" in shown
+    arguments = ("--label", "churn", "--alpha", "0.1", "--bits", "8", "--on-error", "skip", "--quiet")
+    done = CliRunner().invoke(app, ["train", "ages.csv", *arguments])
+    assert "or use --categories age, or --missing for a mark" in " ".join(done.output.split())
     run("train", "ages.csv", "--label", "churn", "--categories", "age", "--alpha", 0.1, "--bits", 8, fails=False)
     (folder / "numbers.csv").write_text("age,churn\n" + "31,yes\n40,no\n" * 10)
     run("train", "numbers.csv", "--label", "churn", "--alpha", 0.1, "--bits", 8, "--model", "m", fails=False)

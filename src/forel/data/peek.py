@@ -29,11 +29,12 @@ MOST_MARKS = 3  # different words among the numbers of a column that may be mark
 LARGEST = 3.4028234663852886e38  # of float32
 EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
 TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
+FEWEST_IDS = 20  # rows, for a column with another value in each of them to have identifiers
 MOST_CLASSES = 100  # of a column that may be the label
 # Common names of labels, the most certain first.
 LABELS = (
-    "label", "target", "y", "class", "click", "clicked", "churn", "income", "outcome", "response", "is_spam", "spam",
-    "survived", "species", "category", "topic", "fraud", "converted", "conversion", "default", "rating",
+    "label", "target", "y", "class", "click", "clicked", "churn", "churned", "income", "outcome", "response", "is_spam",
+    "spam", "survived", "species", "category", "topic", "fraud", "converted", "conversion", "default", "rating",
     "cnt", "count", "price",
 )  # fmt: skip
 DECIMAL_COMMA, WHOLE = re.compile(r"[-+]?[0-9]+,[0-9]+"), re.compile(r"[-+]?[0-9]+")
@@ -80,7 +81,7 @@ class Summary:
     words : the words of the labels; None if these are numbers, or words of several classes
     classes : number of classes; None for two, and for numbers
     regression : whether the label has more than two values, all numbers
-    ignore : columns in which every row has another word, such as identifiers
+    ignore : columns of identifiers, in which every row has another word, and columns that count the rows
     formatted : columns of numbers that are read as words, because of currencies, percent signs or thousands separators
     given : the options that the caller gave
     """
@@ -250,7 +251,9 @@ def _is_number(cell: Any, options: ReadOptions) -> bool:
 
 def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows: list[Row]) -> Summary:
     columns = tuple(_column(name, [row.get(name) for row in rows], options) for name in names)
-    label = options.label if options.label is not None else _guess(columns, len(rows))
+    formatted = tuple(column.name for column in columns if _is_formatted(column, rows))
+    guessed = [column for column in columns if column.name not in formatted]
+    label = options.label if options.label is not None else _guess(guessed, len(rows))
     labels = next((column for column in columns if column.name == label), None)
     words, worded = None, labels is not None and labels.kind == "category"
     classes = None
@@ -262,12 +265,18 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
     ids = [
         column.name
         for column in columns
-        if column.kind == "category" and column.distinct == len(rows) >= 20 and column.name != label
+        if column.distinct == len(rows) >= FEWEST_IDS and column.name != label
+        and (_is_row_number(column.name, rows) if column.kind == "number" else column.kind == "category")
         and not any(" " in example for example in column.examples)
     ]  # fmt: skip
     ignore = tuple(ids) if len(ids) + (label is not None) < len(columns) else ()
-    formatted = tuple(column.name for column in columns if _is_formatted(column, rows))
     return Summary(file, form, len(rows), options, columns, label, words, classes, regression, ignore, formatted)
+
+
+def _is_row_number(name: str, rows: list[Row]) -> bool:
+    """Return whether a column counts the rows: each number is the one before, plus 1."""
+    first = str(rows[0].get(name))
+    return first.isdecimal() and all(str(row.get(name)) == str(int(first) + k) for k, row in enumerate(rows))
 
 
 def _is_formatted(column: ColumnSummary, rows: list[Row]) -> bool:
@@ -317,7 +326,8 @@ def _kind_cells(present: list[Any]) -> Iterator[Any]:
 
 def _guess(columns: Sequence[ColumnSummary], rows: int) -> str | None:
     """Return the column of labels: by its name, or the last, first or only one with two values, or with few words."""
-    named = [(LABELS.index(key), c) for c in columns if (key := c.name.lower().strip()) in LABELS]
+    spelled = {c.name: re.sub(r"\W+", "_", c.name.lower()).strip("_") for c in columns}  # Is spam? is is_spam
+    named = [(LABELS.index(spelled[c.name]), c) for c in columns if spelled[c.name] in LABELS]
     few = [c for c in columns if c.kind == "category" and 2 < c.distinct <= min(MOST_CLASSES, rows // 5)]
     two = [c for c in columns if c.distinct == 2]
     usual = [c for c in two if {*c.examples} <= {"0", "1", "-1"} or all(word_sign(word) for word in c.examples)]

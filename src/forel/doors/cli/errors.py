@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import typer
 
-__all__ = ["errors_as_messages", "name_options"]
+__all__ = ["all_options", "errors_as_messages", "name_options"]
 
 # Arguments of functions whose options have another name.
 ARGUMENTS = {
@@ -47,7 +47,7 @@ def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)  # without [Errno 2]
         text = f"{error.filename}: {message}" if isinstance(error, OSError) and error.filename else message
-        typer.echo(f"forel: {name_options(text, _options())}", err=True)
+        typer.echo(f"forel: {name_options(text, all_options())}", err=True)
         raise typer.Exit(2) from None
     except MemoryError as error:
         typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
@@ -61,7 +61,7 @@ def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"forel: {name_options(str(message), _options())}", err=True)
+    typer.echo(f"forel: {name_options(str(message), all_options())}", err=True)
 
 
 def name_options(message: str, options: Iterable[str]) -> str:
@@ -111,7 +111,7 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
     return re.sub(r"\b(?P<name>[a-z]\w*)=(?P<value>\[[^\]]*\]|'[^']*'|[\w.]+)", option, text)
 
 
-def _options() -> list[str]:
+def all_options() -> list[str]:
     """Return the long options of all commands."""
     from forel.doors.cli.app import COMMANDS, load_command
 

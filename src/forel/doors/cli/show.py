@@ -9,6 +9,7 @@ from rich.table import Table
 from forel.data import Problems
 from forel.data.sources.streams import natural_key
 from forel.doors.cli.console import align_numbers
+from forel.doors.cli.errors import all_options, name_options
 from forel.learner.contributions import EXPERT_COLUMNS, MixtureExplanation
 from forel.training.metrics import Report
 
@@ -79,4 +80,4 @@ def print_problems(problems: Problems, console: Console) -> None:
     if problems.count:
         console.print(f"{problems.count:,} malformed examples were skipped, such as:", style="yellow")
         for message in problems.messages[:TOP]:
-            console.print(f"  {message}", markup=False, highlight=False)
+            console.print(f"  {name_options(message, all_options())}", markup=False, highlight=False)

@@ -10,6 +10,14 @@ from hypothesis import strategies as st
 from forel.data import read
 from forel.data.writers import number_lines
 from forel.doors.cli.predict import prediction_writer
+from forel.jit.deferred import AT_ONCE
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled_at_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(AT_ONCE, "1")
+        yield
 
 
 def expected(values):

@@ -3,18 +3,31 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from forel.data.block import Block
 from forel.data.scanners import scanner
+from forel.jit.deferred import Deferred
 
 __all__ = ["WRITERS", "json_lines", "number_lines", "svmlight_lines", "vw_lines"]
 
 WIDTH = 16  # maximum number of bytes of a number and its line end
 UNFIT = bytes.maketrans(bytes(range(33)) + b":|", b"_" * 35)  # bytes that names in VW text cannot have
+
+
+def _write_plain(numbers: NDArray[np.float64], row: int, end: int, text: NDArray[np.uint8]) -> tuple[int, int]:
+    """Write numbers from a row on to a text from its end on; return the number of rows, and the new end."""
+    rest = numbers[row:].tolist()
+    lines = np.frombuffer(("%.6g\n" * len(rest) % tuple(rest)).encode(), np.uint8)
+    text[end : end + lines.size] = lines
+    return numbers.size, end + lines.size
+
+
+write_numbers = Deferred(partial(scanner, "number_text", "write_numbers"), _write_plain, items=1 << 19)
 
 
 def number_lines(values: ArrayLike) -> str:
@@ -26,7 +39,7 @@ def number_lines(values: ArrayLike) -> str:
     numbers = np.ascontiguousarray(values, np.float64)
     text, row, end = np.empty(WIDTH * numbers.size, np.uint8), 0, 0
     while row < numbers.size:
-        row, end = scanner("number_text", "write_numbers")(numbers, row, end, text)
+        row, end = write_numbers(numbers, row, end, text)
         if row < numbers.size:
             line = f"{numbers[row]:.6g}\n".encode()
             text[end : end + len(line)] = np.frombuffer(line, np.uint8)

@@ -4,10 +4,10 @@ Importing numba and reading a function from numba's cache takes half a second, m
 machine code takes five milliseconds. ``folder`` finds the cache folder and checks its owner, ``files`` signs and
 verifies its files, ``eviction`` limits its size, ``key`` names a file by everything that its code depends on.
 ``compiling`` makes numba use this cache, ``shortcuts`` makes numba faster, ``linking`` turns machine code into a
-function, ``function`` chooses between linking and compiling, ``specialize`` copies modules with other constants,
-``sharing`` compiles functions that copies have in common once. ``bitcode`` and ``shipped`` replace numba where its
-part was done on another processor or when a wheel was built. Code is compiled again if its file is missing, damaged,
-or owned by another user.
+function, ``function`` chooses between linking and compiling, ``deferred`` compiles only for enough work, ``specialize``
+copies modules with other constants, ``sharing`` compiles functions that copies have in common once. ``bitcode`` and
+``shipped`` replace numba where its part was done on another processor or when a wheel was built. Code is compiled again
+if its file is missing, damaged, or owned by another user.
 """
 
 from forel.jit.disabled import disabled, uncompiled

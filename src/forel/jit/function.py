@@ -50,6 +50,20 @@ class CachedFunction:
                 function = self._by_types[types] = self._link_or_compile(types, arguments)
         return function(*arguments)
 
+    def cached(self, *arguments: Any) -> bool:
+        """Return whether the function was compiled for the types of the arguments, in any process.
+
+        >>> CachedFunction("new", "x + x", lambda: None).cached(1.0)
+        False
+        """
+        types = tuple([_type_key(argument) for argument in arguments])
+        if types in self._by_types:
+            return True
+        path = files.path_of(self.name, key("machine code", self.name, self._source, types))
+        portable = portable_key("bitcode", self.name, self._source, types)
+        paths = path, _bitcode_path(self.name, portable), shipped.path_of(self.name, portable)
+        return any(each is not None and each.is_file() for each in paths)
+
     def _link_or_compile(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if disabled():
             return uncompiled(self._compiled())

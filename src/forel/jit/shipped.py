@@ -12,7 +12,7 @@ from forel.jit.files import SIZE
 from forel.jit.folder import folder as code_cache
 from forel.validation import refuse
 
-__all__ = ["BITCODE", "FOLDER", "export", "read"]
+__all__ = ["BITCODE", "FOLDER", "export", "path_of", "read"]
 
 FOLDER = pathlib.Path(__file__).with_name("llvm")
 BITCODE = ".bitcode"  # follows the name of a function in names of files of the code cache
@@ -20,7 +20,7 @@ BITCODE = ".bitcode"  # follows the name of a function in names of files of the 
 
 def read(name: str, key: str) -> tuple[bytes, Any] | None:
     """Return the names of wrapper and environment and the LLVM module of a function; None if the package has none."""
-    path = _path(FOLDER, name, key)
+    path = path_of(name, key)
     if not path.is_file():
         return None
     import lzma  # not part of every Python; whoever calls compiles then
@@ -46,9 +46,11 @@ def export(folder: pathlib.Path = FOLDER) -> int:
         name, _, key = path.stem.partition(f"{BITCODE}-")
         names, bitcode = path.read_bytes()[SIZE:].split(b"\n", 1)
         content = names + b"\n" + str(binding.parse_bitcode(bitcode)).encode()
-        _path(folder, name, key).write_bytes(lzma.compress(content, preset=9))
+        path_of(name, key, folder).write_bytes(lzma.compress(content, preset=9))
     return len(paths)
 
 
-def _path(folder: pathlib.Path, name: str, key: str) -> pathlib.Path:
+def path_of(name: str, key: str, folder: pathlib.Path | None = None) -> pathlib.Path:
+    """Return the path of a function's code, by default in the package."""
+    folder = FOLDER if folder is None else folder
     return folder / f"{name}-{key[:20]}.xz"

@@ -57,12 +57,10 @@ def importances_of(importance: ArrayLike | None, count: int, dtype: np.dtype[Any
 
 def _usable(given: NDArray[Any], low: float, high: float, dtype: np.dtype[Any]) -> bool:
     """Return whether an array needs no conversion: of the right type, contiguous, finite, and in [low, high]."""
-    from forel.learner.kernels.kernel import routine
-
     fits = given.dtype == dtype and given.flags.c_contiguous and given.flags.writeable
     largest = np.finfo(dtype).max
-    ends = dtype.type(max(low, -largest)), dtype.type(min(high, largest))
-    return fits and bool(routine("range", "within")(given, *ends))
+    low, high = dtype.type(max(low, -largest)), dtype.type(min(high, largest))
+    return bool(fits and given.min(initial=high) >= low and given.max(initial=low) <= high)  # False for NaN
 
 
 def _narrowed(name: str, exact: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -182,14 +182,14 @@ class Metrics:
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
-        from forel.learner.kernels.kernel import routine
+        from forel.training.counting import log_losses, tally
 
         m, y = _floats(margins), _floats(labels)
         w = np.ones(y.size) if importance is None else _floats(importance)
         _check_lengths(y.size, labels=y, margins=m, importance=w)
         if self.kind != "sign" and getattr(self.loss, "mixing", None) is Mixing.BAYES:
             losses, predictions = np.empty((2, y.size))
-            routine("counting", "log_losses")(m, y, losses, predictions)
+            log_losses(m, y, losses, predictions)
         else:
             losses, predictions = (np.ascontiguousarray(a, np.float64) for a in (self.loss(m, y), self.link(m)))
             _check_lengths(y.size, loss=losses, link=predictions)  # both may be user-defined
@@ -198,7 +198,7 @@ class Metrics:
             self._add_errors(y, predictions, w)
         else:
             self._errors[:2] += np.abs(w - 1).sum(), np.minimum(positive, 1 - positive).sum()
-        routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
+        tally(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
         return RowScores(m, positive, w, losses, predictions)
 
     def summary(self, sums: Floats, bins: Floats) -> Report:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +21,7 @@ from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.data.sources.remote import RemoteFile, is_url, open_file, url_files
+from forel.jit.deferred import Deferred
 from forel.validation import refuse
 
 __all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "read_errors", "skip"]
@@ -183,6 +185,13 @@ def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tu
     return end, count(text, end, NEWLINE)
 
 
+def _count_plain(words: NDArray[np.uint64], wanted: int) -> int:
+    return int(np.count_nonzero(words.view(np.uint8) == wanted))
+
+
+count_bytes = Deferred(partial(scanner, "words", "count"), _count_plain, items=1 << 23)
+
+
 def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
     """Count the occurrences of a byte before ``end``.
 
@@ -191,7 +200,7 @@ def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
     """
     rest = end % 8
     words, last = text[: end - rest].view(np.uint64), text[end - rest : end]
-    return int(scanner("words", "count")(words, wanted)) + last.tobytes().count(wanted)
+    return int(count_bytes(words, wanted)) + last.tobytes().count(wanted)
 
 
 def chunks(

@@ -1,0 +1,21 @@
+"""Coefficients of the polynomial approximations of float64, for compiled code and for numpy.
+
+1,024 times the first part of log 2 is exact; ``ATANH`` are coefficients of (atanh(s) − s)/s³ in s².
+"""
+
+import numpy as np
+
+__all__ = ["ATANH", "EXP", "LIMIT", "LN2_HIGH", "LN2_LOW", "MINUS_LOG2_E", "ROUNDER"]
+
+LIMIT, ROUNDER, MINUS_LOG2_E = 708.0, 3 * 2.0**51, -1 / np.log(2)  # e⁻⁷⁰⁸ is a normal number
+LN2_HIGH = round(np.log(2) * 2.0**32) / 2.0**32
+LN2_LOW = np.log(2) - LN2_HIGH + 2.3190468138462996e-17
+EXP = (
+    0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039, 0.0013888888917367081,
+    0.00019841269863171557, 2.4801521057868204e-05, 2.7557268276905696e-06, 2.7620201591031547e-07,
+    2.5100472505694996e-08,
+)  # fmt: skip
+ATANH = (
+    0.3333333333333333, 0.20000000000007292, 0.1428571428355438, 0.11111111358713932, 0.09090894718066429,
+    0.07692785032479312, 0.06657072104827468, 0.06000536404795356, 0.04400369243072337, 0.08082022805971766,
+)  # fmt: skip

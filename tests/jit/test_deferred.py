@@ -1,0 +1,85 @@
+"""Functions that are compiled only for enough work: which of two runs, and that both have the same results."""
+
+import numba
+import numpy as np
+import pytest
+
+from forel.data.sources import streams
+from forel.data.writers import _write_plain, write_numbers
+from forel.jit import CachedFunction
+from forel.jit.deferred import AT_ONCE, Deferred
+from forel.training import counting
+
+
+@pytest.fixture
+def deferred(tmp_path, monkeypatch):
+    """A function of which two items are left to numpy, in a new code cache; compiled, it returns a float."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("FOREL_CACHE", str(tmp_path))
+    monkeypatch.delenv(AT_ONCE, raising=False)
+    new = CachedFunction("summed", str(tmp_path), lambda: numba.njit(lambda x: x.sum() * 1.0))
+    return Deferred(lambda: new, lambda x: int(x.sum()), items=2)
+
+
+def test_items_are_counted_until_compiling_pays(deferred):
+    one = np.ones(1, np.int64)
+    assert [type(deferred(one)) for _ in range(4)] == [int, int, float, float]
+
+
+def test_compiled_code_is_used_at_once(deferred):
+    deferred.compiled()(np.ones(1, np.int64))
+    assert type(deferred(np.ones(1, np.int64))) is float
+    assert type(deferred(np.ones(1, np.int32))) is int  # other types
+
+
+def test_all_is_compiled_at_once_for_an_installation(deferred, monkeypatch):
+    monkeypatch.setenv(AT_ONCE, "1")
+    assert type(deferred(np.ones(1, np.int64))) is float
+
+
+def rows(count=3000, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    extremes = [0.0, -0.0, 708.0, -708.0, 709.0, -709.0, 1e30, -1e30, 1e-30]
+    margins = np.append(rng.normal(size=count) * 10.0 ** rng.integers(-3, 4, count), extremes).astype(dtype)
+    labels = rng.choice([0.0, 1.0, 0.25], margins.size).astype(dtype)
+    return margins, labels, rng.random(margins.size)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log_losses_of_numpy_have_the_bits_of_compiled_code(dtype):
+    margins, labels, _ = rows(dtype=dtype)
+    plain, compiled = np.empty((2, 2, margins.size))
+    counting._log_losses(margins, labels, *plain)
+    counting.log_losses.compiled()(margins, labels, *compiled)
+    assert plain.tobytes() == compiled.tobytes()
+
+
+@pytest.mark.parametrize("bins", [1, 64])
+def test_sums_of_numpy_have_the_bits_of_compiled_code(bins):
+    margins, labels, importance = rows()
+    losses, predictions = np.random.default_rng(1).random((2, margins.size))
+    found = []
+    for function in (counting._tally, counting.tally.compiled()):
+        sums, counted = np.arange(5) / 3, np.arange(3.0 * bins).reshape(bins, 3) / 7
+        function(margins, labels, labels / 3, importance, losses, predictions, sums, counted, 30.0)
+        found.append(sums.tobytes() + counted.tobytes())
+    assert found[0] == found[1]
+
+
+def test_numbers_of_python_are_the_text_of_compiled_code():
+    rng = np.random.default_rng(0)
+    numbers = np.append(rng.normal(size=500) * 10.0 ** rng.integers(-12, 12, 500), [0.0, -0.0, np.nan, np.inf, -np.inf])
+    for value in numbers:
+        texts = np.zeros((2, 20), np.uint8)
+        ends = [
+            _write_plain(np.array([value]), 0, 3, texts[0]),
+            write_numbers.compiled()(np.array([value]), 0, 3, texts[1]),
+        ]
+        if ends[1][0] == 1:  # the number is not left to Python
+            assert ends[0] == ends[1]
+            assert texts[0].tobytes() == texts[1].tobytes()
+
+
+def test_bytes_are_counted_alike():
+    words = np.random.default_rng(0).integers(0, 4, 8000).astype(np.uint8).view(np.uint64)
+    assert streams._count_plain(words, 3) == streams.count_bytes.compiled()(words, 3)

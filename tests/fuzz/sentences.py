@@ -17,14 +17,16 @@ import numpy as np
 
 import forel
 from forel.learner.certificate_sums import difference, merge
+from forel.learner.feature_shard import check_shardable
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
-from forel.learner.linear import Linear
+from forel.learner.linear import Linear, Settings
 from forel.learner.merge_states import check_mergeable, learn_shard, restore
 from forel.learner.merge_states import merge as merge_states
 from forel.learner.mixture import Mixture
 from forel.learner.rows import CoalescedRows, rows_of
+from forel.learner.sharding import Sharding
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.doors import door_violations
@@ -162,13 +164,32 @@ def trained_violations(rng, loss, kind):
 
 
 def learner_violations(rng, loss, kind):
-    """Train the learners directly, in float32 or float64, batch by batch."""
-    settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
+    """Train the learners directly, in float32 or float64, 50 rows at a time."""
+    return directly(rng, loss, kind, settings_for(rng, loss))
+
+
+def divided_violations(rng, loss, kind):
+    """Train learners whose features are divided among shards, in rounds of several rows."""
+    settings = settings_for(rng, loss)
+    try:
+        check_shardable(settings)
+    except ValueError:
+        settings = Settings(loss, rate="scale_free", alpha=(0.1, 1.0, 10.0)[: int(rng.integers(1, 4))])
+    return directly(rng, loss, kind, settings, Sharding(int(rng.integers(1, 4)), int(rng.choice([1, 3, 16]))))
+
+
+def directly(rng, loss, kind, settings, sharding=None):
+    """Train a learner of some settings, and check its sentences and its certificate."""
+    dtype, made = (np.float32, np.float64)[rng.integers(2)], {"certified": True, "sharding": sharding}
     X, y, weight = stream(rng, loss, kind)
     labels, violations = coded(loss, y), []
-    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
-    parts = [model.progress(X[k : k + 50], labels[k : k + 50], weight[k : k + 50]) for k in range(0, len(y), 50)]
-    margins = np.concatenate(parts)[:, 0].astype(float)
+    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, **made)
+
+    def progress(learner):
+        rows = (slice(k, k + 50) for k in range(0, len(y), 50))
+        return np.concatenate([learner.progress(X[some], labels[some], weight[some]) for some in rows]).astype(float)
+
+    margins = progress(model)[:, 0]
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
     words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
     why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
@@ -178,7 +199,7 @@ def learner_violations(rng, loss, kind):
         why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
         violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
-        each = Linear(FEATURES, settings, dtype=dtype).progress(X, labels, weight).astype(float)
+        each = progress(Linear(FEATURES, settings, dtype=dtype, **made))
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += mixture_violations(model, loss, margins, each, full, labels, weight)
     proof = model.certificate()
@@ -249,7 +270,10 @@ def sharded_violations(rng, loss, kind):
     return settings, violations + proof_violations(rng, proof, *given)
 
 
-PLAYS = (trained_violations, learner_violations, merged_violations, door_violations, sharded_violations)
+PLAYS = {
+    trained_violations: 0.38, learner_violations: 0.22, merged_violations: 0.14, door_violations: 0.1,
+    sharded_violations: 0.08, divided_violations: 0.08,
+}  # fmt: skip
 
 
 def experts_of(settings):
@@ -267,7 +291,7 @@ def run(streams, seed=0, compiled="none", say=None, seconds=None):
                 break
             rng = np.random.default_rng((seed, k))
             loss, kind = PLAYED[k % len(PLAYED)], KINDS[int(rng.integers(len(KINDS)))]
-            settings, found = PLAYS[rng.choice(5, p=(0.4, 0.25, 0.15, 0.1, 0.1))](rng, loss, kind)
+            settings, found = list(PLAYS)[rng.choice(len(PLAYS), p=list(PLAYS.values()))](rng, loss, kind)
             played[loss, kind, experts_of(settings)] += 1
             violations += [f"stream {k} of seed {seed} ({kind}, {settings}): {why}" for why in found]
             if say is not None and (found or (k + 1) % 100 == 0):

@@ -178,6 +178,34 @@ def test_no_model_is_below_the_certified_floor(loss, adversary):
     assert float(model.loss[0]) - losses <= proof.regret(x) + 1e-9 <= proof.bound(x) + 2e-9
 
 
+def test_rounds_continue_in_later_calls():
+    X, y = stream("logistic", rounds=200)
+    once, twice = sharded(Settings(alpha=0.5), batch=8), sharded(Settings(alpha=0.5), batch=8)
+    first = sum(itertools.islice(sizes_after(once.sharding, 0), 50))
+    assert 40 < first < 190
+    found = np.concatenate([twice.progress(X[:first], y[:first]), twice.progress(X[first:], y[first:])])
+    np.testing.assert_array_equal(found, once.progress(X, y))
+    assert twice._lanes.shard_sums()[1] == once._lanes.shard_sums()[1] < 100
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_squares_of_sums_of_gradients_are_those_of_all_shards(shards):
+    """The bound on rounding needs Σ_t Σ_i G²_{t,i} over the features of each batch, the bias included."""
+    X, y = stream("squared", rounds=60)
+    settings = Settings("squared", alpha=0.3)
+    model, rows = sharded(settings, shards, 4), np.hstack([X, np.ones((60, 1))])
+    margins = model.progress(X, y)[:, 0]
+    total, squares, start = np.zeros(N + 1), 0.0, 0
+    for size in sizes_after(model.sharding, 0):
+        some = slice(start, min(start + size, 60))
+        total += (margins[some] - y[some]) @ rows[some]
+        squares += np.sum(total[np.any(rows[some] != 0, axis=0)] ** 2)
+        start += size
+        if start >= 60:
+            break
+    assert model._lanes.all_sums[4, 0] == pytest.approx(squares, rel=1e-11)
+
+
 def test_held_out_rows_change_nothing():
     X, y = stream("logistic", rounds=60)
     model = sharded(Settings(rate="scale_free"), batch=8)

@@ -220,6 +220,16 @@ def test_worst_regret_is_attained_and_exact_for_linear_losses():
         (lambda: play(gradient_descent(1.0), random_gradients, 0, 3), "rounds: got 0, expected a whole number"),
         (lambda: play(gradient_descent(1.0), random_gradients, 3, 0), "n: got 0, expected a whole number"),
         (lambda: play(gradient_descent(1.0), []), r"losses: got \(\), expected at least one loss"),
+        (
+            lambda: play(gradient_descent(1.0), [[1.0, 2.0]]),
+            r"losses: got 'list', expected a loss in round 1; .*Linear",
+        ),
+        (lambda: play(gradient_descent(1.0), np.ones((2, 3))), "losses: got 'ndarray', expected a loss in round 1"),
+        (lambda: play(gradient_descent(1.0), lambda t, x: x, 2, 2), "losses: got 'ndarray', expected a loss"),
+        (
+            lambda: play(gradient_descent(1.0), [Linear([1.0, 2.0]), Linear([1.0])]),
+            "losses: got 'dimension 1 in round 2', expected 2",
+        ),
         (lambda: play(gradient_descent(1.0), [Convex(sum, np.sign)]), "the dimension, which Convex does not have"),
         (lambda: play(gradient_descent(1.0), [Linear([1.0])]).regret([1.0, 2.0]), r"x: got shape \(2,\)"),
         (lambda: play(gradient_descent(1.0), lambda t, x: Convex(sum, lambda x: x * math.nan), 1, 1), "nan"),

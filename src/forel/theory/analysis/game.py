@@ -215,6 +215,7 @@ def play(
     sequence = tuple(losses)[:limit]
     if not sequence:
         raise refuse("losses", sequence, "at least one loss")
+    _checked(sequence[0], 1)
     return _against(
         algorithm,
         lambda t, x: sequence[t - 1],
@@ -241,13 +242,24 @@ def _against(
     for t in range(1, rounds + 1):
         if observer is not None and features is not None:
             state = observer.observe(state, vector("features", features(t, algorithm.play(state)), n))
-        loss = adversary(t, algorithm.play(state))
+        loss = _checked(adversary(t, algorithm.play(state)), t, n)
         states.append(state)
         losses.append(loss)
         state = algorithm.update(state, loss)
         if progress is not None:
             progress(t)
     return Trace(algorithm, (*states, state), tuple(losses))
+
+
+def _checked(loss: Loss, t: int, n: int | None = None) -> Loss:
+    """Return the loss of a round, or raise if it is none, or has another dimension."""
+    if not hasattr(loss, "subgradient"):
+        raise refuse(
+            "losses", type(loss).__name__, f"a loss in round {t}; one of a gradient g is forel.losses.Linear(g)"
+        )
+    if n is not None and (found := _dimension(loss)) not in (None, n):
+        raise refuse("losses", f"dimension {found} in round {t}", f"{n}, as in the first round or given as n")
+    return loss
 
 
 def _features(loss: Loss) -> Vector:
@@ -260,8 +272,14 @@ def _features(loss: Loss) -> Vector:
 
 def dimension(loss: Loss) -> int:
     """Return the dimension of a loss; raise ValueError if it has none."""
+    if (found := _dimension(loss)) is None:
+        raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not have")
+    return found
+
+
+def _dimension(loss: Loss) -> int | None:
     for name in ("g", "features", "center"):
         array = getattr(loss, name, None)
         if array is not None:
             return int(np.size(array)) * int(getattr(getattr(loss, "loss", None), "classes", 1))
-    raise refuse("n", None, f"the dimension, which {type(loss).__name__} does not have")
+    return None

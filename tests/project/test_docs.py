@@ -49,9 +49,12 @@ def shell(tmp_path, monkeypatch):
         (tools / command).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "120"}
 
-    def run(command, in_process):
-        """Return exit code and output; ``forel`` by itself runs in this process, where kernels compile faster."""
-        if in_process and command.startswith("forel ") and not SPECIAL.search(command):
+    def run(command):
+        """Return exit code and output; ``forel`` by itself runs in this process, where kernels compile faster.
+
+        Ray starts processes of this one, so that it has one of its own.
+        """
+        if " --ray " not in command and command.startswith("forel ") and not SPECIAL.search(command):
             monkeypatch.chdir(folder)
             done = CliRunner(env={"COLUMNS": "120"}).invoke(app, shlex.split(command)[1:])
             return done.exit_code, done.output
@@ -73,12 +76,11 @@ def shell(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
 def test_shell_blocks_run_in_order_and_print_what_is_shown(page, shell):
-    in_process = page.name != "cluster.md"  # Ray starts processes of this one
     for block in blocks(page, "console"):
         printed = ""
         for line in block.splitlines():
             if line.startswith("$ "):
-                code, output = shell(line.removeprefix("$ "), in_process)
+                code, output = shell(line.removeprefix("$ "))
                 assert code == 0, (line, output)
                 printed = " ".join(output.split())
             else:

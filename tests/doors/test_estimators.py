@@ -93,7 +93,7 @@ def test_l1_gives_exact_zeros_which_sparsify_leaves_out():
     assert sparse.issparse(model.coef_)
     assert isinstance(model.densify().coef_, np.ndarray)
     assert isinstance(model.sparsify().fit(X, y).coef_, np.ndarray)
-    regressor = FTRLRegressor(l1=1.0).fit(X, y)
+    regressor = FTRLRegressor(alpha=0.3, l1=1.0).fit(X, y)
     assert regressor.sparsify().coef_.nnz == np.count_nonzero(regressor.densify().coef_)
 
 
@@ -253,10 +253,14 @@ def test_a_grid_of_sixteen_settings_is_mixed():
     assert np.allclose(alone.fit(X, y).coef_, model.coef_, rtol=1e-3, atol=1e-4)
     assert alpha == pytest.approx(alone.alpha, rel=1e-2)
     assert alone.progressive_loss_ * len(y) >= model.guarantee_.other - 1e-2
-    tried = FTRLClassifier(alpha=(0.01, 0.1), l1=0.5).fit(X, y)
-    assert tried._model.names == ("alpha=0.01", "alpha=0.1")
     with pytest.raises(AttributeError, match="guarantee_ needs a mixture of settings; leave out alpha"):
         _ = alone.guarantee_
+
+
+def test_given_rates_and_other_losses_are_mixed(interpreted):
+    X, y = clicks(300)
+    tried = FTRLClassifier(alpha=(0.01, 0.1), l1=0.5).fit(X, y)
+    assert tried._model.names == ("alpha=0.01", "alpha=0.1")
     numbers = FTRLRegressor(loss="absolute").fit(X, X @ np.ones(60))
     assert numbers.guarantee_.measured <= numbers.guarantee_.bound
 

@@ -88,7 +88,7 @@ def test_variances_of_margins_are_those_of_ridge_regression():
     np.testing.assert_allclose(found[:, 0], np.einsum("ri,ij,rj->r", A, covariance, A) + 3.0, atol=1e-10)
 
 
-def test_without_bias_there_is_no_constant():
+def test_without_bias_there_is_no_constant(interpreted):
     X, y = stream(5)
     model = Mixture(4, default_grid(bias=False))
     model.progress(X, y + 0.0)

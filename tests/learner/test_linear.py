@@ -330,9 +330,9 @@ def test_weights_that_are_not_zero_are_counted_with_and_without_scales(rate):
     assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 24
 
 
-def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch):
+def test_counting_weights_that_are_not_zero_needs_no_table(monkeypatch, interpreted):
     monkeypatch.setattr("forel.learner.lanes.BLOCK", 7)
-    dense, labels = stream("logistic", rounds=200, n=40)
+    dense, labels = stream("logistic", rounds=50, n=40)
     model = Linear(40, Settings(alpha=[0.3, 0.1], l1=[2.0, 0.1]))
     model.learn(dense, labels)
     assert 0 < model.nonzeros == np.count_nonzero(model.weights) < 80

@@ -185,7 +185,9 @@ def train(
         raise refuse("lane_learners", lane_learners, "none with merge, which has its own")
     if feature_shards is not None and (merge is not None or lane_learners is not None):
         raise refuse(
-            "feature_shards", feature_shards.shards, "none with merge or lane_learners, which divide rows or lanes"
+            "feature_shards",
+            feature_shards.shards,
+            "none with merge (--merge) or lane_learners (--learners), which divide rows or lanes",
         )
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)

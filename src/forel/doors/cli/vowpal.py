@@ -39,6 +39,7 @@ UNSUPPORTED = {
     **dict.fromkeys(("span_server", "unique_id", "total", "node"), CLUSTER),
     **dict.fromkeys(("min_prediction", "max_prediction"), CLIP),
     "audit": "use forel explain FILE --model m.forel, which shows the contribution of each feature",
+    "binary": "leave it out: predictions are probabilities, above 0.5 for the positive class",
     "bfgs": "leave it out: learning is online; --passes makes several passes",
     "bootstrap": "leave it out: one model is trained, or a mixture of settings",
     "boosting": "forel learns linear models; -q and --interactions add products of features",
@@ -46,6 +47,9 @@ UNSUPPORTED = {
     "daemon": "use forel predict - as a co-process: it answers each line as it comes",
     "early_terminate": "use --holdout, and choose the number of --passes by the held-out loss",
     "hash": "leave it out: names are hashed as text, as with --hash all",
+    "examples": "give the first lines of a file on standard input: head -n 1000 FILE | forel train -",
+    "initial_weight": "leave it out: weights begin at 0; -i continues from a model",
+    "random_weights": "leave it out: weights begin at 0; -i continues from a model",
     "ignore_linear": "leave it out: crosses are added to the features",
     "affix": "use --char-ngram for columns of text",
     "spelling": "use --char-ngram for columns of text",
@@ -56,6 +60,7 @@ UNSUPPORTED = {
     "quantile_tau": "use forel.losses.Quantile(tau) in Python",
     "random_seed": "use --seed, for the rounding of float32 sums, --shuffle and --subsample",
     "raw_predictions": "use forel predict --link identity, which writes margins",
+    "save_per_pass": "use --checkpoint, which writes the model every n rows",
     "sort_features": "leave it out: the order of features does not matter",
 }
 SHORT = {"a": "audit", "c": "cache", "k": "kill_cache", "l": "learning_rate", "P": "progress", "r": "raw_predictions"}

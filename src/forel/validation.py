@@ -191,6 +191,15 @@ def repeated(names: Iterable[str]) -> str | None:
     return None
 
 
+def several(value: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the items of an iterable; a string is one item.
+
+    >>> several(["age", "city"]), several("age")
+    (('age', 'city'), ('age',))
+    """
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a read-only copy."""
     copy = array.copy()

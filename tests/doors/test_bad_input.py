@@ -221,3 +221,27 @@ def test_values_that_are_not_dates_are_named_so(folder):
     stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", date=["when:dmy"], bits=10).stored
     with pytest.warns(UserWarning, match="1 of the values of 'when' are not dates"):
         forel.predict(stored, [*rows, {"when": "soon"}])
+
+
+def test_labels_as_a_second_argument_name_the_place_for_them():
+    frame = pd.DataFrame({"age": [20, 30] * 5})
+    with pytest.raises(ValueError, match=r"settings: got 'Series', expected Settings.*as \(X, y\)"):
+        forel.train(frame, pd.Series([0, 1] * 5))
+    with pytest.raises(ValueError, match="model: got 'DataFrame', expected a forel"):
+        forel.save("m", frame)
+
+
+def test_a_missing_number_of_a_dict_is_not_nan():
+    with pytest.raises(ValueError, match="column 'age': got nan, expected a number; where a value is missing, leave"):
+        forel.train([{"age": float("nan"), "y": 1}], label="y")
+
+
+@pytest.mark.parametrize("option", ["ignore", "categories", "log", "bucket", "keep"])
+def test_the_name_of_one_column_is_no_list_of_letters(option):
+    rows = [{"age": 20 + k % 9, "a": 1.0, "g": 2.0, "e": 3.0, "y": k % 2} for k in range(40)]
+    settings = forel.Settings(alpha=0.5)
+    trained = [forel.train(rows, settings, label="y", bits=10, **{option: one}) for one in ("age", ["age"])]
+    assert trained[0].reading == trained[1].reading
+    assert trained[0].report.loss == trained[1].report.loss
+    (table,) = forel.evaluate(trained[0], rows, slices="age").slices
+    assert (table.column, len(table.slices)) == ("age", 9)

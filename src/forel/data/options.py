@@ -20,7 +20,7 @@ from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
 from forel.data.sources.detect import FORMATS
 from forel.data.sources.streams import LONGEST
-from forel.validation import refuse, repeated, whole
+from forel.validation import refuse, repeated, several, whole
 
 __all__ = ["BLOCK_BYTES", "COLUMNS", "LENIENT", "MEANING", "STORED", "ReadKeywords", "ReadOptions", "Use"]
 
@@ -50,6 +50,8 @@ def _option(default: Any, json_type: Any, *uses: Use) -> Any:
 @dataclass(frozen=True)
 class ReadOptions:
     """How a source is read; :func:`forel.read` takes the same names as keywords.
+
+    Options that take several columns take the name of one, too.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for name in SEQUENCES:
             value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else tuple(value))
+            object.__setattr__(self, name, None if value is None else several(value))
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")

@@ -321,7 +321,7 @@ def _pack(model: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Chunk
     if getattr(model, "kind", None) in LEARNERS:
         return pack_learner(model)
     expected = "a forel.learner.linear.Linear or Mixture, a fitted estimator, or a forel.store.ServingModel"
-    raise refuse("model", model, expected)
+    raise refuse("model", type(model).__name__, expected)
 
 
 def load(path: Path, loss: Any = None, holders: Callable[[], ShardHolders] = LocalShards) -> Stored:

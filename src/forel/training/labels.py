@@ -83,7 +83,9 @@ class LabelEncoder:
     def _hint(self) -> str:
         if self.kind == "number":
             return ""
-        several = "classes (--classes) has more than two, positive (--positive) names one of a column against all others"
+        several = (
+            "classes (--classes) has more than two, positive (--positive) names one of a column against all others"
+        )
         return f"; {several}, loss squared (--loss squared) predicts numbers"
 
     def _expected(self) -> str:

@@ -24,7 +24,7 @@ from forel.training.metrics import Report
 from forel.training.options import model_options, updated_options
 from forel.training.schema import SchemaCheck
 from forel.training.slices import SliceMetrics, SliceTable, slice_tables
-from forel.validation import refuse
+from forel.validation import refuse, several
 
 __all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
 
@@ -60,7 +60,7 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
     metrics = metrics_for(settings, stored.model, names)
     # Rows have equal weight if the column of importances is missing.
     options = {"unlabelled": False, "unweighted": reading.get("importance") is None, **reading}
-    columns = tuple(reading.get("slices") or ())
+    columns = several(reading.get("slices") or ())
     slices = [SliceMetrics(column, metrics) for column in columns]
     if isinstance(stored.model, KeyedModels):
         options["slices"] = stored.model.by, *columns

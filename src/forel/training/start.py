@@ -29,6 +29,10 @@ def settings_with_loss(
     Traceback (most recent call last):
     ValueError: loss: got 'squared', expected None with settings: Settings(loss='squared', ...)
     """
+    if not isinstance(settings, Settings | None):
+        raise refuse(
+            "settings", type(settings).__name__, "Settings(...) or None; labels come with their rows, as (X, y)"
+        )
     if loss is None:
         return settings
     if settings is not None:

@@ -200,6 +200,8 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
         return missing
     if not isinstance(value, NUMERIC):
         raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
+    if value != value:
+        raise _Wrong(key, "nan", "a number; where a value is missing, leave the key out or use None, in JSON null")
     if not -LARGEST <= value <= LARGEST:
         raise _Wrong(key, f"{value!r:.40}", "a number within the range of float32")
     return float(value)

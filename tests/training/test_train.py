@@ -1,11 +1,14 @@
 """From bytes to a model: the function, the command, and the estimator agree to the bit."""
 
+import fcntl
 import gzip
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import numpy as np
@@ -269,13 +272,16 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
 def test_ctrl_c_ends_a_run_that_waits_for_its_input(folder, tmp_path):
     line = [sys.executable, "-m", "forel", "train", "-", "--format", "vw", "--alpha", "0.3"]
     line += ["-f", str(tmp_path / "m.forel")]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdin.write((folder / "a.vw").read_bytes())
-        process.stdin.flush()
-        time.sleep(3)
+    source, target = os.pipe()
+    with subprocess.Popen(line, stdin=source, stderr=subprocess.PIPE) as process:
+        os.write(target, (folder / "a.vw").read_bytes()[:20_000])
+        while process.poll() is None and struct.unpack("i", fcntl.ioctl(source, termios.FIONREAD, bytes(4))) != (0,):
+            time.sleep(0.01)  # until it has read all that there is
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert b"no model was written" in process.stderr.read()
+    os.close(source)
+    os.close(target)
     assert not (tmp_path / "m.forel").exists()
 
 

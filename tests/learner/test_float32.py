@@ -4,6 +4,7 @@ import gzip
 import pathlib
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,11 +17,13 @@ DATA = pathlib.Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.slow
 
 
+@cache
 def census():
     X, y = load_svmlight_file(str(DATA / "a9a.svm.gz"), n_features=123)
     return X, (y > 0).astype(float)
 
 
+@cache
 def reviews(name):
     """Rows of words and counts, with one column per word."""
     columns, labels, indptr, indices, values = {}, [], [0], [], []

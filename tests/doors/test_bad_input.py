@@ -171,7 +171,7 @@ KEYED = "the model of one key, which forel convert MODEL --key KEY writes"
         ("train rows.csv --start by --label churn", f"--start: got 'models by city', expected {KEYED}"),
         ("convert by --key Paris -o one", "city: got 'Paris', expected one of the 3 keys, such as 'Rome'"),
         ("convert m --key Paris -o one", "--key: got 'Paris', expected none for one model"),
-        ("convert m -o rows.vw", "files: got 'the model m', expected data to read"),
+        ("convert m -o rows.vw", "files: got m, a model of forel, expected data to read"),
         ("predict rows.csv --model estimator", "; in Python, forel.load(path).predict_many(rows)"),
         ("explain rows.csv --model estimator", "; in Python, forel.load(path).predict_many(rows)"),
         ("predict lines.vw --model m", "--format: got 'vw', expected one with columns, such as csv or jsonl"),

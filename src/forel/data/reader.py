@@ -188,7 +188,9 @@ def _line_tasks(
             if options.unlabelled or options.unweighted:  # options of a stored model
                 expected = f"one with columns, such as csv or jsonl: the model was trained with {name} {shown}"
                 raise refuse("format", form, expected)
-            raise refuse(name, shown, f"none for {form}, which has no columns")
+            guessed = options.format == "auto" and not {*file.lower().split(".")} & {*syntax.suffixes}
+            table = "; format='csv' reads a table" if guessed else ""
+            raise refuse(name, shown, f"none for {form}, which has no columns{table}")
     separate = isinstance(options.transform, SeparateFeatures)
     transform = None if separate and not syntax.namespaces else options.transform
     if transform is not None and not syntax.namespaces:

@@ -4,13 +4,13 @@ import os
 import re
 
 from forel.data.line_formats import LINE_FORMATS
+from forel.data.sources.foreign import refuse_foreign
 from forel.data.sources.row_cache import has_cache_header
 from forel.validation import refuse
 
 __all__ = ["FORMATS", "detect_format"]
 
 FORMATS = (*LINE_FORMATS, "csv", "tsv", "jsonl", "parquet", "arrow")
-MODEL = b'{"__metadata__":{"forel":'  # of a model file, after the length of its header
 SUFFIXES = {
     **{suffix: name for name, syntax in LINE_FORMATS.items() for suffix in syntax.suffixes},
     "csv": "csv",
@@ -34,8 +34,7 @@ def detect_format(name: str, beginning: bytes) -> str:
     """
     if has_cache_header(beginning):
         return "arrow"  # the reader of Arrow files opens caches too
-    if beginning[8:].startswith(MODEL):
-        raise refuse("files", f"the model {name}", "data to read")
+    refuse_foreign(name, beginning)
     stem = re.sub(r"\.(gz|zst|zstd)$", "", os.path.basename(name).lower())
     suffix = stem.rpartition(".")[2] if "." in stem else ""
     if suffix in SUFFIXES:

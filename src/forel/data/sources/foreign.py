@@ -1,0 +1,31 @@
+"""Files that are no data in a known format: archives, other encodings, arrays of JSON, and models."""
+
+import re
+
+__all__ = ["refuse_foreign"]
+
+# The first bytes of a file, what it is, and how to read it.
+FOREIGN: tuple[tuple[bytes, str, str], ...] = (
+    (rb"PK\x03\x04", "a ZIP archive or a spreadsheet", "the file in it, or one in CSV"),
+    (rb"BZh[1-9]", "a file compressed by bzip2", "one that is plain, or compressed by gzip or zstd"),
+    (rb"\xfd7zXZ\x00", "a file compressed by xz", "one that is plain, or compressed by gzip or zstd"),
+    (rb"\xff\xfe(?!\xff)|\xfe\xff", "text in UTF-16", "text in UTF-8; iconv -f UTF-16 -t UTF-8 converts it"),
+    (rb"\x93NUMPY", "an array of numpy", "a file with columns; in Python, numpy.load(file) can be given"),
+    (rb"\x80[\x02-\x05][\x95c}\](]", "a pickle of Python", "a file with columns, such as Parquet or CSV"),
+    (rb"SQLite format 3", "a database of SQLite", "a table of it, in CSV"),
+    (rb"(\xef\xbb\xbf)?\s*\[\s*\{", "an array of JSON", "JSON lines, with one object each; jq -c '.[]' writes them"),
+    (rb'.{8}\{"__metadata__":\{"forel":', "a model of forel", "data to read"),
+)
+
+
+def refuse_foreign(name: str, beginning: bytes) -> None:
+    """Raise ValueError if the first bytes of a file show that it is in a format that cannot be read.
+
+    >>> refuse_foreign("clicks.csv", b"site,click")
+    >>> refuse_foreign("a.json", b'[{"site": "news", "click": 1},')
+    Traceback (most recent call last):
+    ValueError: files: got a.json, an array of JSON, expected JSON lines, with one object each; jq -c '.[]' writes them
+    """
+    for pattern, what, expected in FOREIGN:
+        if re.match(pattern, beginning, re.DOTALL):
+            raise ValueError(f"files: got {name}, {what}, expected {expected}")

@@ -1,0 +1,83 @@
+"""Files in formats that cannot be read: an error that says what they are, and what to give instead."""
+
+import bz2
+import io
+import json
+import lzma
+import pickle
+import sqlite3
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import forel
+from forel.data import read
+from forel.data.peek import peek
+
+FRAME = pd.DataFrame({"age": range(30), "y": [0, 1] * 15})
+CSV = FRAME.to_csv(index=False).encode()
+
+
+def zipped():
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as archive:
+        archive.writestr("rows.csv", CSV)
+    return memory.getvalue()
+
+
+def array():
+    memory = io.BytesIO()
+    np.save(memory, FRAME.to_numpy())
+    return memory.getvalue()
+
+
+def database(folder):
+    with sqlite3.connect(folder / "rows.db") as connection:
+        connection.execute("create table rows (age, y)")
+    connection.close()
+    return (folder / "rows.db").read_bytes()
+
+
+def model(folder):
+    forel.train(FRAME, forel.Settings(alpha=0.5), label="y", bits=8).save(folder / "m")
+    return (folder / "m").read_bytes()
+
+
+RECORDS = FRAME.to_dict("records")
+FILES = {
+    "a ZIP archive or a spreadsheet": zipped(),
+    "a file compressed by bzip2": bz2.compress(CSV),
+    "a file compressed by xz": lzma.compress(CSV),
+    "text in UTF-16": CSV.decode().encode("utf-16"),
+    "an array of numpy": array(),
+    "a pickle of Python": pickle.dumps(FRAME),
+    "an array of JSON": json.dumps(RECORDS, indent=2).encode(),
+    "a database of SQLite": database,
+    "a model of forel": model,
+}
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("what", FILES)
+@pytest.mark.parametrize("name", ["rows", "rows.csv"])
+def test_the_error_says_what_a_file_is(what, name, tmp_path):
+    made = FILES[what]
+    path = tmp_path / name
+    path.write_bytes(made(tmp_path) if callable(made) else made)
+    for reading in (peek, lambda source, **options: list(read(source, **options))):
+        with pytest.raises(ValueError, match=f"files: got .*{name}, {what}, expected"):
+            reading(str(path), label="y")
+
+
+@pytest.mark.parametrize("text", [b"[x],y\n1,0\n2,1\n", b"PK,y\n1,0\n", b"BZ,y\n1,0\n", b"\xef\xbb\xbfx,y\n1,0\n"])
+def test_text_that_only_begins_alike_is_read(text):
+    assert sum(map(len, read(io.BytesIO(text), label="y"))) == text.count(b"\n") - 1
+
+
+def test_a_table_that_looks_like_vw_names_the_format():
+    text = b"age|y\n31|1\n40|0\n"
+    with pytest.raises(ValueError, match="label: got 'y', expected none for vw, which has no columns; format='csv'"):
+        list(read(io.BytesIO(text), label="y"))
+    assert sum(map(len, read(io.BytesIO(text), "csv", label="y"))) == 2

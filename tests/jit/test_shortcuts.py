@@ -1,6 +1,8 @@
 """Shortcuts of the compiler: the same results, nothing left behind in numba, and none taken if numba is different."""
 
 import gc
+import subprocess
+import sys
 from functools import reduce
 from types import SimpleNamespace
 
@@ -185,6 +187,20 @@ def test_functions_of_compiled_code_may_be_values():
         return function(x)
 
     assert with_shortcuts(numba.njit(lambda x: applied(doubled, x)))(4.0) == 8.0
+
+
+def test_scipy_is_imported_by_the_first_function_that_uses_a_blas():
+    code = """
+import sys, numba, numpy as np
+from forel.jit.shortcuts import with_shortcuts
+with_shortcuts(numba.njit(lambda x: x + 1))(1.0)
+before = "scipy.linalg" in sys.modules
+ones = np.ones((2, 2))
+product = with_shortcuts(numba.njit(lambda a, b: a @ b))(ones, ones)
+print(before, "scipy.linalg" in sys.modules, product.sum())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "8.0"]
 
 
 @pytest.mark.parametrize("frozen", [0, 5])

@@ -231,7 +231,7 @@ def test_margins_of_any_size_leave_numbers(margins, label):
     found = np.array([margins] * 3, np.float32)
     for tracker in (False, True):
         ledger = Ledger(4, False, tracker=tracker)
-        bayes.bayes(found, np.full(3, label), np.ones(3), ledger.sums, out)
+        bayes.bayes(found.ravel(), found.shape[1], np.full(3, label), np.ones(3), ledger.sums, out)
         assert np.isfinite(ledger.array).all()
         assert np.isfinite(out).all()
         least = ledger.losses.min()

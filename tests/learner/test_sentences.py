@@ -125,7 +125,7 @@ def test_weights_beyond_the_range_of_a_double_are_weighed_as_logarithms():
     ledger = np.zeros(mixing.HEAD + 2)
     ledger[mixing.HEAD] = 2000.0  # the first expert is 2,000 nats behind, and then right by 3,000
     out = np.empty(2)
-    bayes.bayes(margins, np.array([1.0, 1.0]), np.ones(2), ledger, out)
+    bayes.bayes(margins.ravel(), margins.shape[1], np.array([1.0, 1.0]), np.ones(2), ledger, out)
     lost = ledger[mixing.HEAD :]
     assert ledger[0] <= min(lost[0], lost[1] + 2000) - 0 + np.log(2)
     assert ledger[0] == pytest.approx(2000 + np.log(2), rel=1e-12)

@@ -30,7 +30,7 @@ def played(margins, labels, importance, size=None):
     ledger, out = Ledger(margins.shape[1], False, tracker=True), np.empty(len(margins))
     for start in range(0, len(margins), size or len(margins)):
         part = slice(start, start + (size or len(margins)))
-        bayes.bayes(margins[part], labels[part], importance[part], ledger.sums, out[part])
+        bayes.bayes(margins[part].ravel(), margins.shape[1], labels[part], importance[part], ledger.sums, out[part])
     return ledger, out
 
 
@@ -71,7 +71,7 @@ def test_experts_that_are_dropped_leave_their_weight_to_the_others():
     before, ledger = ledger, ledger.without_last(1)
     assert ledger.weights == pytest.approx(before.weights[:3] / before.weights[:3].sum())
     assert ledger.losses == pytest.approx(before.losses[[0, 1, 2, 4]])
-    bayes.bayes(margins[60:], y[60:], ones[60:], ledger.sums, np.empty(90))
+    bayes.bayes(margins[60:].ravel(), margins.shape[1], y[60:], ones[60:], ledger.sums, np.empty(90))
     shared = fixed_share_margins(margins, full, np.empty((150, 0)), y, ones)
     assert ledger.losses[-1] == pytest.approx((np.logaddexp(0, shared) - y * shared).sum(), rel=1e-9)
     assert ledger.tracked_rows == 150
@@ -81,17 +81,17 @@ def test_a_ledger_without_fixed_share_continues_with_it_at_the_same_loss():
     margins, y = switching()
     former = Ledger(3, False)
     out, again = np.empty(100), np.empty(100)
-    bayes.bayes(margins[:100], y[:100], np.ones(100), former.sums, out)
+    bayes.bayes(margins[:100].ravel(), margins.shape[1], y[:100], np.ones(100), former.sums, out)
     former.rows = 100
     behind = former.losses - former.losses.min()
     weights = np.exp(-behind) / np.exp(-behind).sum()
     ledger = former.with_tracker(weights)
     assert ledger.loss == pytest.approx(np.log(4) - np.logaddexp.reduce(-ledger.losses), rel=1e-12)
     predicted = -np.ones(100)
-    bayes.bayes(margins[100:200], y[100:200], predicted, former.copy().sums, out)
-    bayes.bayes(margins[100:200], y[100:200], predicted, ledger.copy().sums, again)
+    bayes.bayes(margins[100:200].ravel(), margins.shape[1], y[100:200], predicted, former.copy().sums, out)
+    bayes.bayes(margins[100:200].ravel(), margins.shape[1], y[100:200], predicted, ledger.copy().sums, again)
     assert again == pytest.approx(out, rel=1e-9)
-    bayes.bayes(margins[100:], y[100:], np.ones(300), ledger.sums, np.empty(300))
+    bayes.bayes(margins[100:].ravel(), margins.shape[1], y[100:], np.ones(300), ledger.sums, np.empty(300))
     assert ledger.loss <= ledger.losses.min() + np.log(4) + 1e-9
 
 

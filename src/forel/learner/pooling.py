@@ -94,7 +94,7 @@ class Pooling:
             routine("mixing", "fixed_share")(margins, labels, importance, self.share, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and self.classes is None:
-            routine("bayes", "bayes")(margins, labels, importance, sums, out[:, 0])
+            routine("bayes", "bayes")(margins.ravel(), margins.shape[1], labels, importance, sums, out[:, 0])
             return out
         if self.mixing is Mixing.BAYES and margins.shape[1] == self.classes and not (importance >= 0).any():
             return self._log_probabilities(margins)[:, :, 0]  # one setting: nothing to mix

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from forel.data.compiled.cache import fast
+from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.layout import COLLIDED, COLUMNS, FINGERPRINT, UPPER, USED
 
-__all__ = ["claim_slots", "gather"]
+__all__ = ["claim_row", "claim_slots", "gather"]
 
 
-@fast
-def claim_slots(fingerprints, records, names, candidates):
+@inner
+def claim_row(fingerprints, records, names, candidates):
     """Keep the candidates of a row, after the first ``names`` records, whose slots are unused; return the end.
 
     Different names of a slot are distinguished by 30 bits of their hashes. One loop handles a whole row, so that its
@@ -28,6 +28,12 @@ def claim_slots(fingerprints, records, names, candidates):
         elif (old ^ new) & FINGERPRINT != 0:
             fingerprints[slot] = old | COLLIDED
     return np.int64(end)
+
+
+@fast
+def claim_slots(fingerprints, records, names, candidates):
+    """Call :func:`claim_row` from Python."""
+    return claim_row(fingerprints, records, names, candidates)
 
 
 @fast

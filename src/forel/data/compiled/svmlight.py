@@ -6,7 +6,7 @@ from forel.data.compiled import layout
 from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import mix
 from forel.data.compiled.merge import merge_row
-from forel.data.compiled.name_records import claim_slots
+from forel.data.compiled.name_records import claim_row
 from forel.data.compiled.numbers import FULL, HARD, LARGEST, WRONG, number, resolve_hard
 from forel.data.compiled.vw import blank
 from forel.data.compiled.words import EIGHT, address, byte, digits, load, power_of_ten
@@ -157,7 +157,7 @@ def parse(
         if status != layout.DONE:
             break
         if recording:
-            names = claim_slots(fingerprints, records, names, np.int64(candidate) - names)
+            names = claim_row(fingerprints, records, names, np.int64(candidate) - names)
         entries = end_entries
         labels[rows] = label
         importance[rows] = np.float32(1)

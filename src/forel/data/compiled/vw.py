@@ -6,7 +6,7 @@ from forel.data.compiled import layout
 from forel.data.compiled.cache import fast, inner
 from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
-from forel.data.compiled.name_records import claim_slots
+from forel.data.compiled.name_records import claim_row
 from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, resolve_hard
 from forel.data.compiled.plain_features import plain_features
 from forel.data.compiled.plain_namespaces import plain_namespaces
@@ -210,7 +210,7 @@ def parse(
         if status != layout.DONE:
             break
         if recording:
-            names = claim_slots(fingerprints, records, names, np.int64(candidate) - names)
+            names = claim_row(fingerprints, records, names, np.int64(candidate) - names)
         elif separate:
             names = np.int64(candidate)
         entries = end_entries

@@ -2,16 +2,20 @@
 
 - The signature of an operator is cached by argument types: numba tries dozens of overloads each time.
 - Registries of types and implementations are loaded only if anything was registered since the last time.
+- scipy, which numba imports to see whether there is a BLAS, is imported by the first function that uses one.
 - Error messages of overloads that do not match are not coloured.
 """
 
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from numba import types
 from numba.core import base, errors, imputils
 from numba.core.types.functions import BaseFunction
+from numba.np import linalg
 
 from forel.jit.shortcuts.shortcut import Method, Shortcut
 
@@ -53,12 +57,21 @@ def _refresh_if_registered(refresh: Callable[..., Any]) -> Callable[..., Any]:
     return refresh_if_registered
 
 
+def _blas_when_used(ensure: Callable[..., Any]) -> Callable[..., Any]:
+    def ensure_when_used() -> None:
+        if hasattr(sys.modules.get("numba.np.arraymath"), "_HAVE_BLAS") or find_spec("scipy") is None:
+            ensure()
+
+    return ensure_when_used
+
+
 def _without_colour(markup: Callable[..., Any]) -> Callable[..., Any]:
     return lambda scheme, message, *style: message
 
 
 SHORTCUTS: tuple[Shortcut, ...] = (
     Shortcut((Method(BaseFunction, "get_call_type", ("self", "context", "args", "kws"), _cached_call_type),)),
+    Shortcut((Method(linalg, "ensure_blas", (), _blas_when_used),)),
     Shortcut(
         (Method(base.BaseContext, "refresh", ("self",), _refresh_if_registered),),
         ((imputils.RegistryLoader, "registry_items"),),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import NoneType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 from numba.core import compiler_machinery, inline_closurecall, ir, ir_utils, postproc, ssa, transforms, types
 from numba.core.rewrites import registry
 from numba.core.typed_passes import NopythonRewrites
@@ -141,13 +142,24 @@ def _only_closures(run: Callable[..., Any]) -> Callable[..., Any]:
     return inline_closures
 
 
+def _has_array_expressions(state: Any) -> bool:
+    """Return whether an operator or a ufunc of a function returns an array."""
+    for expression, signature in state.calltypes.items():
+        if signature is not None and isinstance(signature.return_type, types.Array):
+            operation = getattr(expression, "op", None)
+            if operation in ("unary", "binop"):
+                return True
+            if operation == "call":
+                key = getattr(state.typemap.get(expression.func.name), "typing_key", None)
+                if isinstance(key, np.ufunc) or type(key).__name__ == "DUFunc":
+                    return True
+    return False
+
+
 def _only_array_expressions(run: Callable[..., Any]) -> Callable[..., Any]:
     def rewrite_arrays(own: Any, state: Any) -> bool:
         known = [each.__name__ for each in rewrites.rewrites["after-inference"]] == ["RewriteArrayExprs"]
-        arrays = any(
-            each is not None and isinstance(each.return_type, types.Array) for each in state.calltypes.values()
-        )
-        return bool(run(own, state)) if arrays or not known else True
+        return True if known and not _has_array_expressions(state) else bool(run(own, state))
 
     return rewrite_arrays
 

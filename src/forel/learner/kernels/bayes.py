@@ -103,14 +103,14 @@ def follow(flat, before, labels, importance, start, rows, count, softplus, p, q,
 
 
 @compiled
-def bayes(margins, labels, importance, ledger, out):
-    """Mix probabilities by exponential weights, from margins with one column per expert; ``out`` gets log p/(1 − p).
+def bayes(flat, columns, labels, importance, ledger, out):
+    """Mix probabilities by exponential weights, from margins, ``columns`` in a row; ``out`` gets log p/(1 − p).
 
     If the ledger has one expert more than there are margins, that is fixed share over the others, whose state follows
     the losses. Weights depend on losses and not on predictions, so that exponentials of many rows are computed at once.
     """
-    rows, count, flat = np.uint64(margins.shape[0]), np.uint64(margins.shape[1]), margins.ravel()
-    follows = ledger.size > HEAD + margins.shape[1]
+    rows, count = np.uint64(labels.size), np.uint64(columns)
+    follows = ledger.size > HEAD + columns
     experts = count + (ONE if follows else ZERO)
     size, cumulative, state = min(rows, CHUNK) * count, ledger[HEAD : HEAD + experts], ledger[HEAD + experts :]
     softplus, p, q, scratch, followed = (

@@ -2,13 +2,15 @@
 
 from forel.jit.compiling import cached_njit
 from forel.learner.kernels import bayes as bayes_rule
-from forel.learner.kernels import elementary, geometric, mixing
+from forel.learner.kernels import elementary, geometric, mixing, polynomials
 from forel.learner.kernels.bayes import bayes
 from forel.learner.kernels.geometric import mix
 
 __all__ = ["mix_row"]
 
-compiled = cached_njit(__file__, bayes_rule.__file__, elementary.__file__, geometric.__file__, mixing.__file__)
+compiled = cached_njit(
+    __file__, bayes_rule.__file__, elementary.__file__, geometric.__file__, mixing.__file__, polynomials.__file__
+)
 
 
 @compiled
@@ -31,4 +33,4 @@ def mix_row(margins, given, parameters, ledger, mixed, every, out):
         every[0, k] = margins[0, k]
     for k in range(mixers):
         every[0, settings + k] = mixed[0, k]
-    bayes(every, label, importance, ledger[:sums], out)
+    bayes(every[0], settings + mixers, label, importance, ledger[:sums], out)

@@ -12,8 +12,7 @@ import pytest
 from numba.core import event
 from numba.extending import overload, register_jitable
 
-from forel.jit.shortcuts import SHORTCUTS, apply, passes, shortcuts, with_shortcuts
-from forel.jit.shortcuts.inference import signatures
+from forel.jit.shortcuts import SHORTCUTS, apply, inference, passes, shortcuts, with_shortcuts
 from forel.jit.shortcuts.shortcut import Shortcut
 
 METHODS = [method for each in SHORTCUTS for method in each.methods]
@@ -89,7 +88,7 @@ def _twice(x):
 def test_types_of_operators_are_resolved_once_and_those_of_overloads_each_time():
     compiled = with_shortcuts(numba.njit(lambda x: twice(x) + x))
     assert (compiled(2.0), compiled(3)) == (6.0, 9)
-    names = {str(function.key[0]) for function, _, _ in signatures}
+    names = {str(function.key[0]) for function, _, _ in inference.signatures}
     assert any("add" in name for name in names)
     assert not any("twice" in name for name in names)
 
@@ -155,10 +154,31 @@ def array_expressions(x, n):
     return (a + a * 2 - 1).sum() + b[2] + (a[::2] > 1).sum()
 
 
-@pytest.mark.parametrize("function", [branches, closures, array_expressions])
+def records(x, n):
+    a = np.zeros(n, RECORD)
+    a[0]["x"], a[n - 1]["n"] = x, n
+    return a["x"].sum() + a[n - 1]["n"]
+
+
+RECORD = np.dtype([("x", "f8"), ("n", "i8")])
+
+
+@pytest.mark.parametrize("function", [branches, closures, array_expressions, records])
 def test_passes_that_are_left_out_are_not_needed(function):
     for x, n in ((0.75, 9), (-2.0, 4), (3.5, 17)):
         assert with_shortcuts(numba.njit(function))(x, n) == numba.njit(function)(x, n) == function(x, n)
+
+
+def test_rewrites_of_typed_code_run_only_where_needed(monkeypatch):
+    ran, apply_rewrites = [], passes.registry.RewriteRegistry.apply
+
+    def recorded(own, kind, state):
+        ran.append(kind)
+        return apply_rewrites(own, kind, state)
+
+    monkeypatch.setattr(passes.registry.RewriteRegistry, "apply", recorded)
+    with_shortcuts(functions())(np.ones(3), 0.0, 1.0)
+    assert set(ran) == {"before-inference"}
 
 
 def test_listeners_hear_the_events_they_are_registered_for():

@@ -5,7 +5,7 @@
 - The variables of a statement are listed by type of their container, without recursion into leaves.
 - A variable with several definitions is replaced in the statements that define or use it, and others are not visited.
 - Deletions of variables are not searched for after each pass, which never leaves any.
-- Passes for closures and for array expressions are left out of functions that have none.
+- Passes for closures and for expressions of arrays are left out of functions that have none.
 """
 
 import copy
@@ -33,6 +33,8 @@ define_variables: Any = getattr(ir_utils, "fixup_var_define_in_scope", None)
 NO_COPIES = SimpleNamespace(copy=copy.copy, deepcopy=lambda block: block)
 LEAVES = frozenset({ir.Loc, ir.Scope, str, int, float, bool, NoneType, type(len), type(ir.UNDEFINED)})
 CLOSURES = frozenset({"make_function", "build_list"})  # a comprehension is one or the other
+# Rewrites of typed code: of arrays, of lists that become arrays, and of records indexed by strings.
+REWRITES = {"RewriteArrayExprs", "RewriteArrayOfConsts", "RewriteStringLiteralGetitems", "RewriteStringLiteralSetitems"}
 REDUCTIONS = frozenset({"reduce", "stencil", "StencilFunc"})
 
 
@@ -142,8 +144,10 @@ def _only_closures(run: Callable[..., Any]) -> Callable[..., Any]:
     return inline_closures
 
 
-def _has_array_expressions(state: Any) -> bool:
-    """Return whether an operator or a ufunc of a function returns an array."""
+def _needs_rewrites(state: Any) -> bool:
+    """Return whether an operator or a ufunc of a function returns an array, or it has lists or strings."""
+    if any(isinstance(each, types.List | types.StringLiteral) for each in state.typemap.values()):
+        return True
     for expression, signature in state.calltypes.items():
         if signature is not None and isinstance(signature.return_type, types.Array):
             operation = getattr(expression, "op", None)
@@ -156,12 +160,12 @@ def _has_array_expressions(state: Any) -> bool:
     return False
 
 
-def _only_array_expressions(run: Callable[..., Any]) -> Callable[..., Any]:
-    def rewrite_arrays(own: Any, state: Any) -> bool:
-        known = [each.__name__ for each in rewrites.rewrites["after-inference"]] == ["RewriteArrayExprs"]
-        return True if known and not _has_array_expressions(state) else bool(run(own, state))
+def _rewrite_where_needed(run: Callable[..., Any]) -> Callable[..., Any]:
+    def rewrite_where_needed(own: Any, state: Any) -> bool:
+        known = REWRITES.issuperset(each.__name__ for each in rewrites.rewrites["after-inference"])
+        return True if known and not _needs_rewrites(state) else bool(run(own, state))
 
-    return rewrite_arrays
+    return rewrite_where_needed
 
 
 SHORTCUTS = (
@@ -193,7 +197,7 @@ SHORTCUTS = (
         ((ir_utils, "fixup_var_define_in_scope"),),
     ),
     Shortcut(
-        (Method(NopythonRewrites, "run_pass", ("self", "state"), _only_array_expressions),),
+        (Method(NopythonRewrites, "run_pass", ("self", "state"), _rewrite_where_needed),),
         ((rewrites, "rewrites"),),
     ),
 )  # fmt: skip

@@ -290,7 +290,7 @@ PROBLEMS = [
     ("csv", b"\xff\xfe,b\n", "line 1: got '\\xff\\xfe,b\\x0a', expected a header of column names in UTF-8", 0),
     ("jsonl", b'{"a": 1}\n{"a": }\n', "line 2, column 7: got '}', expected JSON", 1),
     ("jsonl", b'{"a": 1}\n[1]\n', "line 2: got list, expected a dict of features", 1),
-    ("jsonl", b'{"a": 1}\n{"a": NaN}\n', "line 2, column 'a': got nan, expected a number within", 1),
+    ("jsonl", b'{"a": 1}\n{"a": NaN}\n', "line 2, column 'a': got nan, expected a number; where a value is missing", 1),
     ("jsonl", b'{"a": 1}\n{"a": 1e39}\n', "line 2, column 'a': got 1e+39, expected a number within", 1),
     ("jsonl", b'{"a": 1}\n{"a": {"b": [1]}}\n', "line 2, column 'b': got 1 in a list, expected a string", 1),
     ("jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2, column 8: got '\\xff', expected UTF-8", 1),

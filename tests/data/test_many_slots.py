@@ -45,6 +45,7 @@ def recorded(module, name):
         kinds = [str(one.dtype) if isinstance(one, np.ndarray) else type(one).__name__ for one in arguments]
         calls.add((found.name, *kinds))
         return found(*arguments)
+    call.cached = lambda *arguments: True  # small amounts of work are done by the same functions as large ones
     return call
 
 scanners.compiled_function = recorded

@@ -54,6 +54,14 @@ def test_log_losses_of_numpy_have_the_bits_of_compiled_code(dtype):
     assert plain.tobytes() == compiled.tobytes()
 
 
+def test_the_loss_of_a_margin_that_is_no_number_is_none_either():
+    margins, labels, found = np.full(3, np.nan), np.array([0.0, 1.0, 0.25]), np.empty((2, 2, 3))
+    counting._log_losses(margins, labels, *found[0])
+    counting.log_losses.compiled()(margins, labels, *found[1])
+    assert np.isnan(found[:, 0]).all()
+    assert np.array_equal(found[0, 1], found[1, 1], equal_nan=True)
+
+
 @pytest.mark.parametrize("bins", [1, 64])
 def test_sums_of_numpy_have_the_bits_of_compiled_code(bins):
     margins, labels, importance = rows()

@@ -46,7 +46,8 @@ def _log_losses(margins: NDArray[Any], labels: NDArray[Any], losses: Floats, pre
     m, y = margins.astype(np.float64), labels.astype(np.float64)
     with np.errstate(all="ignore"):  # as compiled code does
         e = _exp_minus(np.abs(m))
-        losses[:] = y * np.where(m < 0, -m, 0.0) + (1.0 - y) * np.where(m > 0, m, 0.0) + _log1p(e)
+        # Comparisons with NaN are false: its loss is NaN.
+        losses[:] = y * np.where(m >= 0, 0.0, -m) + (1.0 - y) * np.where(m <= 0, 0.0, m) + _log1p(e)
     predictions[:] = np.where(m < 0, e, 1.0) / (1.0 + e)
 
 

@@ -1,5 +1,6 @@
 """VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and reports errors."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,9 @@ from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, completed_task
 
 __all__ = ["LineFormat", "parse_lines"]
+
+FIRST_LINE = 1 << 14  # bytes in which the first line is looked for
+PLAIN = re.compile(rb"-?[\d.]+ +\|[^\s:|]+ [^\s:|]+(?: \|[^\s:|]+ [^\s:|]+)*\n")  # of scanner("vw_plain")
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _parse(
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices
-    tags = np.empty((rows if tagging else 0, 2), np.int64)
+    tags = np.zeros((rows if tagging else 0, 2), np.int64)  # none, unless the general parser finds some
     separate = form.transform is not None or form.sequences is not None  # features are not summed by the parser
     recording = names is not None and not separate
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
@@ -102,7 +106,11 @@ def _parse(
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
     hard, resolved = np.empty((64, 2), np.int64), np.empty(0, np.float32)
-    while True:
+    if form.name == "vw" and not (separate or recording) and _is_plain(text, chunk.start, length):
+        scanner("vw_plain", "parse_plain")(
+            text, length, counts, form.bits, indptr, indices, values, labels, importance, row_lines
+        )
+    while counts[layout.AT] < length:
         before = counts.copy()
         status = parse(
             text, length, counts, form.bits, form.shift, indptr, indices, values, labels, importance, row_lines,
@@ -149,6 +157,11 @@ def _parse(
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
     return block
+
+
+def _is_plain(text: NDArray[np.uint8], start: int, length: int) -> bool:
+    """Return whether the first line has a label and namespaces with one name each, which need less to be compiled."""
+    return PLAIN.match(text[start : min(length, start + FIRST_LINE)].tobytes()) is not None
 
 
 def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:

@@ -56,7 +56,7 @@ class Costs:
     distinct: float = 0.3
     entry: float = 4e-8
     divide: float = 6e-7
-    round: float = 2e-3
+    round: float = 3e-3
     network: float = 1.25e9
     start: float = 10.0
 

@@ -18,12 +18,6 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # tests use no network
 gc.set_threshold(100_000, 50, 100)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return the number of workers of ``-n auto``: one more than cores, because tests with processes often wait."""
-    return (os.cpu_count() or 1) + 1
-
-
 @pytest.fixture
 def interpreted(monkeypatch):
     """Run kernels uncompiled, from the same source: for few rows that takes less time than compiling."""

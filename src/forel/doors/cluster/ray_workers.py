@@ -105,9 +105,11 @@ def run_within(seconds: float, action: Callable[[], object]) -> None:
     Ray repeats without end what a server accepts and does not answer, and rewrites loopback addresses to others.
 
     >>> from threading import Event
-    >>> run_within(0.01, Event().wait)
+    >>> answered = Event()
+    >>> run_within(0.01, answered.wait)
     Traceback (most recent call last):
     TimeoutError: no answer for 0.01 seconds
+    >>> answered.set()  # ends the thread
     """
     raised = list[BaseException]()
 

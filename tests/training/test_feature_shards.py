@@ -95,7 +95,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(rows, tmp_path, monkeypatc
     assert saved(tmp_path, resumed) == saved(tmp_path, trained(rows, settings, block_bytes=500))
 
 
-def test_a_resumed_run_holds_shards_where_it_is_told(rows, tmp_path):
+def test_a_resumed_run_uses_the_given_holders(rows, tmp_path):
     made = []
 
     def holders():

@@ -19,7 +19,7 @@ from forel.validation import refuse
 __all__ = ["RayShards"]
 
 REPLAYED_BYTES = 1 << 28  # of calls that are kept to be repeated, at least
-STATES = 4  # and at most so many times the size of all shards
+STATES = 4  # or this multiple of the size of all shards, if that is more
 PUT_BYTES = 1 << 16  # of arguments that are put into the object store once
 LOST = -1  # size of the snapshot of an actor without a shard
 

@@ -14,7 +14,7 @@ __all__ = ["SHORTCUTS", "shortcuts", "with_shortcuts"]
 
 SHORTCUTS = (*inference.SHORTCUTS, *passes.SHORTCUTS, *code.SHORTCUTS, *bookkeeping.SHORTCUTS)
 lock: Any = global_compiler_lock
-COLLECTED = 16  # every so many functions, objects of the compiler are collected as others are
+COLLECTED = 16  # garbage collection follows every 16th function
 active, compiled = False, 0
 
 

@@ -204,7 +204,7 @@ def test_kernel_modules_run_as_they_are_imported():
     model = Linear(3, Settings(), dtype=np.float64, certified=True)
     lanes, one = model._lanes, np.ones(1)
     rows = np.array([0, 2]), np.array([0, 2]), np.array([1.0, 2.0])
-    t = loops.learn(*rows, one, one, *lanes.arrays, lanes.shape, 3, lanes.totals, np.empty(0))
+    t = loops.learn(*rows, one, one, *lanes.arrays, lanes.shape, 3, lanes.totals, False, np.empty(0))
     model_compiled = Linear(3, Settings(), dtype=np.float64, certified=True)
     model_compiled.learn([[1.0, 0.0, 2.0]], [1.0])
     assert t == 1

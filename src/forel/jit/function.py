@@ -30,6 +30,7 @@ class CachedFunction:
     name : name of the function, unique among the functions of the same source
     source : everything that the function is compiled from, or a hash of it
     compiled : returns numba's function; called only if no machine code is cached
+    instead : returns a function with the same results for given arguments, or None; called before compiling
 
     >>> import numba
     >>> twice = CachedFunction("twice", "x + x", lambda: numba.njit(lambda x: x + x))
@@ -37,8 +38,14 @@ class CachedFunction:
     (array([2., 2.]), 6)
     """
 
-    def __init__(self, name: str, source: str, compiled: Callable[[], Any]) -> None:
-        self.name, self._source, self._compiled = name, source, compiled
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        compiled: Callable[[], Any],
+        instead: Callable[..., Callable[..., Any] | None] = lambda *arguments: None,
+    ) -> None:
+        self.name, self._source, self._compiled, self._instead = name, source, compiled, instead
         self._by_types: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
@@ -75,8 +82,8 @@ class CachedFunction:
         portable = portable_key("bitcode", self.name, self._source, types)
         with compile_lock(None if path is None else path.parent, name):
             # Another process may have compiled it while this one waited.
-            linked = _linked(path, name) or self._without_numba(path, name, portable)
-            return self._compile(path, name, portable, arguments) if linked is None else linked
+            found = _linked(path, name) or self._without_numba(path, name, portable) or self._instead(*arguments)
+            return self._compile(path, name, portable, arguments) if found is None else found
 
     def _without_numba(self, path: pathlib.Path | None, name: str, portable: str) -> Callable[..., Any] | None:
         """Return the function from bitcode cached for another processor, or from the package; None if there is none."""

@@ -144,7 +144,7 @@ class Lanes:
         def process(kernel: Any, start: int) -> int:
             inputs = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
             margins = out[start:].ravel()
-            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, margins))
+            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, False, margins))
             learned = importance[start : start + count]
             learned = learned[learned >= 0]
             self.rounds, self.weight = self.rounds + learned.size, summed(self.weight, learned)

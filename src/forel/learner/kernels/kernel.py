@@ -16,6 +16,7 @@ from forel.jit.folder import folder
 from forel.jit.function import LOCK
 from forel.jit.specialize import specialize
 from forel.learner.kernels.reference import bindings, constants
+from forel.learner.kernels.score_by_learning import score_by
 from forel.learner.kernels.spec import FASTMATH, KernelSpec
 
 __all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
@@ -51,6 +52,8 @@ class Kernel:
         for name in self._specs.keys() - set(ROWS):
             if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
                 setattr(self, name, _cached_function(name, self._specs[name]))
+        if isinstance(spec.loss, str):
+            self.score = _score_or_learn(spec)
 
     @property
     def module(self) -> ModuleType:
@@ -96,6 +99,15 @@ def scoring_spec(spec: KernelSpec) -> KernelSpec:
 @lru_cache(maxsize=256)
 def _cached_function(name: str, spec: KernelSpec) -> CachedFunction:
     return CachedFunction(name, _key(spec), partial(_compiled_function, name, spec))
+
+
+@lru_cache(maxsize=256)
+def _score_or_learn(spec: KernelSpec) -> CachedFunction:
+    """Return the function that predicts, in place of which the one that learns is called if only that is compiled."""
+    scoring, learn = scoring_spec(spec), _cached_function("learn", spec)
+    return CachedFunction(
+        "score", _key(scoring), partial(_compiled_function, "score", scoring), partial(score_by, learn)
+    )
 
 
 def _compiled_function(name: str, spec: KernelSpec) -> Any:

@@ -180,16 +180,27 @@ def add_row_to_certificate(w, label, importance):
         add_concavity(w, label, importance)
 
 
+@inline
+def write_weights(w, indices, lo, hi, out):
+    """Write the weights of the row's indices."""
+    bias = bias_coordinate(w.state)
+    for i in range(hi - lo):
+        # The bias is the last coordinate of every row, and is not penalized there.
+        place = hi - lo if BIAS > ZERO and np.uint64(indices[lo + i]) == bias else i
+        for k in range(LANES):
+            out[(lo + i) * np.uint64(LANES) + np.uint64(k)] = weight_at(w, np.uint64(indices[lo + i]), place, k)
+
+
 @entry
 def learn(
     indptr, indices, values, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape,
-    longest, totals, out,
+    longest, totals, of_weights, out,
 ):  # fmt: skip
     """Predict each row in turn, then learn from it; return the number of rows.
 
     Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out: it is
     predicted and is not a round. Learning stops at a row whose user-defined loss is not finite or that needs a unit
-    other than 1.
+    other than 1. With ``of_weights``, nothing is learned, and the weights of every index are written, as by ``score``.
     """
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
     done = labels.shape[0]
@@ -200,6 +211,9 @@ def learn(
         if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
             done = r
             break
+        if of_weights:
+            write_weights(w, indices, lo, hi, out)
+            continue
         clip_margins(w)
         if out.shape[0] > 0:
             for k in range(stored_lanes(w.parameters)):
@@ -302,7 +316,7 @@ def score(indptr, indices, values, state, scales, last_round, drift_marks, t, ke
     for r in range(indptr.shape[0] - 1):
         longest = max(longest, indptr[r + 1] - indptr[r])
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest + 1)
-    bias, penalty_sum = bias_coordinate(state), REAL(penalty_total(t))
+    penalty_sum = REAL(penalty_total(t))
     for r in range(indptr.shape[0] - 1):
         lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
         begin_row(w, t)
@@ -310,11 +324,7 @@ def score(indptr, indices, values, state, scales, last_round, drift_marks, t, ke
             done = r
             break
         if of_weights:
-            for i in range(hi - lo):
-                # The bias is the last coordinate of every row, and is not penalized there.
-                place = hi - lo if BIAS > ZERO and np.uint64(indices[lo + i]) == bias else i
-                for k in range(LANES):
-                    out[(lo + i) * np.uint64(LANES) + np.uint64(k)] = weight_at(w, np.uint64(indices[lo + i]), place, k)
+            write_weights(w, indices, lo, hi, out)
         else:
             clip_margins(w)
             for k in range(stored_lanes(w.parameters)):

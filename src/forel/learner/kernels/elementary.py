@@ -21,6 +21,7 @@ from forel.learner.kernels.polynomials import ROUNDER as ROUNDER_64
 __all__ = ["exp_minus", "log1p"]
 
 intrinsic: Any = extending.intrinsic
+INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True}
 
 ZERO, ONE, LIMIT = np.float32(0), np.float32(1), np.float32(87)  # e⁻⁸⁷ is a normal number, e⁻⁸⁸ is not
 # Adding it rounds a number to an integer, which is then in the last bits.
@@ -53,7 +54,7 @@ def exp_minus(a):
     return np.exp(-a)
 
 
-@extending.overload(exp_minus, inline="always")
+@extending.overload(exp_minus, jit_options=INLINED)
 def _exp_minus(a):
     return _exp_minus_32 if a == types.float32 else _exp_minus_64
 
@@ -86,7 +87,7 @@ def log1p(e):
     return np.log1p(e)
 
 
-@extending.overload(log1p, inline="always")
+@extending.overload(log1p, jit_options=INLINED)
 def _log1p(e):
     return _log1p_32 if e == types.float32 else _log1p_64
 

@@ -43,7 +43,7 @@ class LabelOrder:
         self._rows, self._changes = 0, 0
         self._last: float | None = None
         self._two, self._classes, self._shuffled = True, True, shuffled  # whether labels can be two, or more, classes
-        self._counts = np.zeros(MAX_CLASSES + 1, np.int64)  # of each class; −1 is the last
+        self._counts = np.zeros(MAX_CLASSES + 1, np.int64)  # of each class, from −1 on
         self._size = 1  # least number of rows of a part
         self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
 
@@ -57,17 +57,21 @@ class LabelOrder:
         known = np.asarray(labels)
         if not self._classes:
             return
-        known = known[~np.isnan(known)]
+        if (missing := np.isnan(known)).any():
+            known = known[~missing]
+        if not known.size:
+            return
         codes = known.astype(np.int64)
-        self._classes = bool(((codes == known) & (codes >= -1) & (codes < MAX_CLASSES)).all())
-        if not known.size or not self._classes:
+        low, high = int(codes.min()), int(codes.max())
+        self._classes = low >= -1 and high < MAX_CLASSES and bool((codes == known).all())
+        if not self._classes:
             return
         self._changes += int(np.count_nonzero(known[1:] != known[:-1])) + (self._last not in (None, known[0]))
         self._rows, self._last = self._rows + known.size, float(known[-1])
-        self._counts += np.bincount(codes % (MAX_CLASSES + 1), minlength=MAX_CLASSES + 1)
-        self._two = int(codes.max()) <= 1 and self._two
-        for part in np.array_split(codes, min(PARTS_OF_BLOCK, codes.size)):
-            self._add_part(part.size, int(np.count_nonzero(part == 1)))
+        self._counts += np.bincount(codes + 1, minlength=MAX_CLASSES + 1)
+        self._two = high <= 1 and self._two
+        for part in np.array_split(codes == 1, min(PARTS_OF_BLOCK, codes.size)):
+            self._add_part(part.size, int(np.count_nonzero(part)))
 
     def _add_part(self, rows: int, positive: int) -> None:
         """Add rows to the last part, or as a part of their own if that has its size; sizes double as parts get many."""

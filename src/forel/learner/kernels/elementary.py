@@ -21,7 +21,7 @@ from forel.learner.kernels.polynomials import ROUNDER as ROUNDER_64
 __all__ = ["exp_minus", "log1p"]
 
 intrinsic: Any = extending.intrinsic
-INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True}
+INLINED: Any = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True}
 
 ZERO, ONE, LIMIT = np.float32(0), np.float32(1), np.float32(87)  # e⁻⁸⁷ is a normal number, e⁻⁸⁸ is not
 # Adding it rounds a number to an integer, which is then in the last bits.

@@ -15,7 +15,7 @@ from tests.data.test_pieces import Eager
 
 ROWS = [{"y": k % 2, "weight": 2.0, "n": k, "city": "Rome", "when": "2024-01-31"} for k in range(40)]
 LATE = [*({"y": 1, "n": 3} for _ in range(40)), {"y": 0, "n": 1, "weight": 5}]
-ODD = [{**row, "n": float("nan") if k == 3 else row["n"]} for k, row in enumerate(ROWS)]  # not read as JSON lines
+ODD = [{**row, "n": float("inf") if k == 3 else row["n"]} for k, row in enumerate(ROWS)]  # not read as JSON lines
 
 
 def source(form, rows, tmp_path):

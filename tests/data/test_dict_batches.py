@@ -101,7 +101,7 @@ def test_plain_dicts_are_read_by_compiled_code(monkeypatch):
 
 
 @pytest.mark.parametrize("encoder", [True, False])
-@pytest.mark.parametrize("value", [np.float32(1), [1], {"a": 1}, math.nan, "\ud800", 1j])
+@pytest.mark.parametrize("value", [np.float32(1), [1], {"a": 1}, math.inf, "\ud800", 1j])
 def test_other_values_are_left_to_python(value, encoder, monkeypatch):
     if not encoder:
         monkeypatch.setattr(dict_batches, "fast_encoder", lambda: None)
@@ -110,10 +110,23 @@ def test_other_values_are_left_to_python(value, encoder, monkeypatch):
     assert json_lines_of([{value if isinstance(value, complex) else 3: 1}]) is None
 
 
-def test_msgspec_encodes_dicts_without_numbers_that_are_not_finite():
+@pytest.mark.parametrize("encoder", [True, False])
+def test_nan_is_null(encoder, monkeypatch):
+    if not encoder:
+        monkeypatch.setattr(dict_batches, "fast_encoder", lambda: None)
+    rows = ({"a": math.nan, "b": None, "c": ":null"}, {"a": np.float64("nan"), "b": 2})
+    assert json_lines_of(rows) == b'{"a":null,"b":null,"c":":null"}\n{"a":null,"b":2}\n'
+    assert json_lines_of(rows, importance="b") == json_lines_of(rows)
+    assert json_lines_of(rows[:1], importance="a") is None
+    assert json_lines_of([{"a": math.nan, "b": math.inf}]) is None
+
+
+def test_msgspec_encodes_dicts_without_infinite_numbers():
     pytest.importorskip("msgspec")
     encode = fast_encoder()
     assert encode([{"a": 1.5, "b": None}, {"c": "é"}]) == '{"a":1.5,"b":null}\n{"c":"é"}\n'.encode()
+    assert encode([{"a": None, "b": math.nan}]) == b'{"a":null,"b":null}\n'
+    assert encode([{"a": None, "b": math.nan}], "b") is None
     assert encode([{"a": None, "b": math.inf}]) is None
     assert encode([{"a": np.float64(1)}]) is None
 

@@ -231,11 +231,6 @@ def test_labels_as_a_second_argument_name_the_place_for_them():
         forel.save("m", frame)
 
 
-def test_a_missing_number_of_a_dict_is_not_nan():
-    with pytest.raises(ValueError, match="column 'age': got nan, expected a number; where a value is missing, leave"):
-        forel.train([{"age": float("nan"), "y": 1}], label="y")
-
-
 @pytest.mark.parametrize("option", ["ignore", "categories", "log", "bucket", "keep"])
 def test_the_name_of_one_column_is_no_list_of_letters(option):
     rows = [{"age": 20 + k % 9, "a": 1.0, "g": 2.0, "e": 3.0, "y": k % 2} for k in range(40)]

@@ -197,15 +197,15 @@ def state(model):
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        ({"new": 1.0, "age": math.nan}, r"x\['age'\]: got nan, expected a finite number within the range of float64"),
-        ({"age": math.inf, "new": 1.0}, r"x\['age'\]: got inf"),
-        ({"new": 1.0, "age": np.float32("nan")}, r"x\['age'\]: got .*nan"),
+        ({"new": 1.0, "age": math.inf}, r"x\['age'\]: got inf, expected a finite number within the range of float64"),
+        ({"age": -math.inf, "new": 1.0}, r"x\['age'\]: got -inf"),
+        ({"new": 1.0, "age": np.float32("inf")}, r"x\['age'\]: got .*inf"),
         (
             {"new": 1.0, "city": "Delft"},
             r"x\['city'\]: got 'Delft', expected a number; with bits=22, words are categories, or put river's",
         ),
         ({"new": 1.0, "city": "3"}, r"x\['city'\]: got '3'"),
-        ({"new": 1.0, "age": None}, r"x\['age'\]: got None, expected a finite .*; leave out features that are missing"),
+        ({"new": 1.0, "age": 1j}, r"x\['age'\]: got 1j, expected a finite"),
         ({"new": 1.0, "age": 10**400}, r"x\['age'\]: got 1000"),
         ({"a": 10**400, "b": 1.0, "c": 1.0}, r"x\['a'\]: got 1000"),
         ({"a": "1", "b": 1.0, "c": "1"}, r"x\['a'\]: got '1'"),
@@ -233,6 +233,25 @@ def test_values_that_are_not_finite_numbers_are_refused_by_name_and_change_nothi
             assert sorted(model._learner.names.values()) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("bits", [None, 8])
+def test_missing_values_are_features_that_a_row_does_not_have(bits):
+    frame = pd.DataFrame({"a": [1.0, math.nan, 3.0], "b": [math.nan, math.nan, -1.0], "c": [2, 3, 4]})
+    absent = [{"a": 1.0, "c": 2.0}, {"c": 3.0}, {"a": 3.0, "b": -1.0, "c": 4.0}]
+    one, many, wanted = (LinearRegressor(alpha=0.1, bits=bits, dtype="float64") for _ in range(3))
+    nulls = [None, math.nan, np.float32("nan"), pd.NA, pd.NaT]
+    for x, known, y, null in zip(frame.to_dict("records"), absent, (1.0, -1.0, 2.0), nulls, strict=False):
+        one.learn_one({**x, "new": null}, y)
+        wanted.learn_one(known, y)
+    many.learn_many(frame, pd.Series([1.0, -1.0, 2.0]))
+    weights = {name: value for name, value in one.weights.items() if value}
+    assert weights == {name: value for name, value in wanted.weights.items() if value}
+    assert weights == {name: value for name, value in many.weights.items() if value}
+    assert "new" not in one.weights
+    assert one.predict_one({"a": math.nan, "c": 1.0}) == wanted.predict_one({"c": 1.0})
+    assert many.predict_many(frame).tolist() == [wanted.predict_one(x) for x in absent]
+
+
 def test_values_whose_sum_is_too_large_are_accepted():
     model = LinearRegressor(alpha=0.1)
     model.learn_one({"a": 1e308, "b": 1e308}, 0.0)
@@ -253,7 +272,7 @@ FRAME, LABELS = pd.DataFrame({"a": [1.0, 2.0], "b": [0, 1]}), pd.Series([True, F
         (lambda m: m.learn_many(FRAME, LABELS[:1]), "y: got '1 targets', expected one for each of 2 rows"),
         (lambda m: m.learn_many(FRAME, LABELS, LABELS[:1] * 1.0), "w: got '1 numbers', expected one for each"),
         (lambda m: m.learn_many(FRAME, pd.Series(["x", None])), "y: got .*, expected a class"),
-        (lambda m: m.learn_many(FRAME.assign(c=[1.0, math.nan]), LABELS), r"X\['c'\]: got nan in row 1, expected fin"),
+        (lambda m: m.learn_many(FRAME.assign(c=[1.0, math.inf]), LABELS), r"X\['c'\]: got inf in row 1, expected fin"),
         (lambda m: m.predict_many(FRAME.assign(c=["1", "2"])), r"X\['c'\]: got a column of type String, expected num"),
         (lambda m: m.certificate(), "certified: got False"),
         (lambda m: LinearClassifier(alpha=[0.1, 1.0]), "alpha.*: got a sequence"),

@@ -76,14 +76,13 @@ def test_one_row_has_the_prediction_of_arrays(row, constant):
     assert found.margin == pytest.approx(found.bias + sum(part.contribution for part in found.contributions))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, 1e39, -1e300, 10**60])
+@pytest.mark.parametrize("value", [math.inf, 1e39, -1e300, 10**60])
 @pytest.mark.parametrize("key", ["age", "other", "code", "amount"])
 def test_numbers_out_of_range_are_errors_as_elsewhere(key, value):
     if key == "code":
         assert stored().predict_one({key: 7}) == stored().predict_one({key: 7.0}) == stored().predict_one({key: "7"})
         return
-    expected = "where a value is missing, leave the key out" if math.isnan(value) else "within the range of float32"
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(ValueError, match="within the range of float32"):
         stored().predict_one({key: value})
 
 

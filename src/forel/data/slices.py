@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data.block import Block
+from forel.data.nulls import is_null
 
 __all__ = ["TAG", "SliceRecorder", "line_slices", "slice_text", "with_slices"]
 
@@ -40,7 +41,7 @@ def slice_text(value: Any) -> bytes:
     >>> slice_text("Rome"), slice_text(3), slice_text(2.0), slice_text(True), slice_text(None), slice_text(float("nan"))
     (b'Rome', b'3', b'2', b'true', b'', b'')
     """
-    if value is None or value != value:
+    if is_null(value):
         return b""
     if isinstance(value, bytes):
         return value

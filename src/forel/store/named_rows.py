@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from forel.data import Names
+from forel.data.nulls import is_null
 from forel.data.parsers.cell_values import category_of
 from forel.learner.rows import Rows, rows_of
 from forel.store.frame_features import CATEGORY, NUMBER, FrameFeatures, frame_of
@@ -69,7 +70,8 @@ class NamedRows:
     def _entries(self, row: Mapping[Any, Any]) -> list[tuple[int, float]]:
         """Return the features and values of a dict; names that the model does not know are ignored."""
         if self.slots is not None:
-            return [(self.slots[name], _number(name, value)) for name, value in row.items() if name in self.slots]
+            known = ((name, value) for name, value in row.items() if name in self.slots and not is_null(value))
+            return [(self.slots[name], _number(name, value)) for name, value in known]
         if self.columns is None:
             expected = f"an array with {self.features} columns, as in fit, which had no names"
             raise refuse("rows", "dicts", expected)

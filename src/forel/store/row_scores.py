@@ -59,7 +59,7 @@ class RowScorer:
         self._keys = _Keys(contributions)
 
     def margin(self, row: Mapping[str, Any]) -> float | None:
-        """Return the margin of a row; None if it has a value that is not a number within float32, a string or None."""
+        """Return the margin of a row; None if a value is not a number within float32, a string or missing."""
         total, keys = self._bias, self._keys
         for key, value in row.items():
             contributions = keys[key]
@@ -72,7 +72,7 @@ class RowScorer:
                     total += contributions[value]
                 elif -LARGEST <= value <= LARGEST:
                     total += factor * value
-                else:
+                elif value == value:  # NaN is missing
                     return None
             elif value is not None:
                 return None
@@ -113,6 +113,8 @@ class _Contributions(dict[Any, float]):
     def __missing__(self, value: Any) -> float:
         if not self._used:
             return 0.0 if isinstance(self._key, str) else math.nan
+        if value != value:
+            return 0.0
         if self._key in self._columns.options.text:
             tokens = self._columns.options.text_features.tokens(value if isinstance(value, str) else category_of(value))
             return sum(map(self._category, tokens))

@@ -14,6 +14,7 @@ from forel.data.buffers import Buffers
 from forel.data.compiled.layout import PAD
 from forel.data.features.kinds import DATE, OrderedKinds
 from forel.data.features.names import Names
+from forel.data.nulls import is_null
 from forel.data.parsers.cells import RowProblems, Spans
 from forel.data.parsers.column_values import StringColumn
 from forel.data.parsers.columns import Columns
@@ -26,7 +27,7 @@ from forel.data.sources.streams import Chunk
 
 __all__ = ["batched_blocks", "json_lines_of"]
 
-TEXT = frozenset((str,))
+TEXT, STRINGS = frozenset((str,)), frozenset((str, type(None)))
 EXACT = frozenset((str, int, float, bool, type(None), np.float64))  # types that JSON represents exactly
 NULL = b":null"
 ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, check_circular=False, separators=(",", ":"))
@@ -41,7 +42,7 @@ def batched_blocks(
     for batch in _batches(items, ENTRIES if form.transform is None else CROSSED):
         lines, dicts = zip(*batch, strict=True)
         derived, others = _derived(dicts, columns)
-        text = None if derived is None else json_lines_of(others)
+        text = None if derived is None else json_lines_of(others, columns.importance)
         if derived is not None and text is not None:
             found = ProblemBuffer()
             block, kinds = read_chunk(_chunk(text, len(dicts)), form, keys, buffers, names, file, 0, found)
@@ -69,8 +70,10 @@ def _derived(
         if not columns.uses(name):
             continue
         values: list[Any] = [one.get(name) if isinstance(one, dict) else 0 for one in dicts]
-        if not {str, type(None)}.issuperset(map(type, values)):
-            return None, dicts
+        if not STRINGS.issuperset(map(type, values)):
+            values = [None if is_null(value) else value for value in values]
+            if not STRINGS.issuperset(map(type, values)):
+                return None, dicts
         try:
             texts = [b"" if value is None else value.encode() for value in values]
         except UnicodeEncodeError:
@@ -100,12 +103,17 @@ def _batches(items: Iterable[tuple[int, Any]], entries: int) -> Iterator[list[tu
         yield batch
 
 
-def json_lines_of(items: Sequence[Any]) -> bytes | None:
-    r"""Return dicts as JSON lines; None if reading these would not give the same values.
+def json_lines_of(items: Sequence[Any], importance: str | None = None) -> bytes | None:
+    r"""Return dicts as JSON lines, with null for NaN; None if reading these would not give the same values.
 
-    >>> json_lines_of([{"age": 31, "city": "Rome"}, {"age": None}])
-    b'{"age":31,"city":"Rome"}\n{"age":null}\n'
-    >>> json_lines_of([{"age": np.float32(31)}]), json_lines_of([{3: 1.0}]), json_lines_of([{"age": float("nan")}])
+    Parameters
+    ----------
+    items : the dicts
+    importance : the key of importances, of which NaN is an error
+
+    >>> json_lines_of([{"age": 31, "city": "Rome"}, {"age": None}, {"age": float("nan")}])
+    b'{"age":31,"city":"Rome"}\n{"age":null}\n{"age":null}\n'
+    >>> json_lines_of([{"age": np.float32(31)}]), json_lines_of([{3: 1.0}]), json_lines_of([{"age": float("inf")}])
     (None, None, None)
     """
     for item in items:
@@ -117,29 +125,46 @@ def json_lines_of(items: Sequence[Any]) -> bytes | None:
             return None
     encode = fast_encoder()
     try:
-        if encode is not None and (lines := encode(items)) is not None:
+        if encode is not None and (lines := encode(items, importance)) is not None:
             return lines
         return "".join([ENCODER.encode(item) + "\n" for item in items]).encode()
     except ValueError:  # numbers that are not finite, or text that is not Unicode
+        others = _without_nan(items, importance)
+        return None if others is None else json_lines_of(others)
+
+
+def _without_nan(items: Sequence[dict[str, Any]], importance: str | None) -> list[dict[str, Any]] | None:
+    """Return dicts with None for NaN; None if they have no NaN, or one that is an importance."""
+    if not _count_nan(items, importance):
         return None
+    return [{key: None if value != value else value for key, value in item.items()} for item in items]
+
+
+def _count_nan(items: Sequence[dict[str, Any]], importance: str | None) -> int:
+    """Return the number of values that are NaN; 0 if an importance is."""
+    if importance is not None and any(weight != weight for weight in (item.get(importance) for item in items)):
+        return 0
+    return sum([value != value for item in items for value in item.values()])
 
 
 @cache
-def fast_encoder() -> Callable[[Sequence[Any]], bytes | None] | None:
+def fast_encoder() -> Callable[[Sequence[Any], str | None], bytes | None] | None:
     """Return a function that encodes dicts as JSON lines by msgspec, several times as fast; None if not installed."""
     try:
         encode_lines = import_module("msgspec").json.Encoder().encode_lines
     except (ImportError, AttributeError):
         return None
 
-    def encode(items: Sequence[Any]) -> bytes | None:
+    def encode(items: Sequence[Any], importance: str | None = None) -> bytes | None:
         try:
             lines: bytes = encode_lines(items)
         except TypeError:  # numbers of numpy
             return None
-        # msgspec writes numbers that are not finite as null, too.
+        # msgspec writes numbers that are not finite as null, too: NaN is missing, infinity is an error.
         nulls = lines.count(NULL)
-        return lines if nulls == 0 or nulls == sum(list(item.values()).count(None) for item in items) else None
+        if nulls == 0 or nulls == (missing := sum(list(item.values()).count(None) for item in items)):
+            return lines
+        return lines if nulls == missing + _count_nan(items, importance) else None
 
     return encode
 

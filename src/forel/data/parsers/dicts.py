@@ -1,6 +1,7 @@
 """Dicts and JSON lines as blocks: numbers are values, strings are categories, and objects are namespaces."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
+from forel.data.nulls import JSON_NAN, is_null
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
@@ -31,6 +33,7 @@ __all__ = ["Row", "dict_blocks", "hashes_of", "json_dicts", "parse_objects", "pa
 NUMERIC = (int, float, np.number, np.bool_)
 LARGEST = float(np.finfo(np.float32).max)
 KINDS = "a number, a string, true or false, null, an object, or a list of strings"
+DECODER = json.JSONDecoder(parse_constant={"NaN": JSON_NAN, "Infinity": math.inf, "-Infinity": -math.inf}.get)
 ENTRIES, CROSSED = 1 << 16, 1 << 13  # approximate entries of a block; fewer with crosses, which multiply them
 
 
@@ -71,11 +74,13 @@ class _Rows:
         try:
             if not isinstance(item, Mapping):
                 raise _Wrong(None, type(item).__name__, "a dict of features" + _instead_of(item))
-            label = _number(columns.label, item.get(columns.label), np.nan, "a number")
+            label = item.get(columns.label)
+            label = np.nan if is_null(label) else _number(columns.label, label, np.nan, "a number")
             importance = _number(columns.importance, item.get(columns.importance), 1.0, "a number")
             if importance < 0:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
-            for key, value in item.items():
+            for key, given in item.items():
+                value = None if is_null(given) else given
                 if isinstance(value, date) or key in columns.dates:
                     self._add_date(key, value)
                 elif columns.uses(key):
@@ -105,7 +110,7 @@ class _Rows:
         if isinstance(value, Mapping):
             within = namespace + b"^" + name if namespace else name
             for inner, content in value.items():
-                self._feature(within, inner, content)
+                self._feature(within, inner, None if is_null(content) else content)
         elif isinstance(value, str | list | tuple):
             within = namespace + b"^" + name if namespace else name
             for word in (value,) if isinstance(value, str) else value:
@@ -201,7 +206,8 @@ def _number(key: Any, value: Any, missing: float, expected: str = KINDS) -> floa
     if not isinstance(value, NUMERIC):
         raise _Wrong(key, f"{type(value).__name__} {value!r:.40}", expected)
     if value != value:
-        raise _Wrong(key, "nan", "a number; where a value is missing, leave the key out or use None, in JSON null")
+        hint = "; where a value is missing, leave the key out or use null" if value is JSON_NAN else ""
+        raise _Wrong(key, "nan", f"a number{hint}")
     if not -LARGEST <= value <= LARGEST:
         raise _Wrong(key, f"{value!r:.40}", "a number within the range of float32")
     return float(value)
@@ -273,7 +279,7 @@ def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> I
     if not text.strip():
         return
     try:
-        item = json.loads(text.decode("utf-8"))
+        item = DECODER.decode(text.decode("utf-8"))
     except json.JSONDecodeError as wrong:
         got = excerpt(text.decode()[wrong.pos :].encode().split(b" ")[0].rstrip())
         problems.record(Malformed(file, line, wrong.colno, got, f"JSON ({wrong.msg})"))

@@ -44,7 +44,5 @@ def number_of(name: Hashable, value: Any, dtype: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         fine = False
     if not fine:
-        missing = value is None or (isinstance(value, float | np.floating) and np.isnan(value))
-        remedy = "; leave out features that are missing" if missing else ""
-        raise refuse(f"x[{name!r}]", value, f"a finite number within the range of {dtype}{remedy}")
+        raise refuse(f"x[{name!r}]", value, f"a finite number within the range of {dtype}")
     return found

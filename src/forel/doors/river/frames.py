@@ -33,8 +33,8 @@ class Columns(NamedTuple):
 def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
     """Return the rows of a frame, with a feature for each column.
 
-    Every cell becomes an entry, as every value of a dict does, except in sparse columns of pandas. If names are hashed,
-    strings are categories.
+    Every cell becomes an entry, as every value of a dict does, except missing ones and in sparse columns of pandas. If
+    names are hashed, strings are categories.
     """
     frame = dataframe.into_frame(X)
     names = list(frame.columns)
@@ -57,6 +57,10 @@ def columns_of(X: Any, hashing: Hashing | None, dtype: Any) -> Columns:
         cells = (dataframe.to_numpy(frame) if kinds else cells.astype(np.float64, copy=False)).ravel()
     with np.errstate(over="ignore"):
         values = cells.astype(dtype)
+    if not np.isfinite(values).all():
+        present = ~np.isnan(values)
+        indptr = np.append(0, np.cumsum(present))[indptr]
+        columns, cells, values = columns[present], cells[present], values[present]
     if not np.isfinite(values).all():
         k = int(np.argmin(np.isfinite(values)))
         row = int(np.searchsorted(indptr, k, side="right")) - 1

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from forel.data.nulls import is_null
 from forel.doors.river.arguments import number_of
 from forel.doors.river.slots import hashed_features
 from forel.validation import refuse
@@ -33,8 +34,8 @@ class Hashing(NamedTuple):
 
 
 def read_row(x: Mapping[Hashable, Any], hashing: Hashing | None, dtype: Any) -> tuple[list[Any], NDArray[Any]]:
-    """Return the names, or slots, and the values of a dict; errors name the value."""
-    items = list((x if type(x) is dict else dict(x)).items())
+    """Return the names, or slots, and the values of a dict without missing values; errors name the value."""
+    items = [item for item in (x if type(x) is dict else dict(x)).items() if not is_null(item[1])]
     if hashing is None:
         return [name for name, _ in items], _narrow(x, [number_of(name, value, dtype) for name, value in items], dtype)
     features = list(hashed_features(items, *hashing))

@@ -1,9 +1,10 @@
-"""Keys that options name and that no row of JSON lines or dicts has: an error for importances, otherwise a warning."""
+"""Keys and namespaces that options name and that no row has: an error for importances, otherwise a warning."""
 
 import io
 import json
 import warnings
 
+import pyarrow as pa
 import pytest
 
 import forel
@@ -62,6 +63,49 @@ def test_other_options_warn(form, option, tmp_path):
         read_all(form, ROWS, tmp_path, **{option: [given]})
 
 
+ABSENT = r"interactions: got 'nosuch', of which no row has a feature, expected a namespace or column of the rows"
+LETTER = (
+    r"interactions: got 'q', with which no namespace or column of a feature begins, expected the first letter of one"
+)
+
+
+@pytest.mark.parametrize("form", ["dicts", "generator", "jsonl", "files"])
+def test_crosses_warn(form, tmp_path):
+    rows = [{key: row[key] for key in ("y", "n", "city")} for row in ROWS]
+    with pytest.warns(UserWarning, match=ABSENT + ", such as city, n$"):
+        read_all(form, rows, tmp_path, interactions=["city*nosuch"])
+    with pytest.warns(UserWarning, match=LETTER):
+        read_all(form, rows if form != "generator" else [*rows], tmp_path, interactions=["nq"])
+    with pytest.warns(UserWarning, match="interactions: got 'y', of which no row has a feature"):  # the label
+        read_all(form, rows, tmp_path, interactions=["city*y"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_all(form, rows, tmp_path, interactions=["city*n", "c:", "nc"])
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_crosses_of_namespaces_warn(workers, tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("1 |ab x | y\n" * 30 + "-1 |c z\n" * 30)
+
+    def read_text(*terms):
+        reader = read(str(path), interactions=terms, block_bytes=100)
+        return sum(map(len, ordered_pieces(reader, Eager(2)) if workers else ordered_blocks(reader, 2)))
+
+    with pytest.warns(UserWarning, match=ABSENT + "$"):
+        read_text("ab*nosuch")
+    with pytest.warns(UserWarning, match=LETTER + "$"):
+        read_text("aq")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_text("ab*c", "ac", "a ", "::") == 60
+
+
+def test_crosses_of_letters_warn_for_tables():
+    with pytest.warns(UserWarning, match=LETTER):
+        list(read(pa.table({"a": [1.0], "b": ["x"]}), interactions=["aq"]))
+
+
 def test_no_rows():
     assert list(read([], importance="nosuch", ignore=["id"])) == []
 
@@ -88,3 +132,11 @@ def test_training_and_evaluation(tmp_path):
         assert len(forel.predict(stored, unweighted)) == 40
     with pytest.raises(ValueError, match="importance: got 'weight', which no row has"):
         forel.evaluate(stored, unweighted, importance="weight")
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_stored_crosses_do_not_warn():
+    stored = forel.train(ROWS, Settings(alpha=0.5), label="y", interactions=["city*n"], ignore=["when"], bits=10).stored
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(forel.predict(stored, [{"n": 1.0, "weight": 2.0}])) == 1

@@ -38,6 +38,7 @@ def close(mine, wanted):
         assert np.allclose(list(a[3].values()), [b[3][k] for k in a[3]], rtol=1e-5, atol=1e-6 * size)
 
 
+@pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @given(st.lists(VW_LINES, max_size=4), st.lists(TERM, min_size=1, max_size=3), st.sampled_from([1, 40, 1 << 20]))
 @settings(max_examples=200)
 def test_text_is_crossed_as_by_the_reference(lines, terms, block_bytes):
@@ -90,6 +91,7 @@ def table_reference(rows, terms, bits):
         yield np.float32(1), np.float32(1), b"", found
 
 
+@pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @given(ROWS, st.lists(COLUMN_TERM, min_size=1, max_size=2))
 @settings(max_examples=60)
 def test_tables_and_dicts_are_crossed_as_by_the_reference(rows, terms):

@@ -223,6 +223,7 @@ ODD_OPTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @pytest.mark.parametrize("options", ODD_OPTIONS, ids=str)
 def test_odd_lines(options):
     for line in ODD:
@@ -232,6 +233,7 @@ def test_odd_lines(options):
     check(b"\n".join(ODD), 300, **options)
 
 
+@pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @given(st.lists(st.sampled_from([*ODD, *LINES.splitlines()]), max_size=8), st.integers(1, 400), st.integers(0, 999))
 @settings(max_examples=150, deadline=None)
 def test_lines_in_any_order(lines, size, seed):

@@ -42,6 +42,7 @@ def parsed(lines, **options):
     return list(read(io.BytesIO("\n".join([*lines, ""]).encode()), "vw", bits=12, **options))
 
 
+@pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @pytest.mark.parametrize("given", OPTIONS)
 @pytest.mark.parametrize("more", [{}, {"interactions": ["ab"]}, {"ngram": 2}, {"tags": True, "block_bytes": 64}])
 def test_namespaces_are_left_out_as_if_lines_did_not_have_them(given, more):

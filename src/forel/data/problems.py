@@ -1,7 +1,7 @@
 """Malformed input: an error that locates it, and whether to raise or to count."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -31,6 +31,10 @@ class ProblemSink(Protocol):
         """Count words in place of numbers by column, where these are not problems."""
         ...
 
+    def note_crossed(self, kinds: Iterable[int]) -> None:
+        """Record the kinds of namespaces that occur among crossed features; others may be problems after the end."""
+        ...
+
 
 @dataclass(frozen=True)
 class ProblemBuffer:
@@ -38,10 +42,15 @@ class ProblemBuffer:
 
     problems: list[Malformed] = field(default_factory=list)
     words: Counter[str] = field(default_factory=Counter)
+    crossed: set[int] = field(default_factory=set)
 
     def note_words(self, counts: Mapping[str, int]) -> None:
         """Count words in place of numbers."""
         self.words.update(counts)
+
+    def note_crossed(self, kinds: Iterable[int]) -> None:
+        """Record kinds of namespaces."""
+        self.crossed.update(kinds)
 
     def record(self, problem: Malformed) -> None:
         """Keep the problem."""
@@ -52,6 +61,7 @@ class ProblemBuffer:
         for problem in sorted(self.problems, key=lambda problem: problem.line):
             sink.record(problem)
         sink.note_words(self.words)
+        sink.note_crossed(self.crossed)
 
 
 @dataclass
@@ -63,6 +73,7 @@ class Problems:
     on_error : "raise" stops at the first problem, "skip" leaves out the example and counts it
     max_messages : number of messages that are kept
     words : number of words in place of numbers by column, where these are not problems
+    crossed : kinds of namespaces that occurred among crossed features
 
     >>> problems = Problems("skip")
     >>> problems.record(Malformed("a.vw", 3, 7, "'x'", "a number"))
@@ -75,10 +86,15 @@ class Problems:
     count: int = 0
     messages: list[str] = field(default_factory=list)
     words: Counter[str] = field(default_factory=Counter)
+    crossed: set[int] = field(default_factory=set)
 
     def note_words(self, counts: Mapping[str, int]) -> None:
         """Count words in place of numbers."""
         self.words.update(counts)
+
+    def note_crossed(self, kinds: Iterable[int]) -> None:
+        """Record kinds of namespaces."""
+        self.crossed.update(kinds)
 
     def record(self, problem: Malformed) -> None:
         """Raise the problem, or count it."""
@@ -93,6 +109,7 @@ class Problems:
         self.count += others.count
         self.messages += others.messages[: max(0, self.max_messages - len(self.messages))]
         self.words.update(others.words)
+        self.crossed |= others.crossed
         others.count, others.messages, others.words = 0, [], Counter()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from forel.data.block import Block
 from forel.data.features.class_names import ClassNames, class_name, shown_names
 from forel.data.features.constant import add_constant, record_constant
-from forel.data.features.crosses import CHUNK
+from forel.data.features.crosses import CHUNK, Crosses
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
@@ -87,13 +87,18 @@ class Reader:
             yield add_constant(block, self.options.bits) if self.options.constant else block
 
     def check_keys(self) -> None:
-        """Raise or warn, after the last block, if options name keys that no row has."""
-        if self.kinds.seen.keys is None or self.start != BEGINNING:  # rows before the start may have them
+        """Raise or warn, after the last block, if options name keys or namespaces that no row has."""
+        options, crossed = self.options, self.problems.crossed
+        crosses = options.transform if crossed and options.strict and isinstance(options.transform, Crosses) else None
+        if (self.kinds.seen.keys is None and crosses is None) or self.start != BEGINNING:  # earlier rows may have them
             return
-        from forel.data.parsers.absent_keys import check_keys  # not needed for VW text
+        from forel.data.parsers.absent_keys import check_crosses, check_keys  # not needed for VW text
         from forel.data.parsers.columns import Columns
 
-        check_keys(Columns(self.options, self.kinds.known, self.kinds.seen))
+        columns = Columns(options, self.kinds.known, self.kinds.seen)
+        check_keys(columns)
+        if crosses is not None:
+            check_crosses(crosses, columns, crossed)
 
     def _with_class_numbers(self, block: Block) -> Block:
         """Return a block with the numbers of classes as labels; a row of an unknown class is malformed."""

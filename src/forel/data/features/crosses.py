@@ -1,6 +1,6 @@
 """Crosses: products of features of several namespaces or columns, hashed to their own slots."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -22,6 +22,7 @@ MOST = 1 << 20  # features of an example, crosses included
 CHUNK = 1 << 16  # bytes of text per block with crosses, which multiply its size
 Kind = tuple[bytes, bool]  # a name, or a prefix of names
 ANY: Kind = (b"", False)
+CHARACTER = 4  # maximum number of bytes of a character, which a prefix consists of
 EXPECTED = "two or three letters of namespaces such as 'ab', or names such as 'city*device'"
 
 
@@ -96,6 +97,16 @@ class Crosses:
         for word, whole in self.kinds:
             if whole and word.decode() not in existing:
                 raise refuse("interactions", word.decode(), f"one of the features {', '.join(available)}")
+
+    def absent(self, found: Collection[int]) -> list[Kind]:
+        """Return the names and prefixes that no namespace or column with features has, if ``found`` are its kinds.
+
+        >>> parse_crosses(["ab", "city*a"]).absent([1])
+        [(b'city', True), (b'b', False)]
+        """
+        present = {self.kinds[k] for k in found if k < len(self.kinds)}
+        prefixes = {(word[:size], False) for word, _ in present for size in range(CHARACTER + 1)}
+        return [part for part in self.kinds if part != ANY and part not in (present if part[1] else prefixes)]
 
     def width(self, features: Iterable[str]) -> int:
         """Return the number of features of a full row, crosses included."""
@@ -174,6 +185,7 @@ def transformed_block(
     block, wrong = transform.apply(entries, rows, bits, names)
     for problem in wrong:
         problems.record(problem)
+    problems.note_crossed(np.flatnonzero(np.bincount(entries.kinds)).tolist())
     return block
 
 

@@ -152,6 +152,7 @@ def _parse(
         kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
         found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
         block, more = form.transform.apply(found, block, form.bits, names)
+        problems.note_crossed(np.flatnonzero(np.bincount(kinds)).tolist())
     elif form.sequences is not None:
         block, more = add_sequences(block, text, kept, form.sequences, form.bits, names)
     for problem in sorted(wrong + more, key=lambda p: p.line):

@@ -308,6 +308,41 @@ def test_generate_is_deterministic(tmp_path):
 def test_a_trained_model_is_printed_as_a_short_summary(interpreted):
     trained = forel.train([{"a": k % 3, "y": k % 2} for k in range(20)], label="y", bits=4, certified=True)
     first, *lines = repr(trained).splitlines()
-    assert (first, lines[0]) == ("Trained model", "  rows: 20")
+    assert (first, lines[1]) == ("Trained model", "  rows: 20")
+    assert lines[0].startswith("  settings: loss=logistic, ")
     assert {"  log-loss", "  guarantee", "  certificate"} <= {line.partition(":")[0] for line in lines}
     assert str(trained) == repr(trained)
+
+
+def test_a_stored_model_is_printed_as_a_short_summary(interpreted, tmp_path):
+    rows = [{"a": k % 3, "y": k % 2, **{f"c{j}": j for j in range(100)}} for k in range(20)]
+    trained = forel.train(rows, forel.Settings(alpha=[0.1, 1.0]), label="y", bits=9, holdout=4)
+    trained.save(tmp_path / "m.forel")
+    shown = repr(forel.load(tmp_path / "m.forel"))
+    assert shown.splitlines()[:4] == [
+        "Stored model", f"  path: {tmp_path / 'm.forel'}", "  kind: mixture", "  settings: loss=logistic, 2 experts",
+    ]  # fmt: skip
+    assert {"rows", "log-loss", "held-out loss", "label", "slots"} <= {
+        line.partition(":")[0][2:] for line in shown.splitlines()
+    }
+    assert "  columns: a, c0, c1, c10, c11, c12, ... (101 in all)" in shown.splitlines()
+    assert "<th>slots</th><td>512</td>" in forel.load(tmp_path / "m.forel")._repr_html_()
+    assert "path" not in repr(trained.stored)
+    evaluated = forel.evaluate(trained, rows)
+    assert repr(evaluated).splitlines()[:2] == ["Evaluation", "  rows: 20"]
+    assert "<caption>Evaluation</caption>" in evaluated._repr_html_()
+    assert len(repr(evaluated.report)) < 300
+    assert "CalibrationBin" not in repr(evaluated.report)
+
+
+@pytest.mark.parametrize("labels", ["abc", "ab"])
+def test_any_stored_model_is_printed(labels, interpreted):
+    rows = [{"a": k % 3, "key": "uv"[k % 2], "y": labels[k % len(labels)]} for k in range(30)]
+    settings = forel.Settings(alpha=0.5)
+    stored = forel.train(rows, settings, label="y", bits=9).stored
+    assert ("  classes: a, b, c" in repr(stored).splitlines()) == (len(labels) == 3)
+    serving = forel.store.Stored(forel.store.serving_model(stored), stored.extra)
+    assert "  kind: serving model, for predictions only" in repr(serving).splitlines()
+    if len(labels) == 2:
+        keyed = forel.train(rows, settings, label="y", bits=9, by="key").stored
+        assert "  kind: 2 models by key" in repr(keyed).splitlines()

@@ -195,6 +195,18 @@ class Settings:
             return "; ".join(map(_described, self.filters)) or "none"
         return f"{min(value):.3g} to {max(value):.3g}" if isinstance(value, tuple) else str(value)
 
+    @property
+    def summary(self) -> str:
+        """The most important settings in one line; of a mixture, the number of its experts.
+
+        >>> Settings(alpha=[0.1, 1.0]).summary
+        'loss=logistic, 2 experts'
+        """
+        if self.lanes > 1:
+            return f"loss={self.describe('loss')}, {len(self.expert_kinds)} experts"
+        names = "loss", "algorithm", "rate", "alpha", "beta", "l1", "l2"
+        return ", ".join(f"{name}={self.describe(name)}" for name in names)
+
     def only(self, lane: int) -> "Settings":
         """Return the settings of one lane.
 

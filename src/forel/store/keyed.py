@@ -1,4 +1,4 @@
-"""Files of many models, one for each key: the arrays of all models one after the other."""
+"""Many models, one for each key: files with the arrays of all models one after the other, and margins of blocks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from forel.data import Block, Malformed
 from forel.learner.compact import CompactLearner
-from forel.learner.keyed import ALL, KeyedLearner, KeyedModels, LearnerOptions
+from forel.learner.keyed import ALL, UNSEEN, KeyedLearner, KeyedModels, LearnerOptions, key_text
 from forel.learner.protocol import Learner
+from forel.learner.rows import CoalescedRows
 from forel.store.files import ModelFile
 from forel.store.learners import pack_dense, unpack_learner
 from forel.store.versions import damaged
 
-__all__ = ["pack_keyed", "unpack_keyed"]
+__all__ = ["block_margins", "pack_keyed", "unpack_keyed"]
 
 SLOTS, ROUNDS, WEIGHTS, SIZES = "keyed.slots", "keyed.rounds", "keyed.weights", "keyed.sizes"
 CALIBRATIONS, CALIBRATION = "keyed.calibrations", 5  # and how many numbers each has
@@ -129,3 +131,18 @@ class _Part:
         if self.shape(name) != shape or self.arrays[name].dtype != dtype:
             raise damaged(f"{name!r} has another type or shape than the header")
         yield 0, self.arrays[name]
+
+
+def block_margins(model: Any, block: Block) -> NDArray[Any]:
+    """Return the margins of the rows of a block, by the model, or by that of the key of each row."""
+    if not isinstance(model, KeyedModels):
+        margins: NDArray[Any] = model.margins(CoalescedRows(*block.rows))
+        return margins
+    assert block.slices is not None
+    unseen = np.flatnonzero(model.codes(block.slices[0]) == UNSEEN)
+    if unseen.size:
+        row = int(unseen[0])
+        line = block.line + row if block.lines is None else int(block.lines[row])
+        expected = f"one of the {len(model)} keys that there are models of; --fallback trains one of all rows"
+        raise Malformed(block.file, line, model.by, repr(key_text(block.slices[0][row])), expected)
+    return model.margins(block.slices[0], CoalescedRows(*block.rows))

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data import Block, Malformed, Names, ReadOptions, read
+from forel.data import Names, ReadOptions, read
 from forel.data.block import TABLE_BITS
 from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
-from forel.learner.keyed import ONE_KEY, UNSEEN, KeyedModels, key_text
-from forel.learner.rows import CoalescedRows
+from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.settings import Settings
 from forel.learner.sharding import LocalShards, ShardHolders
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
+from forel.notebook import card, plain
 from forel.store.atomic import Path
 from forel.store.calibration import Calibration, calibration_of, calibration_state
 from forel.store.classes import class_link, number_of_classes
@@ -26,17 +26,18 @@ from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
 from forel.store.header import settings_from_json, validated_extra
-from forel.store.keyed import pack_keyed, unpack_keyed
+from forel.store.keyed import block_margins, pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
 from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import NamedWeight, largest_weights
 from forel.store.row_scores import RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.stored_names import pack_names, unpack_names
+from forel.store.summary import summary
 from forel.store.versions import damaged
 from forel.validation import refuse
 
-__all__ = ["Stored", "block_margins", "load", "save"]
+__all__ = ["Stored", "load", "save"]
 
 EXTRA_ARRAY = "beside."  # prefix of additional arrays in a file
 NOT_HASHED = (
@@ -51,7 +52,7 @@ UNPACK: dict[str, Callable[[ModelFile, Any, Callable[[], ShardHolders]], Any]] =
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stored:
     """The content of a model file.
 
@@ -62,16 +63,24 @@ class Stored:
     names : names of features by slot, if they were saved
     estimator : parameters of the scikit-learn estimator that the model is of, as JSON
     arrays : additional arrays by name
+    path : of the file, if it was loaded from one
     """
 
     model: Any
     extra: dict[str, Any] = field(default_factory=dict)
-    names: Names | None = field(default=None, repr=False)
-    estimator: dict[str, Any] | None = field(default=None, repr=False)
-    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    names: Names | None = None
+    estimator: dict[str, Any] | None = None
+    arrays: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    path: Path | None = None
 
     def __stored__(self) -> "Stored":
         return self
+
+    def __repr__(self) -> str:
+        return plain("Stored model", summary(self))
+
+    def _repr_html_(self) -> str:
+        return card("Stored model", summary(self))
 
     @property
     def settings(self) -> Settings:
@@ -255,21 +264,6 @@ class Stored:
         return sigmoid_of_float if self._array_link == Probability() else self._array_link
 
 
-def block_margins(model: Any, block: Block) -> NDArray[Any]:
-    """Return the margins of the rows of a block, by the model, or by that of the key of each row."""
-    if not isinstance(model, KeyedModels):
-        margins: NDArray[Any] = model.margins(CoalescedRows(*block.rows))
-        return margins
-    assert block.slices is not None
-    unseen = np.flatnonzero(model.codes(block.slices[0]) == UNSEEN)
-    if unseen.size:
-        row = int(unseen[0])
-        line = block.line + row if block.lines is None else int(block.lines[row])
-        expected = f"one of the {len(model)} keys that there are models of; --fallback trains one of all rows"
-        raise Malformed(block.file, line, model.by, repr(key_text(block.slices[0][row])), expected)
-    return model.margins(block.slices[0], CoalescedRows(*block.rows))
-
-
 def save(
     path: Path,
     model: Any,
@@ -341,4 +335,4 @@ def load(path: Path, loss: Any = None, holders: Callable[[], ShardHolders] = Loc
         arrays = {name.removeprefix(EXTRA_ARRAY): file.array(name, np.float64, file.shape(name)) for name in extra}
         if file.used != set(header["checks"]):
             raise damaged("there are unexpected arrays")
-        return Stored(model, header["extra"], names, header["estimator"], arrays)
+        return Stored(model, header["extra"], names, header["estimator"], arrays, path)

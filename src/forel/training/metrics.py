@@ -9,7 +9,7 @@ and limits the digits that are printed. How much the area would vary between sam
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from forel.training.running_totals import RunningTotals
 __all__ = ["LIMIT", "CalibrationBin", "Metrics", "Report", "RowScores", "StreamMetrics"]
 
 BINS, LIMIT = 1 << 16, 16.0
+TABLES = ("table", "confusion")  # not in the representation of a report
 Floats = NDArray[np.float64]
 
 
@@ -35,7 +36,7 @@ class CalibrationBin:
     actual: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Metrics of a set of rows; each row is weighted by its importance.
 
@@ -82,6 +83,10 @@ class Report:
     confusion: tuple[tuple[float, ...], ...] = ()
     auc_se: float | None = None
     deviance: float | None = None
+
+    def __repr__(self) -> str:
+        known = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name not in TABLES)
+        return f"Report({', '.join(f'{name}={value!r}' for name, value in known if value not in (None, ()))})"
 
     def lines(self, loss_name: str) -> list[tuple[str, str, str]]:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""

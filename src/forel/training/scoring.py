@@ -14,9 +14,10 @@ from forel.data.pipeline import ordered_blocks
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.rows import CoalescedRows
 from forel.learner.uncertainty import Intervals, intervals
+from forel.notebook import card, plain
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
-from forel.store.saving import block_margins
+from forel.store.keyed import block_margins
 from forel.store.serving import ServingModel
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
@@ -29,13 +30,24 @@ from forel.validation import refuse, several
 __all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Metrics of a model's predictions on a stream, malformed examples that were skipped, and metrics by column."""
 
     report: Report
     problems: Problems
     slices: tuple[SliceTable, ...] = ()
+
+    def _summary(self) -> list[tuple[str, object]]:
+        """Return the title and value of what is shown of an evaluation."""
+        metrics = [(title, shown) for _, title, shown in self.report.lines("loss")]
+        return [*metrics, ("skipped rows", self.problems.count or None)]
+
+    def __repr__(self) -> str:
+        return plain("Evaluation", self._summary())
+
+    def _repr_html_(self) -> str:
+        return card("Evaluation", self._summary())
 
 
 def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: Any) -> Evaluation:

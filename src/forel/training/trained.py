@@ -16,6 +16,7 @@ from forel.store import Stored, save
 from forel.store.atomic import Path
 from forel.store.explaining import Explanation
 from forel.store.named_weights import NamedWeight
+from forel.store.summary import METRICS
 from forel.training.calibrating import Calibrated
 from forel.training.checkpoint import remove_checkpoint
 from forel.training.inclusion import Inclusion
@@ -26,7 +27,6 @@ from forel.training.slices import SliceTable
 
 __all__ = ["Trained"]
 
-SHOWN = ("auc", "auc_se", "calibration", "accuracy", "rmse", "mae", "r2", "deviance")  # metrics in notebooks
 NOT_STORED = (
     "table",
     "rmse",
@@ -126,10 +126,12 @@ class Trained:
     def _summary(self) -> list[tuple[str, object]]:
         """Return the title and value of what is shown of a run; None for a value that is not defined."""
         return [
+            ("settings", self.model.settings.summary),
             ("rows", self.rows),
+            ("features in all", self.entries),
             (self.model.settings.title, self.report.loss),
             ("held-out loss", None if self.holdout is None else self.holdout.loss),
-            *((name, getattr(self.report, name)) for name in SHOWN),
+            *((name, getattr(self.report, name)) for name in METRICS),
             ("guarantee", self.model.guarantee()),
             ("certificate", self.certificate),
         ]

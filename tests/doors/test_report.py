@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forel.data.clicks import write_clicks
+from forel.doors.cli.page import Page
 from forel.doors.report import page, plots, write_report
 from forel.doors.report.axes import axis_for, linear_axis
 from forel.learner.grid import default_grid
@@ -227,6 +228,25 @@ def test_a_model_of_one_row_and_no_weights_has_a_page_too():
     assert "0 of 1,024 slots" in text
     assert not [a for a, _ in Tree(text).all("polyline") if "faint" not in a["class"]]
     assert_alone(text)
+
+
+def test_remedies_are_options_of_the_command(tmp_path, interpreted):
+    table = tmp_path / "t.csv"
+    table.write_text("y,age\n" + "0,31\n1,45\n" * 10 + "1,old\n,3\n")
+    written = Page(str(tmp_path / "r.html"), [str(table)], certified=False)
+    trained = train(str(table), Settings(), bits=10, label="y", on_error="skip", progress=written.history)
+    written.write(trained, stderr=True)
+    shown = [text for _, text in Tree((tmp_path / "r.html").read_text()).all("li") if ", line " in text]
+    assert "or use --categories age, or --missing for a mark" in shown[0]
+    assert "--label names the column of labels, and --on-error skip leaves out rows without one" in shown[1]
+    assert "on_error='skip'" in trained.problems.messages[1]
+
+
+def test_slots_without_names_say_how_to_get_them(interpreted):
+    rows = [{"city": "Rome", "y": 1}, {"city": "Oslo", "y": 0}] * 5
+    for names in (False, True):
+        trained, history = reported(rows, label="y", names=names)
+        assert ("train with --names (in Python, names=True)" in page(trained, history)) != names
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_before_training(tmp_path):

@@ -2,11 +2,13 @@
 
 import shlex
 import sys
+from dataclasses import replace
 
 import typer
 
 import forel
 from forel.data.options import BLOCK_BYTES
+from forel.doors.cli.errors import all_options, name_options
 from forel.training.history import History, certificate_values, mixture_weights
 from forel.training.progress_bar import size_of
 from forel.training.trained import Trained
@@ -45,5 +47,8 @@ class Page:
 
         self.history.close()
         command = shlex.join(["forel", *sys.argv[1:]])
-        write_report(self.path, trained, self.history, source=self.source, command=command, version=forel.__version__)
+        options = all_options() if trained.problems.count else ()
+        messages = [name_options(message, options) for message in trained.problems.messages]
+        shown = replace(trained, problems=replace(trained.problems, messages=messages))
+        write_report(self.path, shown, self.history, source=self.source, command=command, version=forel.__version__)
         typer.echo(f"Report: {self.path}", err=stderr)

@@ -18,6 +18,8 @@ from forel.training.trained import Trained
 __all__ = ["page", "write_report"]
 
 MAX_WEIGHTS = 20
+SLOT = "slot "  # before the number of a feature without a name
+UNNAMED = "To show the names of features in place of their slots, train with --names (in Python, names=True)."
 
 
 def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
@@ -55,6 +57,7 @@ def page(
     after = trained.calibrated
     if after is not None:
         columns["calibrated"] = after.report
+    largest = _largest(trained)
     unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
         plots.losses(history.curves["loss"], unit),
@@ -75,7 +78,8 @@ def page(
             "section",
             tag("h2", "Largest contributions"),
             tag("p", _sparsity(trained)),
-            plots.weights(_largest(trained)),
+            plots.weights(largest),
+            tag("p", UNNAMED) if any(label.startswith(SLOT) for label, _ in largest) else None,
         ),
         _problems(trained),
         tag("section", tag("h2", "Settings"), _settings(trained, source)),
@@ -155,7 +159,7 @@ def _sparsity(trained: Trained) -> str:
 
 def _largest(trained: Trained) -> list[tuple[str, float]]:
     found = sorted(trained.largest_weights(MAX_WEIGHTS), key=lambda one: (-one.contribution, one.slot))
-    names = [one.name or f"slot {one.slot}" for one in found]
+    names = [one.name or f"{SLOT}{one.slot}" for one in found]
     labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
     return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
 
@@ -170,7 +174,8 @@ def _problems(trained: Trained) -> Element | None:
 
 def _settings(trained: Trained, source: Sequence[str]) -> Element:
     own = trained.model.settings
-    settings = {**asdict(own), "loss": _loss_name(own), "filters": own.describe("filters")}
+    described = {name: own.describe(name) for name in ("filters", "full_filters")}
+    settings = {**asdict(own), "loss": _loss_name(own), **described}
     # Kinds of columns are detected while reading, and not an option.
     reading = {name: value for name, value in trained.reading.items() if name != "kinds"}
     facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}

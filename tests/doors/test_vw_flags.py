@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import forel
@@ -20,6 +21,7 @@ from forel.learner.kernels import kernel
 from forel.learner.linear import Linear
 from forel.learner.rows import CoalescedRows
 from forel.learner.settings import Settings
+from forel.losses import Quantile
 from forel.training.scoring import predict_blocks
 
 
@@ -179,6 +181,16 @@ def test_a_setting_is_given_once(folder):
     done = CliRunner().invoke(app, ["train", str(folder / "zero.vw"), "--alpha", "0.1", "--ftrl_alpha", "0.2"])
     assert done.exit_code == 2
     assert "is given twice" in done.output
+
+
+def test_quantiles_are_named_as_in_vw():
+    chosen = {"loss": "logistic", "alpha": None, "bias": True}
+    for given, loss in (({}, "quantile:0.9"), ({"loss": "quantile", "tau": 0.9}, "logistic")):
+        values, names, _ = vowpal.translate_vw_options({**chosen, "loss": loss}, given, False, [])
+        assert values["loss"] == Quantile(0.9)
+        assert names == (["loss"] if given else [])
+    with pytest.raises(typer.BadParameter, match="is for --loss quantile"):
+        vowpal.translate_vw_options(chosen, {"tau": 0.9}, False, [])
 
 
 def test_a_row_has_the_constants_slot_once():

@@ -14,7 +14,7 @@ from forel.learner.settings import Settings
 from forel.losses import Choice, Classes, Interval, Logistic, Quantile, Softmax, by_name
 from forel.losses.custom import Custom
 from forel.losses.links import BY_NAME, Exponential, Identity, link_by_name
-from forel.losses.vocabulary import VOCABULARY, built_in, resolve
+from forel.losses.vocabulary import VOCABULARY, built_in, parse_loss, resolve
 
 
 def margin_and_label(margin, label):
@@ -39,6 +39,17 @@ def test_losses_are_given_as_names_objects_or_functions():
     for wrong in ("log", 3, None, lambda m: m):
         with pytest.raises(ValueError, match=r"^loss: got .*, expected one of logistic, hinge"):
             resolve(wrong)
+
+
+def test_parameters_of_losses_follow_their_names():
+    assert parse_loss("quantile") == "quantile"
+    assert parse_loss("quantile:0.9") == Quantile(0.9)
+    assert parse_loss("huber:2") == losses.Huber(2.0)
+    for wrong in ("quantile:", "quantile:high", "logistic:1", "softmax:3", "nosuch:1", ":1"):
+        with pytest.raises(ValueError, match=f"^loss: got '{wrong}', expected a number after one of .*quantile"):
+            parse_loss(wrong)
+    with pytest.raises(ValueError, match=r"^q: got 1.5, expected a number strictly between 0 and 1"):
+        parse_loss("quantile:1.5")
 
 
 def test_settings_store_the_given_loss_and_resolve_it_once():

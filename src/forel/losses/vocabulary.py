@@ -1,6 +1,7 @@
 """Losses by name, and the conversion of names, objects and functions to losses."""
 
 import inspect
+from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
@@ -9,7 +10,7 @@ from forel.losses.custom import Custom
 from forel.losses.margin import MarginLoss
 from forel.validation import refuse
 
-__all__ = ["VOCABULARY", "built_in", "by_name", "resolve"]
+__all__ = ["VOCABULARY", "built_in", "by_name", "parse_loss", "resolve"]
 
 
 def _losses(module: ModuleType) -> list[MarginLoss]:
@@ -18,9 +19,15 @@ def _losses(module: ModuleType) -> list[MarginLoss]:
     return [loss() for loss in classes if loss.__module__ == module.__name__]
 
 
+def _parameter(loss: Any) -> str | None:
+    """Return the name of the number that a loss has as its parameter; None without one."""
+    return next((one.name for one in fields(loss) if isinstance(one.default, float)), None)
+
+
 VOCABULARY: dict[str, MarginLoss] = {
     loss.name: loss for module in (classification, regression, quantile, counts, softmax) for loss in _losses(module)
 }
+PARAMETERS = {name: found for name, loss in VOCABULARY.items() if (found := _parameter(loss)) is not None}
 LOSS_CLASSES = frozenset(type(loss) for loss in VOCABULARY.values())
 
 
@@ -43,6 +50,25 @@ def by_name(name: str, **parameters: Any) -> MarginLoss:
     loss_class: Any = type(default)
     loss: MarginLoss = loss_class(**parameters) if parameters else default
     return loss
+
+
+def parse_loss(text: str) -> str | MarginLoss:
+    """Return a loss that a command names: the name itself, or the loss if its parameter follows after a colon.
+
+    >>> parse_loss("logistic"), parse_loss("quantile:0.9")
+    ('logistic', Quantile(q=0.9))
+    >>> parse_loss("logistic:0.9")
+    Traceback (most recent call last):
+    ValueError: loss: got 'logistic:0.9', expected a number after one of epsilon_insensitive, huber, quantile, poisson
+    """
+    name, colon, value = text.partition(":")
+    if not colon:
+        return text
+    try:
+        parameters = {PARAMETERS[name]: float(value)}
+    except (KeyError, ValueError):
+        raise refuse("loss", text, f"a number after one of {', '.join(PARAMETERS)}") from None
+    return by_name(name, **parameters)
 
 
 def built_in(loss: Any) -> MarginLoss | None:

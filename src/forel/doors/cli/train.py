@@ -112,6 +112,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     from forel.learner.settings import Settings
 
     vw = {"loss": options.loss_function, "alpha": options.ftrl_alpha, "beta": options.ftrl_beta}
+    vw["tau"] = options.quantile_tau
     flags = [field.name for field in fields(Settings) if hasattr(options, field.name)]
     chosen = {"bias": not options.no_bias, **{name: getattr(options, name) for name in flags}}
     explicit_settings = [*(["bias"] if "no_bias" in explicit else []), *(name for name in flags if name in explicit)]

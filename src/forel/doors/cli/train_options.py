@@ -23,7 +23,10 @@ class TrainOptions:
     files: Files = None
     loss: Annotated[
         str,
-        typer.Option(help="logistic, hinge, softmax, squared, absolute, quantile, poisson, …", rich_help_panel=MODEL),
+        typer.Option(
+            help="logistic, hinge, softmax, squared, absolute, quantile (or quantile:0.9), poisson, …",
+            rich_help_panel=MODEL,
+        ),
     ] = "logistic"
     algorithm: Annotated[
         str,
@@ -335,4 +338,8 @@ class TrainOptions:
             rich_help_panel=VW,
             show_default=False,
         ),
+    ] = None
+    quantile_tau: Annotated[
+        float | None,
+        typer.Option("--quantile_tau", help="0.9 is --loss quantile:0.9.", rich_help_panel=VW, show_default=False),
     ] = None

@@ -57,7 +57,6 @@ UNSUPPORTED = {
     "lrq": "use -q or --interactions: products of all pairs",
     "nn": "forel learns linear models; -q and --interactions add products of features",
     "progress": "leave it out: a line is printed after every doubling of rows, or a bar on a terminal",
-    "quantile_tau": "use forel.losses.Quantile(tau) in Python",
     "random_seed": "use --seed, for the rounding of float32 sums, --shuffle and --subsample",
     "raw_predictions": "use forel predict --link identity, which writes margins",
     "save_per_pass": "use --checkpoint, which writes the model every n rows",
@@ -92,7 +91,7 @@ def translate_vw_options(
     Parameters
     ----------
     chosen : settings by forel's names
-    vw : settings given in VW's spelling, None for others
+    vw : settings given in VW's spelling, None for others; ``tau`` is the parameter of the quantile loss
     ftrl : whether the option that selects VW's FTRL is given
     explicit : the names of those among ``chosen`` that were given
 
@@ -100,7 +99,9 @@ def translate_vw_options(
     >>> translate_vw_options(chosen, {"loss": "squared", "alpha": 0.5}, False, [])
     ({'loss': 'squared_error', 'alpha': 0.5, 'bias': False}, ['loss', 'alpha'], True)
     """
-    given = {name: value for name, value in vw.items() if value is not None}
+    from forel.losses.vocabulary import parse_loss  # slow to import
+
+    given = {name: value for name, value in vw.items() if value is not None and name != "tau"}
     twice = next((name for name in given if name in explicit), None)
     if twice is not None:
         raise typer.BadParameter(f"is given twice, once in VW's spelling; give --{twice} once", param_hint=f"--{twice}")
@@ -109,5 +110,11 @@ def translate_vw_options(
     as_in_vw = (ftrl or bool(given)) and settings["alpha"] is not None
     if settings["loss"] in SQUARED:
         settings["loss"] = "squared_error" if as_in_vw else "squared"
+    if vw.get("tau") is not None:
+        if settings["loss"] != "quantile":
+            raise typer.BadParameter("is for --loss quantile", param_hint="--quantile_tau")
+        settings["loss"] = f"quantile:{vw['tau']}"
+        names = list(dict.fromkeys([*names, "loss"]))
+    settings["loss"] = parse_loss(settings["loss"])
     constant = as_in_vw and bool(settings["bias"])
     return {**settings, "bias": settings["bias"] and not constant}, names, constant

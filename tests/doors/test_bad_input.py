@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -227,8 +228,34 @@ def test_labels_as_a_second_argument_name_the_place_for_them():
     frame = pd.DataFrame({"age": [20, 30] * 5})
     with pytest.raises(ValueError, match=r"settings: got 'Series', expected Settings.*as \(X, y\)"):
         forel.train(frame, pd.Series([0, 1] * 5))
+    with pytest.raises(ValueError, match=r"settings: got 'str', .*; label='age' names a column of labels"):
+        forel.train(frame, "age")
     with pytest.raises(ValueError, match="model: got 'DataFrame', expected a forel"):
         forel.save("m", frame)
+
+
+@pytest.mark.parametrize("rows", [pd.Series({"age": 1.0}), pa.array([1.0])], ids=["pandas", "pyarrow"])
+def test_a_row_or_column_of_a_frame_is_no_table(rows):
+    expected = r"expected a table; of a frame, a row is frame.iloc\[\[0\]\] or \[row.to_dict\(\)\], and a column is"
+    with pytest.raises(ValueError, match=f"source: got '.*', {expected}"):
+        list(forel.read(rows))
+
+
+def test_one_row_is_a_list_of_one():
+    with pytest.raises(ValueError, match=r"source: got 'dict', expected .*; one row is \[row\]$"):
+        list(forel.read({"age": 1.0}))
+
+
+@pytest.mark.parametrize(("name", "here"), [("log_loss", "logistic"), ("mse", "squared"), ("pinball", "quantile")])
+def test_losses_of_other_libraries_name_those_of_forel(name, here):
+    frame = pd.DataFrame({"age": [20, 30] * 5})
+    for act in (
+        lambda: forel.Settings(name),
+        lambda: forel.FTRLClassifier(loss=name).fit(frame, [0, 1] * 5),
+        lambda: forel.FTRLRegressor(loss=name).fit(frame, [0, 1] * 5),
+    ):
+        with pytest.raises(ValueError, match=f"loss: got '{name}', expected one of .*; {name} is {here} here$"):
+            act()
 
 
 @pytest.mark.parametrize("option", ["ignore", "categories", "log", "bucket", "keep"])

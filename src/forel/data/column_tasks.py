@@ -58,11 +58,7 @@ def object_tasks(source: Any, reader: Reading, problems: Problems, start: Positi
     if (arrays := arrays_of(source)) is not None:
         yield from _array_tasks(arrays, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        import pyarrow as pa
-
-        whole = hasattr(source, "__arrow_c_stream__")
-        batches = pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
-        numbered = number_rows(batches, "table", problems, "table")
+        numbered = number_rows(_exported_batches(source), "table", problems, "table")
         yield from _table_tasks(numbered, "table", reader, problems, start, _columns(reader, start))
     elif hasattr(source, "iter_batches") and hasattr(source, "materialize"):
         tables = source.iter_batches(batch_format="pyarrow", batch_size=DATASET_ROWS)
@@ -75,8 +71,22 @@ def object_tasks(source: Any, reader: Reading, problems: Problems, start: Positi
     elif isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         yield from _dict_tasks(enumerate(source, 1), "dicts", reader, problems, start)
     else:
-        expected = "a path, a binary file object, a table, an array (X, y), or an iterable of dicts"
+        one = "; one row is [row]" if isinstance(source, Mapping) else ""
+        expected = f"a path, a binary file object, a table, an array (X, y), or an iterable of dicts{one}"
         raise refuse("source", type(source).__name__, expected)
+
+
+def _exported_batches(source: Any) -> Any:
+    """Return the record batches of an object with the Arrow PyCapsule interface."""
+    import pyarrow as pa
+
+    try:
+        if hasattr(source, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(source)
+        return [pa.record_batch(source)]
+    except pa.ArrowInvalid:  # not a struct
+        expected = "a table; of a frame, a row is frame.iloc[[0]] or [row.to_dict()], and a column is frame[['name']]"
+        raise refuse("source", type(source).__name__, expected) from None
 
 
 def stream_tasks(

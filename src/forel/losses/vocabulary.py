@@ -10,7 +10,16 @@ from forel.losses.custom import Custom
 from forel.losses.margin import MarginLoss
 from forel.validation import refuse
 
-__all__ = ["VOCABULARY", "built_in", "by_name", "parse_loss", "resolve"]
+__all__ = ["VOCABULARY", "built_in", "by_name", "parse_loss", "resolve", "synonym_hint"]
+
+# Names of losses in other libraries.
+SYNONYMS = {
+    **dict.fromkeys(("log", "log_loss", "logloss", "cross_entropy", "binary_crossentropy"), "logistic"),
+    **dict.fromkeys(("mse", "l2", "squared_loss", "mean_squared_error", "regression"), "squared"),
+    **dict.fromkeys(("mae", "l1", "absolute_error", "mean_absolute_error"), "absolute"),
+    **dict.fromkeys(("categorical_crossentropy", "multinomial", "multiclass"), "softmax"),
+    "pinball": "quantile",
+}
 
 
 def _losses(module: ModuleType) -> list[MarginLoss]:
@@ -45,11 +54,21 @@ def by_name(name: str, **parameters: Any) -> MarginLoss:
     Survey: section 1
     """
     if name not in VOCABULARY:
-        raise refuse("loss", name, f"one of {', '.join(VOCABULARY)}")
+        raise refuse("loss", name, f"one of {', '.join(VOCABULARY)}{synonym_hint(name)}")
     default = VOCABULARY[name]
     loss_class: Any = type(default)
     loss: MarginLoss = loss_class(**parameters) if parameters else default
     return loss
+
+
+def synonym_hint(name: Any) -> str:
+    """Return the end of a message that names the loss that has another name elsewhere; empty if there is none.
+
+    >>> synonym_hint("log_loss"), synonym_hint("nosuch")
+    ('; log_loss is logistic here', '')
+    """
+    found = SYNONYMS.get(name) if isinstance(name, str) else None
+    return "" if found is None else f"; {name} is {found} here"
 
 
 def parse_loss(text: str) -> str | MarginLoss:

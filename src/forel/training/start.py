@@ -30,9 +30,9 @@ def settings_with_loss(
     ValueError: loss: got 'squared', expected None with settings: Settings(loss='squared', ...)
     """
     if not isinstance(settings, Settings | None):
-        raise refuse(
-            "settings", type(settings).__name__, "Settings(...) or None; labels come with their rows, as (X, y)"
-        )
+        column = f"; label={settings!r} names a column of labels" if isinstance(settings, str) else ""
+        expected = f"Settings(...) or None; labels come with their rows, as (X, y){column}"
+        raise refuse("settings", type(settings).__name__, expected)
     if loss is None:
         return settings
     if settings is not None:

@@ -23,6 +23,7 @@ from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
 from forel.learner.uncertainty import intervals
+from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
 from forel.store import Stored
 from forel.store.frame_features import FrameFeatures
@@ -64,7 +65,10 @@ def predicts(method: F) -> F:
 def settings_of(estimator: Any, losses: tuple[str, ...]) -> Settings:
     """Return the estimator's parameters as settings of one model, or of several to mix."""
     if isinstance(estimator.loss, str) and estimator.loss not in losses:
-        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, or a function of margin and label")
+        others = (
+            f"a loss such as forel.losses.Huber(2.0), or a function of margin and label{synonym_hint(estimator.loss)}"
+        )
+        raise refuse("loss", estimator.loss, f"one of {', '.join(losses)}, {others}")
     shared = {f.name: getattr(estimator, f.name) for f in fields(Settings) if hasattr(estimator, f.name)}
     return default_grid(**shared, lanes=estimator.lanes, bias=bool(estimator.fit_intercept))
 

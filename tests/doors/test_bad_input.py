@@ -57,6 +57,8 @@ def run(*words, fails=True):
         ("numbers.csv --label y", "; --classes has more than two"),
         ("values.csv --label y", "line 3: got the label 1.5, expected 0 and 1"),
         ("values.csv --label y", ", --loss squared predicts numbers"),
+        ("rows.csv --label churn --alpha 1 --lanes 4", "--lanes: is a number of settings to mix, and --alpha is one"),
+        ("rows.csv --label churn --bits 40", "or divide features by --feature-shards"),
         ("rows.csv --label churn --loss log", "--loss: got 'log', expected one of logistic, hinge"),
     ],
 )
@@ -256,6 +258,19 @@ def test_losses_of_other_libraries_name_those_of_forel(name, here):
     ):
         with pytest.raises(ValueError, match=f"loss: got '{name}', expected one of .*; {name} is {here} here$"):
             act()
+
+
+def test_models_of_files_are_those_of_paths(tmp_path):
+    from forel.doors.river import LinearRegressor, model_of
+    from forel.doors.sklearn import estimator_of
+
+    fitted, learned = forel.FTRLRegressor(alpha=0.5).fit([[1.0], [2.0]], [1.0, 2.0]), LinearRegressor(alpha=0.5)
+    learned.learn_one({"a": 1.0}, 2.0)
+    for model, restore in ((fitted, estimator_of), (learned, model_of)):
+        forel.save(tmp_path / "m.forel", model)
+        assert isinstance(restore(tmp_path / "m.forel"), type(model))
+        with pytest.raises(ValueError, match="model: got 'int', expected a path or a trained model"):
+            restore(3)
 
 
 @pytest.mark.parametrize("option", ["ignore", "categories", "log", "bucket", "keep"])

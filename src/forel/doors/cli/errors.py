@@ -50,7 +50,8 @@ def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[
         typer.echo(f"forel: {name_options(text, all_options())}", err=True)
         raise typer.Exit(2) from None
     except MemoryError as error:
-        typer.echo(f"forel: {str(error) or 'out of memory; use fewer bits, or fewer lanes'}", err=True)
+        text = str(error) or "out of memory; use fewer bits, or fewer lanes"
+        typer.echo(f"forel: {name_options(text, all_options())}", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt as stop:
         state = str(stop) if stop.args else "" if unfinished is None else unfinished()

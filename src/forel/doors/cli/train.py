@@ -117,6 +117,8 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     chosen = {"bias": not options.no_bias, **{name: getattr(options, name) for name in flags}}
     explicit_settings = [*(["bias"] if "no_bias" in explicit else []), *(name for name in flags if name in explicit)]
     values, names, constant = translate_vw_options(chosen, vw, options.ftrl, explicit_settings)
+    if options.lanes is not None and values["alpha"] is not None:
+        raise typer.BadParameter("is a number of settings to mix, and --alpha is one setting", param_hint="--lanes")
     if options.start is None:
         return _Model(default_grid(**values, lanes=options.lanes), None, constant)
     from forel.store import load

@@ -15,8 +15,8 @@ from forel.doors.river.rows import Hashing
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
-from forel.store import Stored
 from forel.store.named_rows import slots_of_names, unpack_value
+from forel.training.scoring import stored_model
 from forel.validation import refuse
 
 __all__ = ["model_of"]
@@ -25,8 +25,10 @@ CLASSES: dict[str, Any] = {"LinearClassifier": LinearClassifier, "LinearRegresso
 HASHING = ("bits", "kinds", "label", "importance", "names")  # read options that apply to dicts, or have no effect
 
 
-def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
+def model_of(source: Any) -> LinearClassifier | LinearRegressor:
     """Return the river model that was saved, or a river model of one trained from files; both can continue learning.
+
+    ``source`` is a path, or the result of :func:`forel.load` or :func:`forel.train`.
 
     A model trained from files reads dicts as it reads files: names are hashed to the same slots, and strings are
     categories. Its classes are False and True.
@@ -36,9 +38,10 @@ def model_of(stored: Stored) -> LinearClassifier | LinearRegressor:
     >>> model = LinearClassifier(alpha=1.0)
     >>> model.learn_one({"offer": 1, "viagra": 1}, "spam")
     >>> forel.save(path, model)
-    >>> model_of(forel.load(path)).weights == model.weights
+    >>> model_of(path).weights == model.weights
     True
     """
+    stored = stored_model(source)
     if stored.calibration is not None:
         raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     learner, known = stored.model, stored.estimator or {}

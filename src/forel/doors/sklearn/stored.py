@@ -12,8 +12,9 @@ from forel.doors.sklearn.regressor import FTRLRegressor
 from forel.doors.sklearn.shared import OPTIONAL, guard_of
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.store import ServingModel, Stored
+from forel.store import ServingModel
 from forel.store.frame_features import FrameFeatures
+from forel.training.scoring import stored_model
 from forel.validation import refuse
 
 __all__ = ["estimator_of"]
@@ -22,26 +23,29 @@ CLASSES: dict[str, Any] = {"FTRLClassifier": FTRLClassifier, "FTRLRegressor": FT
 LEARNING = ("passes", "shuffle", "random_state", "warm_start", "lanes")
 
 
-def estimator_of(stored: Stored) -> Any:
+def estimator_of(source: Any) -> Any:
     """Return the saved estimator, or a new one for a learner that was saved alone.
+
+    ``source`` is a path, or the result of :func:`forel.load` or :func:`forel.train`.
 
     A learner alone becomes a classifier if its loss is a classification loss, with classes 0, 1, …, or −1 and 1
     for a hinge loss, and a regressor otherwise.
 
     >>> import pathlib, tempfile
-    >>> from forel.store import load, save
+    >>> from forel.store import save
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.forel"
     >>> save(path, FTRLClassifier(alpha=1.0).fit([[1.0, 0.0], [0.0, 1.0]], ["ham", "spam"]))
-    >>> estimator_of(load(path)).predict([[0.0, 1.0]])
+    >>> estimator_of(path).predict([[0.0, 1.0]])
     array(['spam'], dtype='<U4')
     """
+    stored = stored_model(source)
     if stored.calibration is not None:
         raise refuse("stored", "a calibrated model", "one without calibration; forel.predict and predict_one apply it")
     model = stored.model
     if isinstance(model, ServingModel):
-        raise refuse("stored", stored, "a learner; a serving model only predicts")
+        raise refuse("stored", "a serving model", "a learner; a serving model only predicts")
     if model.settings.lanes > 1 and model.guarantee() is None:
-        raise refuse("stored", stored, "one model, or a forel.learner.mixture.Mixture of several settings")
+        raise refuse("stored", "several models", "one model, or a forel.learner.mixture.Mixture of several settings")
     known = stored.estimator or {}
     named = isinstance(model.settings.loss, str) and model.settings.loss in classifier.LOSSES
     if known.get("class", "FTRLClassifier") not in CLASSES:

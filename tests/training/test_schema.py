@@ -150,3 +150,16 @@ def test_commands_warn_on_stderr(tmp_path):
     done = CliRunner().invoke(app, ["evaluate", *arguments, "--strict"])
     assert done.exit_code == 2
     assert "line 2, column 'age': got 200" in done.stderr
+
+
+def test_rows_of_other_names_have_equal_predictions_and_a_warning():
+    text = "".join(f"{k % 2} |a x{k % 7} |b y{k % 5}\n" for k in range(200)).encode()
+    stored = forel.train(io.BytesIO(text), ONE, format="vw", bits=12).stored
+    other = io.BytesIO(text.replace(b"|a", b"|A").replace(b"|b", b"|B"))
+    with pytest.warns(UserWarning, match="^all 200 rows have the same prediction; check that their features have the"):
+        assert np.ptp(forel.predict(stored, other, format="vw", block_bytes=500)) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forel.predict(stored, io.BytesIO(text), format="vw")
+        forel.predict(stored, io.BytesIO(b"|A x\n|B y\n"), format="vw")  # few rows
+        forel.predict(stored, io.BytesIO(b"|A x:2\n" * 200), format="vw")  # equal rows

@@ -29,6 +29,8 @@ from forel.validation import refuse, several
 
 __all__ = ["Evaluation", "evaluate", "predict", "predict_blocks", "prediction_link", "stored_model"]
 
+MIN_ROWS = 100  # with equal predictions, which are a reason for a warning
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
@@ -177,10 +179,15 @@ def predict_blocks(
     [True, False]
     """
     several, calibration = number_of_classes(stored.model) is not None, stored.calibration
+    equal = _EqualMargins()
     for block in _blocks(stored, source, threads, problems, reading):
         margins = block_margins(stored.model, block)
         margins = margins if calibration is None else calibration.margins(margins)
+        equal.add(block, margins)
         yield block, margins if several else margins[:, 0]
+    if equal.rows_differ and equal.rows >= MIN_ROWS:
+        named = "check that their features have the names of training"
+        warnings.warn(f"all {equal.rows:,} rows have the same prediction; {named}", UserWarning, stacklevel=2)
 
 
 def interval_blocks(
@@ -227,6 +234,39 @@ def _blocks(
         warnings.warn(warning, UserWarning, stacklevel=3)
     if problems is not None:
         problems.absorb(reader.problems)
+
+
+class _EqualMargins:
+    """Whether all rows so far have equal margins, ``rows`` of them; 0 if they do not.
+
+    ``rows_differ`` is whether rows differ in their features. Rows whose features never occurred have equal margins.
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.rows_differ = 0, False
+        self._first: NDArray[Any] | None = None
+        self._stopped = False
+
+    def add(self, block: Block, margins: NDArray[Any]) -> None:
+        """Add the rows of a block."""
+        if self._stopped or not len(block):
+            return
+        if self._first is None:
+            self._first = margins[0].copy()
+        if (margins != self._first).any():
+            self.rows, self._stopped = 0, True
+            return
+        self.rows += len(block)
+        self.rows_differ = self.rows_differ or _rows_differ(block)
+
+
+def _rows_differ(block: Block) -> bool:
+    """Return whether the rows of a block differ in their features."""
+    widths = np.diff(block.indptr)
+    if (widths != widths[0]).any():
+        return True
+    rows = (part.reshape(widths.size, -1) for part in (block.indices, block.values))
+    return bool(widths[0]) and any((part != part[0]).any() for part in rows)
 
 
 def stored_model(model: Any) -> Stored:

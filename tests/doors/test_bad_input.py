@@ -236,6 +236,28 @@ def test_labels_as_a_second_argument_name_the_place_for_them():
         forel.save("m", frame)
 
 
+FRAME = pd.DataFrame({"a": [1.0, 2.0], "y": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (FRAME.assign(a=[1, "b"]), {}, "column a: got values that are not of one type .*; astype.str. makes words"),
+        ((FRAME.assign(a=[1, "b"]), [0, 1]), {}, "column a: got values that are not of one type"),
+        (FRAME.assign(a=1j), {}, "column a: got values that are not of one type"),
+        ([FRAME, FRAME], {}, "got DataFrame, expected a dict of features; give one frame, such as pandas.concat"),
+        ([({"a": 1.0}, 1)], {}, "got tuple, expected a dict of features; labels are values of a key, such as"),
+        (FRAME, {"label": 1}, "label: got 1, expected the name of a column, which is text"),
+        (FRAME, {"label": [0, 1]}, r"label: got \[0, 1\], expected the name of a column, .* as \(X, y\)"),
+        ((FRAME[["a"]], FRAME[["y"]]), {}, r"y: got 'an array of shape \(2, 1\)', expected one dimension"),
+        ((np.eye(2), np.eye(2)), {}, r"y: got 'an array of shape \(2, 2\)', expected one dimension, such as y.ravel"),
+    ],
+)
+def test_frames_and_arrays_that_cannot_be_read_name_a_remedy(source, options, message):
+    with pytest.raises(ValueError, match=message):
+        list(forel.read(source, **options))
+
+
 @pytest.mark.parametrize("rows", [pd.Series({"age": 1.0}), pa.array([1.0])], ids=["pandas", "pyarrow"])
 def test_a_row_or_column_of_a_frame_is_no_table(rows):
     expected = r"expected a table; of a frame, a row is frame.iloc\[\[0\]\] or \[row.to_dict\(\)\], and a column is"

@@ -9,7 +9,7 @@ from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.options import ReadOptions
-from forel.data.parsers.arrays import Arrays, arrays_of, frame_of, with_features
+from forel.data.parsers.arrays import Arrays, arrays_of, conversion_errors, frame_of, with_features
 from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
@@ -80,13 +80,9 @@ def _exported_batches(source: Any) -> Any:
     """Return the record batches of an object with the Arrow PyCapsule interface."""
     import pyarrow as pa
 
-    try:
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(source)
-        return [pa.record_batch(source)]
-    except pa.ArrowInvalid:  # not a struct
-        expected = "a table; of a frame, a row is frame.iloc[[0]] or [row.to_dict()], and a column is frame[['name']]"
-        raise refuse("source", type(source).__name__, expected) from None
+    with conversion_errors(source):
+        whole = hasattr(source, "__arrow_c_stream__")
+        return pa.RecordBatchReader.from_stream(source) if whole else [pa.record_batch(source)]
 
 
 def stream_tasks(

@@ -147,6 +147,9 @@ class ReadOptions:
         for name in SEQUENCES:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else several(value))
+        for name in ("label", "importance"):
+            if not isinstance(given := getattr(self, name), str | None):
+                raise refuse(name, given, "the name of a column, which is text; values come with X, as (X, y)")
         object.__setattr__(self, "kinds", validate_kinds(self.kinds))
         if self.on_error not in ("raise", "skip"):
             raise refuse("on_error", self.on_error, "'raise' or 'skip'")

@@ -3,7 +3,9 @@
 The columns of an array are named c1, c2, ... as those of a file without a header, and so have the same slots.
 """
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -21,7 +23,7 @@ from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Arrays", "arrays_of", "frame_of", "with_features"]
+__all__ = ["Arrays", "arrays_of", "conversion_errors", "frame_of", "with_features"]
 
 ROWS = 1 << 14  # rows of a batch
 LABEL, IMPORTANCE = "y", "w"  # names of columns without another one
@@ -59,7 +61,8 @@ class Arrays:
 
         X = self.X
         if not (self.sparse or isinstance(X, np.ndarray)):
-            table = pa.table(X)
+            with conversion_errors(X):
+                table = pa.table(X)
             for name, values in ((columns.label, self.y), (columns.importance, self.w)):
                 table = table if values is None else table.append_column(name, _checked(name, values, table.num_rows))
             yield from table.to_batches(max_chunksize=ROWS)
@@ -162,9 +165,39 @@ def _array(values: Any) -> Any:
     return pa.array(values, from_pandas=True)
 
 
+@contextmanager
+def conversion_errors(source: Any) -> Iterator[None]:
+    """Raise errors of converting a frame to Arrow as a ValueError that names the column and a remedy.
+
+    >>> import pandas
+    >>> with conversion_errors(frame := pandas.DataFrame({"d": [1, "a"]})):
+    ...     _ = frame.__arrow_c_stream__()
+    Traceback (most recent call last):
+    ValueError: column d: got values that are not of one type (Could not convert 'a' with type str: tried to convert to
+    int64), expected numbers or words; astype(str) makes words, and to_dict('records') rows of both
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as wrong:
+        reason = str(wrong.args[0]).rstrip()
+        if "non-struct" in reason:
+            row = "a row is frame.iloc[[0]] or [row.to_dict()], and a column is frame[['name']]"
+            raise refuse("source", type(source).__name__, f"a table; of a frame, {row}") from None
+        column = re.search(r"for column (.*) with type", " ".join(map(str, wrong.args)))
+        name = "source" if column is None else f"column {column[1]}"
+        remedy = "astype(str) makes words, and to_dict('records') rows of both"
+        raise ValueError(
+            f"{name}: got values that are not of one type ({reason}), expected numbers or words; {remedy}"
+        ) from None
+
+
 def _checked(name: str | None, values: Any, rows: int) -> Any:
     import pyarrow as pa
 
+    if len(shape := getattr(values, "shape", ())) > 1:
+        raise refuse(str(name), f"an array of shape {shape}", "one dimension, such as y.ravel() or frame['y']")
     exported = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
     column = pa.chunked_array(values).combine_chunks() if exported else _array(values)
     if len(column) != rows:

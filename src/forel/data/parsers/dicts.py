@@ -293,6 +293,10 @@ def parse_objects(text: bytes, line: int, problems: ProblemSink, file: str) -> I
 
 def _instead_of(item: Any) -> str:
     """Return what to use for an item that is not a dict."""
+    if hasattr(item, "columns"):
+        return "; give one frame, such as pandas.concat(frames)"
+    if isinstance(item, tuple) and item and isinstance(item[0], Mapping):
+        return "; labels are values of a key, such as {**x, 'y': y} with label='y'"
     if hasattr(item, "to_dict"):
         return "; its to_dict() is one"
     return "; rows of numbers are a numpy array X, or (X, y)" if isinstance(item, list | tuple) else ""

@@ -173,6 +173,19 @@ def test_new_keys_are_warned_about_once(tmp_path, interpreted):
         model.predict_one({**rows[0], "color": "red", "sit": "shop"})
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_models_that_learn_warn_of_new_keys_too(classes, interpreted):
+    rows = [{"site": "abc"[k % 3], "age": 3.5, "y": "uvw"[k % classes], "id": 1} for k in range(30)]
+    stored = forel.train(rows, forel.Settings(alpha=0.5), label="y", bits=6, ignore=["id"]).stored
+    with pytest.warns(UserWarning, match="'ages' is new; did you mean 'age'") as found:
+        expected = stored.predict_one({"site": "a", "ages": 3.5})
+    assert [one.filename for one in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert stored.predict_one({"site": "a", "ages": 3.5}) == expected
+        stored.predict_one({**rows[0], "id": 7})
+
+
 def test_the_command_line_explains_rows(tmp_path, interpreted):
     (tmp_path / "a.csv").write_text("y,city,age\n" + "yes,Rome,3\nno,Oslo,4\n" * 20)
     model = tmp_path / "m.forel"

@@ -15,7 +15,7 @@ from forel.data.features.transforms import buckets, signed_log1p
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 
-__all__ = ["RowScorer"]
+__all__ = ["NewKeys", "RowScorer"]
 
 MAX_CACHED = 1 << 16  # keys, and values of a key, whose contributions are kept
 LARGEST = float(np.finfo(np.float32).max)
@@ -29,7 +29,7 @@ class RowScorer:
     weight : returns the weight of a slot
     bias : weight of the constant feature
     options : how rows are read; crosses are not supported
-    known : the columns of training, of which others are warned about once; None if they are unknown
+    new : warns of columns that training did not have; None if they are unknown
 
     >>> scorer = RowScorer(lambda slot: 2.0, 1.0, ReadOptions(label="y"))
     >>> scorer.margin({"age": 3, "city": "Rome", "y": 1}), scorer.margin({"age": [3]})
@@ -41,19 +41,15 @@ class RowScorer:
         weight: Callable[[int], float],
         bias: float,
         options: ReadOptions,
-        known: Collection[str] | None = None,
+        new: "NewKeys | None" = None,
     ) -> None:
         columns = Columns(options, options.kinds)
         constant = weight(slot(CONSTANT, bits=options.bits)) if options.constant else 0.0
         self._bias = bias + constant
 
         def contributions(key: Any) -> _Contributions:
-            if known is not None and isinstance(key, str) and columns.uses(key) and key not in {*known, *columns.kinds}:
-                close = difflib.get_close_matches(key, known, 1, 0.7)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                warnings.warn(
-                    f"the row differs from those of training: {key!r} is new{hint}", UserWarning, stacklevel=5
-                )
+            if new is not None:
+                new.check(key, stacklevel=5)
             return _Contributions(key, columns, weight)
 
         self._keys = _Keys(contributions)
@@ -77,6 +73,35 @@ class RowScorer:
             elif value is not None:
                 return None
         return total if math.isfinite(total) else None
+
+
+class NewKeys:
+    """Warns of keys that the rows of training did not have, of each once.
+
+    Parameters
+    ----------
+    schema : of training
+    options : how rows are read
+
+    >>> NewKeys({"age": {}, "city": {}}, ReadOptions(label="y")).check("ages", stacklevel=1)
+    Traceback (most recent call last):
+    UserWarning: the row differs from those of training: 'ages' is new; did you mean 'age'?
+    """
+
+    def __init__(self, schema: Collection[str], options: ReadOptions) -> None:
+        self._columns, self._known = Columns(options, options.kinds), {*schema, *options.text, *options.dates}
+        self._checked = {*self._known, *self._columns.kinds}
+
+    def check(self, key: Any, stacklevel: int) -> None:
+        """Warn if a key is new."""
+        if not isinstance(key, str) or key in self._checked or not self._columns.uses(key):
+            return
+        if len(self._checked) < MAX_CACHED:
+            self._checked.add(key)
+        close = difflib.get_close_matches(key, self._known, 1, 0.7)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        message = f"the row differs from those of training: {key!r} is new{hint}"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
 
 
 class _Keys(dict[Any, "_Contributions"]):

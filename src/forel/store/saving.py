@@ -30,7 +30,7 @@ from forel.store.keyed import block_margins, pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
 from forel.store.named_rows import NamedRows, named_rows
 from forel.store.named_weights import NamedWeight, largest_weights
-from forel.store.row_scores import RowScorer
+from forel.store.row_scores import NewKeys, RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.stored_names import pack_names, unpack_names
 from forel.store.summary import summary
@@ -132,11 +132,13 @@ class Stored:
         0.5
         """
         if self.classes is not None or self.named_rows is not None:
+            self._check_keys(row)
             found = self.predict_many([row])[0]
             return float(found) if self.classes is None else str(found)
         scorer = self._scorer
         margin = None if scorer is None else scorer.margin(row)
         if margin is None:
+            self._check_keys(row)
             return float(self._link(self.margins([row])[0]))
         return float(self._link(margin if self._calibration is None else self._calibration.margins(margin)))
 
@@ -230,8 +232,17 @@ class Stored:
             return None
         if options.transform is not None or options.sequences is not None:
             return None
-        known = {*(self.extra.get("schema") or {}), *options.text, *options.dates}
-        return RowScorer(model.weight_at, float(model.bias[0]), options, known if self.extra.get("schema") else None)
+        return RowScorer(model.weight_at, float(model.bias[0]), options, self._new_keys)
+
+    @cached_property
+    def _new_keys(self) -> NewKeys | None:
+        """What warns of keys that training did not have; None if those of training are unknown."""
+        return NewKeys(schema, self._lenient) if (schema := self.extra.get("schema")) else None
+
+    def _check_keys(self, row: Any) -> None:
+        if (new := self._new_keys) is not None and isinstance(row, Mapping):
+            for key in row:
+                new.check(key, stacklevel=4)
 
     @cached_property
     def named_rows(self) -> NamedRows | None:

@@ -90,3 +90,12 @@ def test_training_that_continues_keeps_means_and_schemas_of_earlier_versions_hav
         column.pop("typical", None)
     assert {one.typical for one in old.largest_weights()} == {1.0}
     assert "typical" not in forel.train(ROWS[30:], start=old).schema["income"]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("names", [False, True])
+def test_slots_without_names_say_how_to_keep_them(names, tmp_path, capsys):
+    rows = [{"site": "abc"[k % 3], "y": k % 2} for k in range(30)]
+    forel.train(rows, Settings(alpha=0.5), label="y", bits=8, names=names).save(tmp_path / "m.forel")
+    inspect(str(tmp_path / "m.forel"), 20)
+    assert ("Slots without a name: forel train --names keeps names." in capsys.readouterr().out) != names

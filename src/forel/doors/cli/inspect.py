@@ -73,6 +73,8 @@ def inspect(
             numbers = f"{weight['weight']:+.5g}", f"{weight['typical']:.3g}", f"{weight['contribution']:+.4f}"
             largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
         console.print(largest)
+        if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
+            console.print("Slots without a name: forel train --names keeps names.", markup=False, soft_wrap=True)
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["JSON_NAN", "is_null"]
+__all__ = ["JSON_NAN", "NEVER_NULL", "is_null"]
 
-NEVER = frozenset((str, int, bool, dict, list, tuple))  # types without missing values
+NEVER_NULL = frozenset((str, int, bool, dict, list, tuple))  # types without missing values
 
 
 class JsonNaN(float):
@@ -24,10 +24,11 @@ def is_null(value: Any) -> bool:
     >>> [is_null(value) for value in (None, float("nan"), np.float32("nan"), pd.NA, pd.NaT, 0.0, "", JSON_NAN)]
     [True, True, True, True, True, False, False, False]
     """
-    if value is None:
-        return True
-    if type(value) in NEVER:
-        return False
+    kind = type(value)
+    if kind is float:
+        return bool(value != value)
+    if value is None or kind in NEVER_NULL:
+        return value is None
     if isinstance(value, float | np.floating):
         return bool(value != value) and value is not JSON_NAN
     if isinstance(value, np.datetime64):

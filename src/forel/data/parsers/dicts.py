@@ -21,7 +21,7 @@ from forel.data.features.kinds import DATE, MOST, add_kind
 from forel.data.features.names import Names
 from forel.data.features.rows import block_from_entries
 from forel.data.features.transforms import buckets, signed_log1p
-from forel.data.nulls import JSON_NAN, is_null
+from forel.data.nulls import JSON_NAN, NEVER_NULL, is_null
 from forel.data.parsers.cell_values import category_of, parse_number
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.label_cells import encode_label
@@ -80,8 +80,9 @@ class _Rows:
             if importance < 0:
                 raise _Wrong(columns.importance, importance, "an importance of at least 0")
             for key, given in item.items():
-                value = None if is_null(given) else given
-                if isinstance(value, date) or key in columns.dates:
+                plain = type(given) in NEVER_NULL
+                value = None if not plain and is_null(given) else given
+                if (not plain and isinstance(value, date)) or key in columns.dates:
                     self._add_date(key, value)
                 elif columns.uses(key):
                     changed = _transformed(key, value, columns)

@@ -181,8 +181,16 @@ def test_lemma_3_strengths_add_up(sigmas, x):
 @every_function
 @settings(max_examples=15)
 @given(g=vectors, h=vectors)
-def test_lemma_9_strongly_convex_functions_have_strongly_smooth_conjugates(parts, g, h):
-    play, strength, norm = function(parts)
+def test_lemmas_9_15_and_16_of_strongly_convex_functions_and_their_conjugates(parts, g, h):
+    conjugates_are_strongly_smooth(*function(parts), g, h)
+    gradients_of_the_conjugate_are_argmins_and_lipschitz(*function(parts), g, h)
+    a_linear_change_moves_the_minimum_by_at_most_its_dual_norm(
+        *function(parts), z=g, b=h, equal=parts[1:] == ("none", "Reals")
+    )
+
+
+def conjugates_are_strongly_smooth(play, strength, norm, g, h):
+    """Lemma 9."""
     x, y = play(-g, strength), play(-h, strength)
     rounding = 1e-8 * (1 + abs(value(play, strength, x)) + abs(value(play, strength, y)) + np.abs(g) @ np.abs(y - x))
     # g is a subgradient at x, so this is strong convexity ...
@@ -192,11 +200,8 @@ def test_lemma_9_strongly_convex_functions_have_strongly_smooth_conjugates(parts
     assert play.conjugate(h, strength) <= smooth + rounding
 
 
-@every_function
-@settings(max_examples=15)
-@given(g=vectors, h=vectors)
-def test_lemma_15_the_gradient_of_the_conjugate_is_the_argmin_and_lipschitz(parts, g, h):
-    play, strength, norm = function(parts)
+def gradients_of_the_conjugate_are_argmins_and_lipschitz(play, strength, norm, g, h):
+    """Lemma 15."""
     x, y = play(-g, strength), play(-h, strength)
     assert norm(x - y) <= norm.dual(g - h) + 1e-8
     step = 1e-5 * (h - g)
@@ -204,11 +209,8 @@ def test_lemma_15_the_gradient_of_the_conjugate_is_the_argmin_and_lipschitz(part
     assert difference == pytest.approx(x @ step, abs=norm.dual(step) ** 2 + 1e-9)
 
 
-@every_function
-@settings(max_examples=15)
-@given(z=vectors, b=vectors)
-def test_lemma_16_a_linear_change_moves_the_minimum_by_at_most_its_dual_norm(parts, z, b):
-    play, strength, norm = function(parts)
+def a_linear_change_moves_the_minimum_by_at_most_its_dual_norm(play, strength, norm, z, b, equal):
+    """Lemma 16; with equality for quadratic geometries without a penalty or a set."""
     first, second = play(z, strength), play(z + b, strength)
 
     def changed(x):
@@ -217,7 +219,7 @@ def test_lemma_16_a_linear_change_moves_the_minimum_by_at_most_its_dual_norm(par
     rounding = 1e-8 * (1 + abs(changed(first)))
     assert norm(first - second) <= norm.dual(b) + 1e-8
     assert changed(first) - changed(second) <= 0.5 * norm.dual(b) ** 2 + rounding
-    if play.geometry.quadratic and parts[1:] == ("none", "Reals"):
+    if play.geometry.quadratic and equal:
         assert norm(first - second) == pytest.approx(norm.dual(b))
         assert changed(first) - changed(second) == pytest.approx(0.5 * norm.dual(b) ** 2, abs=rounding)
 
@@ -258,7 +260,11 @@ CHANGED = [
 @pytest.mark.parametrize("parts", CHANGED, ids=", ".join)
 def test_lemma_7_and_corollary_8_a_convex_change_costs_at_most_half_its_squared_gradient(parts, psi):
     play, strength, norm = function(parts)
-    factor = play.geometry.factor(strength)
+    cp = cvx.cvxpy()
+    x, slope = cp.Variable(N), cp.Parameter(N)
+    objective = slope @ x + play.geometry.expression(play.geometry.factor(strength), x)
+    objective += play.penalty.expression(x) + psi.expression(x)
+    problem = cp.Problem(cp.Minimize(objective), play.feasible.constraints(x))
     for z in np.random.default_rng(9).normal(size=(2, N)):
         first = play(z, strength)
         b = psi.subgradient(first)
@@ -266,25 +272,18 @@ def test_lemma_7_and_corollary_8_a_convex_change_costs_at_most_half_its_squared_
         def total(x, z=z):
             return z @ x + value(play, strength, x) + psi(x)
 
-        def expression(x, z=z, weight=1.0):
-            return z @ x + play.geometry.expression(factor, x) + weight * play.penalty.expression(x) + psi.expression(x)
-
-        second = minimum(play, expression)
+        slope.value = z
+        found = cvx.solve(problem, x)
+        second = np.maximum(found, 0) if play.feasible.on_simplex else found
         # φ₂ = φ₁ + ψ is at least as strongly convex as φ₁ is.
         assert norm(first - second) <= norm.dual(b) + 1e-5
         assert total(first) - total(second) <= 0.5 * norm.dual(b) ** 2 + 1e-7
         # Corollary 8: let the penalty arrive with ψ instead; what it gains on the way comes on top.
         before = Argmin(play.geometry, NONE, play.feasible)(z, strength)
-        after = minimum(play, expression)
         b = psi.subgradient(before)
-        bound = 0.5 * norm.dual(b) ** 2 + play.penalty(before) - play.penalty(after)
-        assert total(before) - total(after) <= bound + 1e-7
+        bound = 0.5 * norm.dual(b) ** 2 + play.penalty(before) - play.penalty(second)
+        assert total(before) - total(second) <= bound + 1e-7
         if psi is LOSSES["quadratic"] and parts == ("Euclidean", "none", "Reals"):
             curved = ScaledNorm(L2, math.sqrt(strength + psi.curvature))
             assert curved(first - second) == pytest.approx(curved.dual(b), rel=1e-5)
             assert total(first) - total(second) == pytest.approx(0.5 * curved.dual(b) ** 2, rel=1e-6)
-
-
-def minimum(play, expression):
-    found = cvx.minimize(N, expression, play.feasible.constraints)
-    return np.maximum(found, 0) if play.feasible.on_simplex else found

@@ -58,10 +58,12 @@ def test_theorem_11_mirror_descent_is_ftrl_proximal(parts):
     rng = np.random.default_rng(1)
     rounds = 1000
     state, other = mirror.init(n), form.init(n)
-    for _ in range(rounds):
-        loss = Linear(rng.normal(size=n) + np.sign(mirror.play(state)))
+    points = np.empty((2, rounds, n))
+    for t, noise in enumerate(rng.normal(size=(rounds, n))):
+        loss = Linear(noise + np.sign(mirror.play(state)))
         state, other = mirror.update(state, loss), form.update(other, loss)
-        assert np.allclose(mirror.play(state), form.play(other), rtol=0, atol=1e-10)
+        points[:, t] = mirror.play(state), form.play(other)
+    assert np.allclose(*points, rtol=0, atol=1e-10)
 
 
 def test_theorem_11_through_the_solver():

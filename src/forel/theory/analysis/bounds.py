@@ -87,21 +87,21 @@ def _penalties(trace: Trace, x: Vector, against: Against, lag: int) -> Vector:
     the losses it is a regularizer, $\alpha_{1:T}(\Psi(x) - c)$. In the objective
     $\sum_t \alpha_t(\Psi(x_t) - \Psi(x_{t+1})) \le \alpha_1(\Psi(x_1) - c)$, which is 0 where x_1 minimizes Ψ.
     """
-    penalty, weights = trace.algorithm.penalty, trace.algorithm.weights
-    at_x, played = penalty(x), trace.penalty_values
+    at_x, played = trace.algorithm.penalty(x), trace.penalty_values
     smallest = np.minimum(at_x, np.minimum.accumulate(played)[1:])
-    above = played[0] - smallest if against == "composite" else at_x - smallest
-    totals = [weights.total(1 if against == "composite" else t - lag) for t in range(1, trace.rounds + 1)]
-    added: Vector = np.array(totals) * above
+    if against == "composite":
+        added: Vector = trace.weight_totals[1] * (played[0] - smallest)
+    else:
+        added = np.array(trace.weight_totals[1 - lag : trace.rounds + 1 - lag]) * (at_x - smallest)
     return added
 
 
 def _increasing(trace: Trace, against: Against) -> str:
     """Return the reason, if weights increase where Ψ is in the objective."""
-    weights = trace.algorithm.weights
-    if against == "losses" or weights.non_increasing:
+    if against == "losses" or trace.algorithm.weights.non_increasing:
         return ""
-    rising = (t for t in range(2, trace.rounds + 1) if weights(t) > weights(t - 1))
+    weights = trace.weight_values
+    rising = (t for t in range(2, trace.rounds + 1) if weights[t - 1] > weights[t - 2])
     return next((f"the weights α_t increase in round {t}" for t in rising), "")
 
 

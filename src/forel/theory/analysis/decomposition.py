@@ -71,10 +71,10 @@ def surrogate_regret(trace: Trace, x: ArrayLike, against: Against = "losses") ->
     Survey: section 5
     """
     x = vector("x", x, trace.points.shape[1])
-    total = sum(added.loss(point) - added.loss(x) for added, point in zip(trace.added, trace.points, strict=False))
+    total = sum(value - added.loss(x) for added, value in zip(trace.added, trace.surrogate_values, strict=True))
     if against == "composite":
-        weights, at_x = trace.algorithm.weights, trace.algorithm.penalty(x)
-        charged = ((weights(t), value) for t, value in enumerate(trace.penalty_values[:-1].tolist(), start=1))
+        at_x = trace.algorithm.penalty(x)
+        charged = zip(trace.weight_values, trace.penalty_values[:-1].tolist(), strict=True)
         total += sum(weight * (value - at_x) for weight, value in charged if weight > 0)
     return total
 
@@ -83,8 +83,8 @@ def _treated(trace: Trace, x: Vector, against: Against) -> float:
     """Return the regret that the lemmas are about: of Ψ's tangents where the algorithm keeps only those."""
     if against == "losses":
         return surrogate_regret(trace, x)
-    pairs = zip(trace.added, trace.points, strict=False)
-    charged = (added.weight * (added.penalty(point) - added.penalty(x)) for added, point in pairs if added.weight > 0)
+    pairs = zip(trace.added, trace.surrogate_penalty_values, strict=True)
+    charged = (added.weight * (value - added.penalty(x)) for added, value in pairs if added.weight > 0)
     return surrogate_regret(trace, x) + sum(charged)
 
 
@@ -110,12 +110,12 @@ def strong_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composite"
     Survey: Lemma 5
     """
     x = vector("x", x, trace.points.shape[1])
-    stability = trace.decreases.copy()
-    for t, (added, now) in enumerate(zip(trace.added, trace.points, strict=False)):
-        charged = added.regularizer(now)
-        if against == "losses" and added.weight > 0:
-            charged += added.weight * added.penalty(now)
-        stability[t] -= charged
+    charged = list(trace.regularizer_values)
+    if against == "losses":
+        for t, (added, value) in enumerate(zip(trace.added, trace.surrogate_penalty_values, strict=True)):
+            if added.weight > 0:
+                charged[t] += added.weight * value
+    stability = trace.decreases - charged
     last = trace.stages[-1]
     regularization = last.regularizer(x) + (last.penalties(x) if against == "losses" else 0.0)
     remainder = last.objective(trace.points[-1]) - last.objective(x) - trace.initial(trace.points[0])
@@ -166,10 +166,11 @@ def standard_ftrl_lemma(trace: Trace, x: ArrayLike, against: Against = "composit
     """
     primal = strong_ftrl_lemma(trace, x, against)
     stability = []
-    for added, now, following in zip(trace.added, trace.points, trace.points[1:], strict=False):
-        change = added.loss(now) - added.loss(following)
+    losses, penalties = trace.surrogate_values, trace.surrogate_penalty_values
+    for added, loss, penalty, following in zip(trace.added, losses, penalties, trace.points[1:], strict=True):
+        change = loss - added.loss(following)
         if against == "composite" and added.weight > 0:
-            change += added.weight * (added.penalty(now) - added.penalty(following))
+            change += added.weight * (penalty - added.penalty(following))
         stability.append(change)
     remainder = primal.remainder + float(primal.stability.sum()) - sum(stability)
     return Decomposition("Lemma 13", primal.regret, primal.regularization, np.array(stability), remainder)

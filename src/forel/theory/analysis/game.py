@@ -115,6 +115,32 @@ class Trace:
         return tuple(found)
 
     @cached_property
+    def surrogate_values(self) -> tuple[float, ...]:
+        """f_t(x_t) of the losses as the algorithm treats them."""
+        return tuple(added.loss(x) for added, x in zip(self.added, self.points, strict=False))
+
+    @cached_property
+    def surrogate_penalty_values(self) -> tuple[float, ...]:
+        """Ψ(x_t) as the algorithm treats Ψ, exact or as a tangent; 0 in rounds whose α_t is 0."""
+        pairs = zip(self.added, self.points, strict=False)
+        return tuple(added.penalty(x) if added.weight > 0 else 0.0 for added, x in pairs)
+
+    @cached_property
+    def weight_values(self) -> tuple[float, ...]:
+        r"""$\alpha_1, \dots, \alpha_T$."""
+        return tuple(self.algorithm.weights(t) for t in range(1, self.rounds + 1))
+
+    @cached_property
+    def weight_totals(self) -> tuple[float, ...]:
+        r"""$\alpha_{1:0}, \dots, \alpha_{1:T}$."""
+        return tuple(self.algorithm.weights.total(t) for t in range(self.rounds + 1))
+
+    @cached_property
+    def regularizer_values(self) -> tuple[float, ...]:
+        """r_t(x_t) for every round."""
+        return tuple(added.regularizer(x) for added, x in zip(self.added, self.points, strict=False))
+
+    @cached_property
     def decreases(self) -> Vector:
         r"""$h_{0:t}(x_t) - h_{0:t}(x_{t+1})$ for every round."""
         steps = zip(self.stages, self.points, self.points[1:], strict=False)

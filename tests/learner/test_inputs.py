@@ -8,6 +8,7 @@ from scipy import sparse
 
 from forel.learner.lanes import summed
 from forel.learner.linear import Linear, Rows, Settings, rows_of
+from forel.learner.rows import SMALL
 from forel.losses import Example, Huber, Quantile
 from tests.learner.reference import ROUNDS, N, reference, stream
 
@@ -211,3 +212,16 @@ def test_sums_of_importances_are_those_of_one_term_at_a_time(start, terms):
     for term in terms.tolist():
         expected += term
     assert summed(start, terms) == expected
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "i4", "u1", "?"])
+@pytest.mark.parametrize("shape", [(5, 7), (1, 3), (3, 1), (0, 3), (2, 4000), (3, 4000)])
+def test_dense_arrays_are_the_rows_of_their_sparse_matrix(shape, dtype):
+    """Small arrays are converted without scipy; the last shape is too large for that."""
+    dense = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    assert (dense.size > SMALL) == (shape == (3, 4000))
+    for given in (dense, np.asfortranarray(dense)):
+        found, wanted = (rows_of(X, shape[1], np.float32) for X in (given, sparse.csr_array(dense)))
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype == other.dtype
+            assert one.tobytes() == other.tobytes()

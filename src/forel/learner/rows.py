@@ -9,6 +9,9 @@ from forel.validation import all_finite, real
 
 __all__ = ["CoalescedRows", "Rows", "index_dtype", "rows_of", "training_rows"]
 
+# Dense arrays with at most so many numbers are converted without scipy.
+SMALL, SMALL_TYPES = 1 << 13, frozenset(map(np.dtype, (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_)))
+
 
 class Rows(NamedTuple):
     """Sparse rows in CSR form."""
@@ -93,27 +96,42 @@ def rows_of(X: Any, features: int, dtype: DTypeLike) -> Rows:
             raise ValueError("X: got fewer indices or values than indptr counts, expected arrays of the same rows")
         _check_range(X.indices, features)
         return _for_kernels(X if isinstance(X, CoalescedRows) else _validated(X, dtype), features)
+    given = real("X", X)
+    if isinstance(given, np.ndarray) and given.ndim == 2 and given.size <= SMALL and given.dtype in SMALL_TYPES:
+        width, (indptr, indices, entries) = given.shape[1], _nonzeros(np.asarray(given))
+    else:
+        matrix = _csr(given)
+        used = int(matrix.indptr[-1])
+        width, indptr, indices, entries = matrix.shape[1], matrix.indptr, matrix.indices[:used], matrix.data[:used]
+    if width != features:
+        raise ValueError(f"X: got {width} features, expected {features}, as when the model was created")
+    values = _finite(entries, indptr, indices, dtype)
+    return _for_kernels(CoalescedRows(indptr, indices, values), features)
+
+
+def _nonzeros(dense: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the arrays of scipy's CSR matrix; for small arrays scipy's checks take several times as long."""
+    owners, indices = dense.nonzero()
+    return owners.searchsorted(np.arange(len(dense) + 1)), indices, dense[owners, indices]
+
+
+def _csr(given: Any) -> Any:
+    """Return an array or sparse matrix as a validated CSR matrix without repeated entries."""
     from scipy import sparse  # slow to import
 
-    given = real("X", X)
-    if sparse.issparse(given):
-        matrix = given if given.format == "csr" else given.tocsr()
-        _check_structure(matrix)
-        if not matrix.has_canonical_format:
-            # Keep the order of features unless some are repeated: it determines the rounding of margins.
-            summed = matrix.copy()
-            summed.sum_duplicates()
-            matrix = summed if summed.nnz < matrix.nnz else matrix
-    else:
+    if not sparse.issparse(given):
         dense = np.asarray(given)
         if dense.ndim != 2:
             raise ValueError(f"X: got shape {dense.shape}, expected two dimensions, one row per example")
-        matrix = sparse.csr_array(dense)
-    if matrix.shape[1] != features:
-        raise ValueError(f"X: got {matrix.shape[1]} features, expected {features}, as when the model was created")
-    used = int(matrix.indptr[-1])
-    values = _finite(matrix.data[:used], matrix.indptr, matrix.indices, dtype)
-    return _for_kernels(CoalescedRows(matrix.indptr, matrix.indices[:used], values), features)
+        return sparse.csr_array(dense)
+    matrix = given if given.format == "csr" else given.tocsr()
+    _check_structure(matrix)
+    if not matrix.has_canonical_format:
+        # Keep the order of features unless some are repeated: it determines the rounding of margins.
+        summed = matrix.copy()
+        summed.sum_duplicates()
+        matrix = summed if summed.nnz < matrix.nnz else matrix
+    return matrix
 
 
 def index_dtype(features: int) -> np.dtype[Any]:

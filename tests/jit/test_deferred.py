@@ -6,7 +6,7 @@ import pytest
 
 from forel.data.sources import streams
 from forel.data.writers import _write_plain, write_numbers
-from forel.jit import CachedFunction
+from forel.jit import CachedFunction, files
 from forel.jit.deferred import AT_ONCE, Deferred
 from forel.training import counting
 
@@ -30,6 +30,16 @@ def test_compiled_code_is_used_at_once(deferred):
     deferred.compiled()(np.ones(1, np.int64))
     assert type(deferred(np.ones(1, np.int64))) is float
     assert type(deferred(np.ones(1, np.int32))) is int  # other types
+
+
+def test_files_of_other_processes_are_looked_for_once(deferred, monkeypatch):
+    found, path_of = [], files.path_of
+    monkeypatch.setattr(files, "path_of", lambda *given: found.append(given) or path_of(*given))
+    compiled, one = deferred.compiled(), np.ones(1, np.int64)
+    assert not any(compiled.cached(one) for _ in range(3))
+    assert [name for name, _ in found] == ["summed", "summed.bitcode"]
+    compiled(one)
+    assert compiled.cached(one)
 
 
 def test_all_is_compiled_at_once_for_an_installation(deferred, monkeypatch):

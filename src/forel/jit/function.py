@@ -47,6 +47,7 @@ class CachedFunction:
     ) -> None:
         self.name, self._source, self._compiled, self._instead = name, source, compiled, instead
         self._by_types: dict[Any, Callable[..., Any]] = {}
+        self._absent: set[Any] = set()  # types for which there was no code on disk
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function, compiled for the types of the arguments."""
@@ -60,16 +61,24 @@ class CachedFunction:
     def cached(self, *arguments: Any) -> bool:
         """Return whether the function was compiled for the types of the arguments, in any process.
 
+        Files of other processes are looked for at the first call with these types only: that takes longer than a few
+        items do.
+
         >>> CachedFunction("new", "x + x", lambda: None).cached(1.0)
         False
         """
         types = tuple([_type_key(argument) for argument in arguments])
         if types in self._by_types:
             return True
+        if types in self._absent:
+            return False
         path = files.path_of(self.name, key("machine code", self.name, self._source, types))
         portable = portable_key("bitcode", self.name, self._source, types)
         paths = path, _bitcode_path(self.name, portable), shipped.path_of(self.name, portable)
-        return any(each is not None and each.is_file() for each in paths)
+        found = any(each is not None and each.is_file() for each in paths)
+        if not found:
+            self._absent.add(types)
+        return found
 
     def _link_or_compile(self, types: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         if disabled():

@@ -57,17 +57,27 @@ WORD = st.one_of(
 GAP = st.sampled_from([b" ", b" ", b" ", b"  ", b"\t", b" \r", b""])
 
 
+# Strategies of parts, made once: hypothesis validates each strategy that is made anew.
+NUMBERS_BEFORE = st.sampled_from([0, 1, 1, 1, 2, 3])
+QUOTE = st.sampled_from([b"", b"'"])
+NAMESPACE = st.one_of(st.just(b""), WORD)
+NUMBER = st.one_of(st.just(b""), DECIMAL.map(lambda d: b":" + d))
+QUERY = st.sampled_from([b"qid:3 ", b"qid: ", b"qid:x ", b"qid "])
+INDEX = st.one_of(st.integers(0, 200), st.sampled_from([2**31, 10**14, 10**17, 10**19, -1]))
+UP_TO = {high: st.integers(0, high) for high in (3, 4, 5)}
+BOOLEAN = st.booleans()
+
+
 @st.composite
 def vw_lines(draw):
-    parts = [draw(DECIMAL) + draw(GAP) for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2, 3])))]
-    if draw(st.booleans()):
-        parts.append(draw(st.sampled_from([b"", b"'"])) + draw(WORD) + draw(GAP))
-    for _ in range(draw(st.integers(0, 3))):
-        parts.append(b"|" + draw(st.one_of(st.just(b""), WORD)))
-        if draw(st.integers(0, 4)) == 0:
+    parts = [draw(DECIMAL) + draw(GAP) for _ in range(draw(NUMBERS_BEFORE))]
+    if draw(BOOLEAN):
+        parts.append(draw(QUOTE) + draw(WORD) + draw(GAP))
+    for _ in range(draw(UP_TO[3])):
+        parts.append(b"|" + draw(NAMESPACE))
+        if draw(UP_TO[4]) == 0:
             parts.append(b":" + draw(DECIMAL))
-        number = st.one_of(st.just(b""), DECIMAL.map(lambda d: b":" + d))
-        parts += [b" " + draw(GAP) + draw(WORD) + draw(number) for _ in range(draw(st.integers(0, 4)))]
+        parts += [b" " + draw(GAP) + draw(WORD) + draw(NUMBER) for _ in range(draw(UP_TO[4]))]
         parts.append(draw(GAP))
     return b"".join(parts)
 
@@ -75,27 +85,29 @@ def vw_lines(draw):
 @st.composite
 def svmlight_lines(draw):
     parts = [draw(GAP), draw(DECIMAL), draw(GAP)]
-    if draw(st.integers(0, 3)) == 0:
-        parts.append(draw(st.sampled_from([b"qid:3 ", b"qid: ", b"qid:x ", b"qid "])))
-    for _ in range(draw(st.integers(0, 5))):
-        index = draw(st.one_of(st.integers(0, 200), st.sampled_from([2**31, 10**14, 10**17, 10**19, -1])))
-        parts.append(f"{index}:".encode() + draw(DECIMAL) + b" " + draw(GAP))
-    if draw(st.integers(0, 3)) == 0:
+    if draw(UP_TO[3]) == 0:
+        parts.append(draw(QUERY))
+    parts += [f"{draw(INDEX)}:".encode() + draw(DECIMAL) + b" " + draw(GAP) for _ in range(draw(UP_TO[5]))]
+    if draw(UP_TO[3]) == 0:
         parts.append(b"# a comment 1:2 |")
     return b"".join(parts)
 
 
 LINES = {"vw": vw_lines(), "svmlight": svmlight_lines()}
 ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b"\n \n"])
+TEXTS = {
+    form: st.lists(st.tuples(LINES.get(form, st.sampled_from(VALID[form].splitlines())), ENDS), max_size=6)
+    for form in PARSERS
+}
+BLOCK_BYTES = st.sampled_from([1, 7, 50, 1 << 20])
 
 
 @pytest.mark.parametrize("form", PARSERS)
 @given(data=st.data())
 @settings(max_examples=250)
 def test_generated_lines_give_the_same_as_the_reference(form, data):
-    lines = data.draw(st.lists(st.tuples(LINES.get(form, st.sampled_from(VALID[form].splitlines())), ENDS), max_size=6))
-    text = b"".join(line + end for line, end in lines)
-    check(form, text, data.draw(st.sampled_from([1, 7, 50, 1 << 20])))
+    text = b"".join(line + end for line, end in data.draw(TEXTS[form]))
+    check(form, text, data.draw(BLOCK_BYTES))
 
 
 SHORT = [

@@ -18,6 +18,11 @@ from forel.learner.linear import Linear, Settings
 STRIDE, SPARE = 9, 50
 
 
+def compiled(function):
+    """Compile a function as kernels are compiled."""
+    return with_shortcuts(numba.njit(_nrt=False, no_cfunc_wrapper=True)(function))
+
+
 def round_trip(home, parts):
     """Return a function that gathers records, changes them in scratch, and scatters them."""
     gather, scatter, load = home.gather_records, home.scatter_records, home.load_values
@@ -36,8 +41,7 @@ def round_trip(home, parts):
 def three(parts):
     """Return a round trip by intrinsics, by plain Python, and by the plain implementations, compiled."""
     fallback = SimpleNamespace(**{name: plain.compiled(name) for name in records.__all__})
-    njit = numba.njit(_nrt=False, no_cfunc_wrapper=True)  # as kernels are compiled
-    by_intrinsics, by_fallback = (with_shortcuts(njit(round_trip(home, parts))) for home in (records, fallback))
+    by_intrinsics, by_fallback = (compiled(round_trip(home, parts)) for home in (records, fallback))
     return by_intrinsics, round_trip(plain, parts), by_fallback
 
 
@@ -86,7 +90,7 @@ def gradient_adder(add):
 
 ADDERS = [
     gradient_adder(plain.add_gradients),
-    *(numba.njit(gradient_adder(each)) for each in (gradients.add_gradients, plain.compiled("add_gradients"))),
+    *(compiled(gradient_adder(each)) for each in (gradients.add_gradients, plain.compiled("add_gradients"))),
 ]
 
 
@@ -128,7 +132,7 @@ def vector_operations(home):
 
 
 COMPILED = vectors, SimpleNamespace(**{name: plain.compiled(name) for name in vectors.__all__})
-VECTORS = [vector_operations(plain), *(numba.njit(vector_operations(home)) for home in COMPILED)]
+VECTORS = [vector_operations(plain), *(compiled(vector_operations(home)) for home in COMPILED)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -160,7 +164,7 @@ def lane_copier(home, count):
     return call
 
 
-LANES = {count: [lane_copier(plain, count), *(numba.njit(lane_copier(home, count)) for home in COMPILED)]
+LANES = {count: [lane_copier(plain, count), *(compiled(lane_copier(home, count)) for home in COMPILED)]
          for count in (1, 7, 13, 16)}  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import softmax, xlogy
+from scipy.special import xlogy
 
 from forel.cvx import cvxpy
 from forel.theory.norms import L1, L2, DiagonalNorm, MatrixNorm, Norm, PNorm, ScaledNorm, eigen, rotate
@@ -73,7 +73,7 @@ def _scaled(norm: Norm, strength: float) -> Norm:
 
 def safe_divide(numerator: Vector, strength: float | Vector) -> Vector:
     """Return numerator / strength in place, with 0/0 = 0, the minimizer nearest the origin."""
-    if np.min(strength) > 0:
+    if (strength if isinstance(strength, float) else np.min(strength)) > 0:  # for one number np.min takes longest
         numerator /= strength
         return numerator
     zero = np.broadcast_to(np.equal(strength, 0), numerator.shape)
@@ -261,7 +261,9 @@ class Entropy:
 
     def conjugate_gradient(self, strength: float, g: Vector) -> Vector:
         """Return exp(g/σ) normalized to a total of 1."""
-        weights: Vector = softmax(g / strength)
+        exponents = g / strength
+        weights: Vector = np.exp(exponents - exponents.max())
+        weights /= weights.sum()
         return weights
 
     def norm(self, strength: float) -> Norm:

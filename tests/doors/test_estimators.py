@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_regressors_train, parametrize_with_checks
 
 import forel
 from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, estimator_of, shared
@@ -28,7 +28,7 @@ CONFIGURATIONS = [
     FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01),
     FTRLClassifier(loss="squared_hinge", algorithm="centered", alpha=0.1, dtype="float64"),
     FTRLRegressor(),
-    FTRLRegressor(algorithm="centered", dtype="float64", passes=100),
+    FTRLRegressor(algorithm="centered", dtype="float64", lanes=2, passes=2),
 ]
 STEPS = "one step of weight 1000 fits a class, and hinge losses then have no slope that would move its boundary"
 REPEATED = "a row of weight 2 is not the row twice: the second time, the model has learned from the first"
@@ -39,23 +39,34 @@ def expected(estimator):
     found = {f"check_sample_weight_equivalence_on_{kind}_data": REPEATED for kind in ("dense", "sparse")}
     if isinstance(estimator, FTRLClassifier) and Settings(estimator.loss).signed:  # a hinge loss
         found["check_class_weight_classifiers"] = STEPS
-    if isinstance(estimator, FTRLRegressor) and estimator.passes == 1:
-        # With 100 passes the check succeeds all the same, and so does one with the default alpha: see the test below.
+    if isinstance(estimator, FTRLRegressor):
+        # With 100 passes the check succeeds all the same, and so does one with the default alpha: see the tests below.
         found["check_regressors_train"] = "the check sets alpha to 0.01 for a weak penalty; here alpha is the rate"
     return found
 
 
 @parametrize_with_checks(CONFIGURATIONS, expected_failed_checks=expected)
 def test_scikit_learns_checks(estimator, check, request):
-    if estimator.alpha is not None:  # one setting; no other test uses these kernels
+    # No other test uses the kernels of other settings than the default, nor those for read-only arrays, of which one
+    # is enough: that of the classifier.
+    read_only = isinstance(estimator, FTRLRegressor) and check.keywords.get("readonly_memmap", False)
+    if estimator.alpha is not None or estimator.lanes is not None or read_only:
         request.getfixturevalue("interpreted")
     check(estimator)
 
 
-def test_the_default_regressor_scores_what_scikit_learns_check_asks():
+@pytest.mark.parametrize("options", [{}, {"readonly_memmap": True}, {"readonly_memmap": True, "X_dtype": np.float32}])
+def test_a_hundred_passes_succeed_at_the_low_rate_of_scikit_learns_check(options):
+    check_regressors_train("FTRLRegressor", FTRLRegressor(passes=100), **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"algorithm": "centered", "dtype": "float64", "lanes": 4}])
+def test_the_default_regressor_scores_what_scikit_learns_check_asks(options, request):
+    if options:
+        request.getfixturevalue("interpreted")
     X, y = make_regression(200, 10, n_informative=1, bias=5.0, noise=20, random_state=42)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    assert FTRLRegressor().fit(X, y).score(X, y) > 0.7
+    assert FTRLRegressor(**options).fit(X, y).score(X, y) > 0.7
 
 
 def clicks(rows=4000, features=60, seed=0, dtype=np.float32):
@@ -119,6 +130,13 @@ def test_a_regression_is_found():
     assert model.intercept_.shape == (1,)
 
 
+def test_a_regression_without_intercept_is_found(interpreted):
+    X, y = np.ones((200, 1)), np.random.default_rng(0).exponential(size=200)
+    model = FTRLRegressor(alpha=0.3, fit_intercept=False, passes=3).fit(X, y)
+    assert model.intercept_.tolist() == [0.0]
+    assert model.predict([[2.0]])[0] == pytest.approx(2 * y.mean(), rel=0.1)
+
+
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
     X, y = clicks()
@@ -140,8 +158,8 @@ def test_pieces_are_bitwise_one_pass_and_the_fast_learner_itself(kind):
     assert whole.progressive_loss_ == pytest.approx(pieces.progressive_loss_)
 
 
-def test_classes_may_have_any_names_and_hinges_get_their_signs():
-    X, y = clicks()
+def test_classes_may_have_any_names_and_hinges_get_their_signs(interpreted):
+    X, y = clicks(400)
     names = np.array(["ham", "spam"])
     options = {"loss": "hinge", "algorithm": "mirror", "rate": "constant", "alpha": 0.01}
     model = FTRLClassifier(**options, shuffle=False).fit(X, names[y])
@@ -238,8 +256,8 @@ def test_without_a_rate_experts_of_five_kinds_are_mixed():
     assert np.allclose(model.coef_[0], best.weights[:, 0], rtol=1e-5, atol=1e-7)
 
 
-def test_a_grid_of_sixteen_settings_is_mixed():
-    X, y = clicks()
+def test_a_grid_of_sixteen_settings_is_mixed(interpreted):
+    X, y = clicks(400)
     model = FTRLClassifier(lanes=16).fit(X, y)
     measured, bound = model.guarantee_.pair
     assert measured <= bound + 1e-9
@@ -258,24 +276,25 @@ def test_a_grid_of_sixteen_settings_is_mixed():
 
 
 def test_given_rates_and_other_losses_are_mixed(interpreted):
-    X, y = clicks(300)
+    X, y = clicks(150)
     tried = FTRLClassifier(alpha=(0.01, 0.1), l1=0.5).fit(X, y)
     assert tried._model.names == ("alpha=0.01", "alpha=0.1")
     numbers = FTRLRegressor(loss="absolute").fit(X, X @ np.ones(60))
     assert numbers.guarantee_.measured <= numbers.guarantee_.bound
 
 
-def test_tools_of_scikit_learn_take_the_estimators():
+def test_tools_of_scikit_learn_take_the_estimators(request):
     X, y = clicks(2000)
     search = GridSearchCV(make_pipeline(MaxAbsScaler(), FTRLClassifier()), {"ftrlclassifier__alpha": [0.01, 0.3]}, cv=3)
     assert search.fit(X, y).best_params_ == {"ftrlclassifier__alpha": 0.3}
     assert cross_val_score(FTRLClassifier(alpha=0.3), X, y, cv=3, scoring="neg_log_loss").min() > -np.log(2)
     hinge = FTRLClassifier(loss="hinge", algorithm="mirror", rate="constant", alpha=0.01)
-    assert CalibratedClassifierCV(hinge, cv=3).fit(X, y).predict_proba(X).shape == (2000, 2)
+    request.getfixturevalue("interpreted")
+    assert CalibratedClassifierCV(hinge, cv=3).fit(X[:200], y[:200]).predict_proba(X[:200]).shape == (200, 2)
 
 
-def test_a_clone_is_unfitted_and_a_pickle_continues_from_its_state():
-    X, y = clicks()
+def test_a_clone_is_unfitted_and_a_pickle_continues_from_its_state(interpreted):
+    X, y = clicks(60)
     model = FTRLClassifier(l1=0.1).fit(X, y)
     with pytest.raises(NotFittedError):
         clone(model).predict(X)
@@ -370,11 +389,10 @@ def test_every_class_has_a_certificate(interpreted):
     assert [proof.rounds for proof in three.certificate_] == [300] * 3
 
 
-@pytest.mark.parametrize(("classes", "rows"), [(2, 300), (3, 3000)])
-def test_softmax_has_joint_probabilities(classes, rows, request):
-    if classes == 2:  # the kernel of three classes is compiled, that of two runs from the same source
-        request.getfixturevalue("interpreted")
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_softmax_has_joint_probabilities(classes, interpreted):
+    """The guide to several classes runs a compiled kernel."""
+    rng, rows = np.random.default_rng(0), 300
     X = rng.normal(size=(rows, 5))
     truth = rng.normal(size=(5, classes))
     y = np.argmax(X @ truth + rng.gumbel(size=(rows, classes)), axis=1)
@@ -402,7 +420,7 @@ def test_regression_losses_find_what_they_are_for():
     at = {}
     for loss in ("squared", "absolute", Quantile(0.9), Huber(0.5), cautious):
         at[loss if isinstance(loss, str) else getattr(loss, "__name__", type(loss).__name__)] = (
-            FTRLRegressor(loss=loss, alpha=0.3, fit_intercept=False, passes=3).fit(X, y).predict([[1.0]])[0]
+            FTRLRegressor(loss=loss, alpha=0.3, passes=3).fit(X, y).predict([[1.0]])[0]
         )
     assert at["squared"] == pytest.approx(1.0, abs=0.05)
     assert at["absolute"] == pytest.approx(np.log(2), abs=0.05)

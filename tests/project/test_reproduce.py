@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 SCALES = 0.0625, 0.25, 1.0
 
 
-def synthetic(rows=1000, informative=10, rare=3000, words=12):
+def synthetic(rows, informative=10, rare=3000, words=12):
     rng = np.random.default_rng(0)
     x = np.concatenate((rng.choice([-1.5, 1.5], informative), np.zeros(rare)))
     dense = np.zeros((rows, informative + rare))
@@ -37,7 +37,7 @@ def synthetic(rows=1000, informative=10, rare=3000, words=12):
 CLAIMS = {
     "figure_4": figure_4,
     "sparse_models": lambda: sparse_models.compare(
-        {"synthetic": sparse_models.curve(synthetic(), (0.002, 0.005), (0.3, 1.0))}
+        {"synthetic": sparse_models.curve(synthetic(500), (0.002, 0.005), (0.3, 1.0))}
     ),
     "rates": lambda: rates.compare({"clicks": rates.losses(clicks(5000), SCALES)}, SCALES),
     "progressive": lambda: progressive(20_000, 20_000),
@@ -47,7 +47,7 @@ CLAIMS = {
 }
 
 
-UNCOMPILED = ("sparse_models",)  # compiling its three kernels takes longer than its 800 rows of 12 words
+UNCOMPILED = ("sparse_models",)  # compiling its three kernels takes longer than its 400 rows of 12 words
 
 
 @pytest.fixture(scope="module")

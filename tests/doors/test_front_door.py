@@ -39,11 +39,30 @@ def test_public_names_are_the_objects_of_their_modules():
         assert thing.__module__.startswith("forel.")
 
 
-@pytest.mark.parametrize("module", ["forel", "forel.doors", "forel.doors.river"])
-def test_help_and_completion_work_without_extras(module):
-    code = WITHOUT_EXTRAS + f"import {module}, rlcompleter; help({module}); print('completed:'); "
-    code += f"c = rlcompleter.Completer({{'forel': forel}}); print([c.complete('{module}.', k) for k in range(30)])"
-    shown, _, found = python(code).partition("completed:")
+HELP = """
+import importlib, rlcompleter
+for name in {names}:
+    module = importlib.import_module(name)
+    help(module)
+    print("completed:")
+    completer = rlcompleter.Completer({{"forel": forel}})
+    print([completer.complete(name + ".", k) for k in range(30)])
+    print("next module:")
+"""
+DOCUMENTED = ["forel.doors.river", "forel.doors", "forel"]  # inner packages first, before help imports them
+
+
+@pytest.fixture(scope="module")
+def help_texts():
+    """What one process prints for each module: its help, and its completions."""
+    texts = python(WITHOUT_EXTRAS + HELP.format(names=DOCUMENTED)).split("next module:\n")
+    assert texts.pop() == ""
+    return dict(zip(DOCUMENTED, texts, strict=True))
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_help_and_completion_work_without_extras(module, help_texts):
+    shown, _, found = help_texts[module].partition("completed:")
     assert f"Help on package {module}" in shown
     assert "forel.doors.cli" in found if module == "forel.doors" else module in found
     if module == "forel":

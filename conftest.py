@@ -38,6 +38,7 @@ def _examples_of_docstrings(request):
 LONGEST = (
     "tests/doors/test_cluster.py",
     "tests/doors/test_estimators.py",
+    "tests/learner/test_threads.py",
     "tests/project/test_docs.py",
     "tests/doors/test_river.py",
     "tests/learner/test_linear.py",
@@ -63,7 +64,6 @@ LONGEST = (
     "tests/doors/test_hostile_objects.py",
     "tests/theory/test_dual.py",
     "tests/theory/test_survey.py",
-    "tests/learner/test_threads.py",
     "tests/doors/test_river_mixture.py",
     "tests/data/test_tables.py",
     "tests/training/test_by_key.py",

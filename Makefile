@@ -91,6 +91,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/classes.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/cold_start.py
 
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py

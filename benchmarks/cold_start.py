@@ -1,7 +1,7 @@
 """Compile time of the README's commands: from a file to a model, predictions and a serving file.
 
 Input: 50,000 generated clicks in a temporary folder. Every turn starts with an empty code cache, runs the commands, and
-runs them again, with all code cached; both times each command is a process of its own.
+runs them again, with all code cached; each command is a separate process.
 Output: medians of processor seconds, with an empty cache, with a full one, and the difference, which is compiling.
 With a wheel of ``make build`` installed, code comes from the package.
 """

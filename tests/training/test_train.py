@@ -246,7 +246,7 @@ def test_errors_of_the_command_exit_with_code_2(folder, tmp_path):
     table.write_text("click,site\n1,news\n")
     path, begun = tmp_path / "m.forel", tmp_path / "begun.forel"
     train(folder / "a.vw", SETTINGS, bits=8).save(begun)
-    # The first command is a process of its own, the others run in this one.
+    # The first command runs in a separate process, the others in this one.
     run = command
     for arguments, fragment in [
         (("train", bad, "-f", path), "bad.vw, line 2, column 8: got 'x', expected a number"),

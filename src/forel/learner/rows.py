@@ -9,7 +9,7 @@ from forel.validation import all_finite, real
 
 __all__ = ["CoalescedRows", "Rows", "index_dtype", "rows_of", "training_rows"]
 
-# Dense arrays with at most so many numbers are converted without scipy.
+# Dense arrays with at most this many numbers are converted without scipy.
 SMALL, SMALL_TYPES = 1 << 13, frozenset(map(np.dtype, (np.float32, np.float64, np.int64, np.int32, np.uint8, np.bool_)))
 
 

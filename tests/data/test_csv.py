@@ -131,6 +131,8 @@ def reference_rows(text, separator=",", label="y", importance="w", ignore=("i",)
                     if name == label:
                         y = y if value is None else narrow(value)
                     elif name == importance:
+                        if value is None and cell.strip():
+                            raise Wrong(cell)
                         w = w if value is None else narrow(value)
                     elif value is not None:
                         put(features, slot(name, "", bits), narrow(value))

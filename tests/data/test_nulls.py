@@ -1,4 +1,4 @@
-"""Missing values of dicts: None, NaN, and NA and NaT of pandas are as a key that is left out."""
+"""Missing values: in dicts, None, NaN, NA and NaT are as a key that is left out; importances of tables have none."""
 
 import io
 import math
@@ -6,7 +6,10 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import forel
 from forel.data import concatenate, read
@@ -81,3 +84,60 @@ def test_models(text):
             forel.evaluate(trained, [row])
         with pytest.raises(ValueError, match="dicts, line 2: got no label"):
             forel.train([ROW, {**ROW, "y": null}], forel.Settings(alpha=0.5), **options)
+
+
+TABLE = {"y": [1.0, 0.0, 1.0], "x": [1.0, 2.0, 3.0], "w": [1.0, math.nan, 2.0]}
+NULLED = {**TABLE, "w": [1.0, None, 2.0]}
+
+
+def table_of(form):
+    if form == "pandas":
+        return pd.DataFrame(TABLE)
+    if form == "pandas with NA":
+        return pd.DataFrame({**TABLE, "w": pd.array(NULLED["w"], "Float64")})
+    if form in ("polars", "arrow"):
+        return pl.DataFrame(TABLE) if form == "polars" else pa.table(TABLE)
+    X = sparse.csr_array(np.ones((3, 1))) if form == "sparse array" else np.ones((3, 1))
+    return (X, TABLE["y"], np.array(TABLE["w"]))
+
+
+@pytest.mark.parametrize("form", ["pandas", "pandas with NA", "polars", "arrow", "array", "sparse array"])
+def test_importances_of_tables_in_memory_are_not_missing(form):
+    source, options = table_of(form), {} if "array" in form else {"label": "y", "importance": "w"}
+    with pytest.raises(
+        ValueError, match=r"line 2, column '\w+': got a missing value, expected a number, such as 1; on"
+    ):
+        list(read(source, **options))
+    reader = read(source, on_error="skip", **options)
+    assert [block.importance.tolist() for block in reader] == [[1.0, 2.0]]
+    assert reader.problems.count == 1
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow"])
+def test_importances_are_one_where_a_cell_is_empty_and_never_nan(form, tmp_path):
+    path, options = str(tmp_path / f"rows.{form}"), {"label": "y", "importance": "w"}
+    for table in (NULLED, TABLE):
+        if form == "csv":
+            pd.DataFrame(table).to_csv(path, index=False, na_rep="" if table is NULLED else "NaN")
+        elif form == "parquet":
+            pl.DataFrame(table).write_parquet(path)
+        else:
+            pl.DataFrame(table).write_ipc(path)
+        if table is NULLED:
+            assert [block.importance.tolist() for block in read(path, **options)] == [[1.0, 1.0, 2.0]]
+    got = "'NaN'" if form == "csv" else "a missing value"
+    with pytest.raises(
+        ValueError, match=rf"line \d, column 'w': got {got}, expected a number, such as 1; on_error='skip'"
+    ):
+        list(read(path, **options))
+    skipped = [block.importance.tolist() for block in read(path, on_error="skip", **options)]
+    assert skipped == [[1.0, 2.0]]
+
+
+@pytest.mark.parametrize("form", ["pandas", "csv"])
+def test_importances_of_rows_to_predict_may_be_missing(form):
+    text = pd.DataFrame(TABLE).to_csv(index=False, na_rep="NaN").encode()
+    source = io.BytesIO(text) if form == "csv" else pd.DataFrame(TABLE)
+    options = {"format": "csv"} if form == "csv" else {}
+    blocks = list(read(source, label="y", importance="w", unlabelled=True, **options))
+    assert blocks[0].values.tolist() == [1.0, 2.0, 3.0]

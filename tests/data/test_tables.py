@@ -117,7 +117,9 @@ ROWS = [
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
 def test_one_content_in_every_form_gives_the_same_examples(form, block_bytes):
-    source = FORMS[form](ROWS, pa.Table.from_pylist(ROWS, SCHEMA))
+    # NaN of pandas is an error; other forms have nulls or empty cells.
+    rows = [{**row, "w": 1.0} if row["w"] is None else row for row in ROWS] if "pandas" in form else ROWS
+    source = FORMS[form](rows, pa.Table.from_pylist(rows, SCHEMA))
     given = "tsv" if form == "tsv" else "auto"
     reader = read(source, given, bits=BITS, label="y", importance="w", block_bytes=block_bytes)
     same(examples(reader), reference_rows(ROWS))

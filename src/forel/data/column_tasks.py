@@ -9,7 +9,7 @@ from forel.data.features.crosses import CHUNK
 from forel.data.features.kinds import Kinds
 from forel.data.features.names import Names
 from forel.data.options import ReadOptions
-from forel.data.parsers.arrays import Arrays, arrays_of, conversion_errors, frame_of, with_features
+from forel.data.parsers.arrays import Arrays, arrays_of, conversion_errors, frame_of, is_pandas, with_features
 from forel.data.parsers.arrow_batches import NumberedBatch, arrow_batches, dictionary_batches, number_rows
 from forel.data.parsers.columns import Columns
 from forel.data.parsers.csv_blocks import parse_csv
@@ -59,7 +59,9 @@ def object_tasks(source: Any, reader: Reading, problems: Problems, start: Positi
         yield from _array_tasks(arrays, reader, problems, start)
     elif hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         numbered = number_rows(_exported_batches(source), "table", problems, "table")
-        yield from _table_tasks(numbered, "table", reader, problems, start, _columns(reader, start))
+        yield from _table_tasks(
+            numbered, "table", reader, problems, start, _columns(reader, start), from_pandas=is_pandas(source)
+        )
     elif hasattr(source, "iter_batches") and hasattr(source, "materialize"):
         tables = source.iter_batches(batch_format="pyarrow", batch_size=DATASET_ROWS)
         numbered = number_rows(
@@ -169,14 +171,14 @@ def _check_cache(cache: RowCache, reader: Reading) -> None:
 
 def _table_tasks(
     batches: Iterable[NumberedBatch], file: str, reader: Reading, problems: Problems, start: Position, columns: Columns,
-    hidden: Collection[str] = (),
+    hidden: Collection[str] = (), from_pandas: bool = False,
 ) -> Iterator[Task]:  # fmt: skip
     options, recorder = reader.options, SliceRecorder(reader.options.slices)
     _check_sequences(options)
     batches = recorder.batches(batches, hidden) if options.slices else batches
     blocks = table_blocks(
         batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
-        reader.kinds.of_file(start.file),
+        reader.kinds.of_file(start.file), from_pandas,
     )  # fmt: skip
     yield from completed_tasks(recorder.blocks(blocks) if options.slices else blocks, problems, start)
 
@@ -185,14 +187,14 @@ def _array_tasks(arrays: Arrays, reader: Reading, problems: Problems, start: Pos
     columns, options = arrays.named(_columns(reader, start)), reader.options
     numbered = number_rows(arrays.batches(columns), "array", problems, "array")
     if not arrays.sparse:
-        yield from _table_tasks(numbered, "array", reader, problems, start, columns)
+        yield from _table_tasks(numbered, "array", reader, problems, start, columns, from_pandas=arrays.nan_as_null)
         return
     columns.saw(f"c{k + 1}" for k in range(arrays.X.shape[1]))
     # The table has labels and importances only.
     none = replace(columns, options=replace(columns.options, keep=()))
     found, names = reader.kinds.of_file(start.file), reader.names
     labels = table_blocks(
-        numbered, none, options.bits, options.block_bytes, problems, None, "array", kinds_found=found
+        numbered, none, options.bits, options.block_bytes, problems, None, "array", kinds_found=found, from_pandas=True
     )  # fmt: skip
     yield from completed_tasks(with_features(labels, arrays.X, options, problems, names), problems, start)
 

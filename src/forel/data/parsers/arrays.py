@@ -23,7 +23,7 @@ from forel.data.problems import Malformed, Problems
 from forel.data.scanners import scanner
 from forel.validation import refuse
 
-__all__ = ["Arrays", "arrays_of", "conversion_errors", "frame_of", "with_features"]
+__all__ = ["Arrays", "arrays_of", "conversion_errors", "frame_of", "is_pandas", "with_features"]
 
 ROWS = 1 << 14  # rows of a batch
 LABEL, IMPORTANCE = "y", "w"  # names of columns without another one
@@ -47,6 +47,11 @@ class Arrays:
     def sparse(self) -> bool:
         """Whether X is a sparse array or matrix."""
         return _is_sparse(self.X)
+
+    @property
+    def nan_as_null(self) -> bool:
+        """Whether a null importance may have been NaN."""
+        return self.w is not None or is_pandas(self.X)
 
     def named(self, columns: Columns) -> Columns:
         """Return the roles of columns, with names for labels and importances."""
@@ -95,6 +100,16 @@ def arrays_of(source: Any) -> Arrays | None:
     array = isinstance(parts[0], np.ndarray) or _is_sparse(parts[0])
     table = len(parts) > 1 and hasattr(parts[0], "__arrow_c_stream__")
     return Arrays(*parts) if array or table else None
+
+
+def is_pandas(source: Any) -> bool:
+    """Return whether a source is an object of pandas, whose NaN become nulls in Arrow.
+
+    >>> import pandas
+    >>> is_pandas(pandas.DataFrame()), is_pandas(np.ones(1))
+    (True, False)
+    """
+    return any(base.__module__.partition(".")[0] == "pandas" for base in type(source).__mro__)
 
 
 def frame_of(source: Any) -> Any:

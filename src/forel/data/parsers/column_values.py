@@ -28,6 +28,8 @@ __all__ = [
     "labels_and_importance",
 ]
 
+WEIGHT = "a number, such as 1; on_error='skip' leaves out such rows"
+
 
 @dataclass(frozen=True, eq=False)
 class NumberColumn:
@@ -240,7 +242,10 @@ def _labels(
 
 
 def _importance(numbers: NumberColumn, name: str, row_problems: RowProblems) -> NDArray[np.float32]:
-    """Return the importances of some rows."""
+    """Return the importances of some rows: 1 where there is none; NaN is an error."""
+    numbers.record_non_numbers(name, WEIGHT, row_problems)
+    missing = np.flatnonzero(numbers.present & np.isnan(numbers.values))
+    row_problems.record(name, missing, ["a missing value"] * missing.size, WEIGHT)
     found = _labels(numbers, name, 1.0, row_problems)
     negative = np.flatnonzero(found < 0)
     row_problems.record(name, negative, [str(v) for v in found[negative]], "an importance of at least 0")

@@ -13,8 +13,8 @@ from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
 from forel.data.parsers.arrow_arrays import float_array, string_array
-from forel.data.parsers.cells import FeatureColumn, RowProblems, block_from_columns
-from forel.data.parsers.column_values import StringColumn, fill_numbers, labels_and_importance
+from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, block_from_columns
+from forel.data.parsers.column_values import NumberColumn, StringColumn, fill_numbers, labels_and_importance
 from forel.data.parsers.csv_rows import (
     CsvChunk,
     CsvFormat,
@@ -132,6 +132,9 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     }
     if kinds.get(str(columns.importance)) == "category":
         raise refuse("importance", f"column {columns.importance} of words", "a column of numbers")
+    if columns.importance in numbers and not columns.options.unlabelled:
+        weights = rows.words(numeric[columns.importance])
+        numbers[columns.importance] = _marks_as_words(numbers[columns.importance], weights)
     words, expected, class_words = given_words(columns, kinds), "a number", None
     if columns.label in table.used and has_classes(columns, kinds):
         numbers[columns.label], class_words = class_labels(rows.words(table.used[columns.label]))
@@ -157,6 +160,14 @@ def _parse(table: CsvTable, rows: CsvRows, chunk: CsvChunk, problems: ProblemSin
     every = np.ones(rows.lines.size, bool)
     derived = {name: StringColumn(rows.words(table.header.index(name)), every) for name in table.derived}
     return with_derived(block, derived, columns, row_problems, table.names)
+
+
+def _marks_as_words(numbers: NumberColumn, words: Spans) -> NumberColumn:
+    """Return importances of which a mark of a missing value, such as NaN, is no number; an empty cell is absent."""
+    marks = ~numbers.present & (words.stops > words.starts)
+    for row in np.flatnonzero(marks).tolist():
+        marks[row] = bool(words[row].decode("utf-8", "backslashreplace").strip())
+    return replace(numbers, non_numbers=StringColumn(words, marks)) if marks.any() else numbers
 
 
 def _hash(table: CsvTable, rows: CsvRows, names: list[str], cells: Cells, mask: np.uint64) -> None:

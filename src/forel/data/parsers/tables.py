@@ -45,9 +45,17 @@ def table_blocks(
     file: str,
     transform: Transform | None = None,
     kinds_found: dict[str, str] | None = None,
+    from_pandas: bool = False,
 ) -> Iterator[Block]:
-    """Yield blocks of the rows of record batches; ``kinds_found`` receives the kinds of columns."""
+    """Yield blocks of the rows of record batches.
+
+    Parameters
+    ----------
+    kinds_found : receives the kinds of columns
+    from_pandas : whether nulls may have been NaN, so that a null importance is an error; otherwise it is 1
+    """
     found = {} if kinds_found is None else kinds_found
+    required = from_pandas and not columns.options.unlabelled  # predictions do not depend on importances
     mask, known, buffers = np.uint64((1 << bits) - 1), DictionaryCache(bits), Buffers()
     for batch, lines in batches:
         used = feature_names(batch.schema, columns)
@@ -67,7 +75,8 @@ def table_blocks(
         if columns.label is not None and columns.label in batch.schema.names:
             values[columns.label], class_words = _label(batch.column(columns.label), columns.label, columns, found)
         if columns.importance is not None and columns.importance in batch.schema.names:
-            values[columns.importance] = _importance(batch.column(columns.importance), columns.importance)
+            weights = _importance(batch.column(columns.importance), columns.importance)
+            values[columns.importance] = _nulls_as_nan(weights) if required else weights
         words = given_words(columns, {**columns.known, **found})
         expected = "a number" if words is None else words.expected
         size = max(1, block_bytes // (4 * max(1, width)))
@@ -133,6 +142,13 @@ def _importance(array: Any, name: str) -> NumberColumn:
     if not is_number(array.type):
         raise refuse("importance", f"column {name} of type {array.type}", "a column of numbers")
     return _numbers(array)
+
+
+def _nulls_as_nan(numbers: NumberColumn) -> NumberColumn:
+    if numbers.present.all():
+        return numbers
+    values = np.where(numbers.present, numbers.values, np.float32(np.nan))
+    return replace(numbers, values=values, present=np.ones(values.size, bool))
 
 
 def _feature(

@@ -227,6 +227,25 @@ def test_errors_of_unsupported_options_name_an_alternative():
     assert vowpal.RATES in " ".join(done.output.split())
 
 
+@pytest.mark.parametrize(
+    "words", ["-d rows.vw -q ab", "--loss_function logistic --data=no.vw", "rows.vw --l1 1", "-c rows.vw"]
+)
+def test_arguments_without_a_command_are_of_training(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.vw").write_text("1 |a x\n")
+    failed = CliRunner().invoke(app, words.split())
+    assert failed.exit_code == 2
+    assert f"Did you mean: forel train {words}" in " ".join(failed.stderr.split())
+
+
+@pytest.mark.parametrize("word", ["--verison", "trian", "-q"])
+def test_other_arguments_without_a_command_are_misspelled(word):
+    failed = CliRunner().invoke(app, [word])
+    assert failed.exit_code == 2
+    assert "No such" in failed.stderr
+    assert "forel train" not in failed.stderr
+
+
 def test_sequences_of_one_namespace_are_options_of_training(folder):
     for flags, features in (("--ngram x2", 4000), ("--ngram z3 --ngram 2", 4800), ("--ngram x2,z2 --skips z1", 5200)):
         words = ("train", folder / "two.vw", "-b", 16, "--alpha", 0.3, "--quiet", "--json", *flags.split())

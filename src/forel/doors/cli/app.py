@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import forel
-from forel.doors.cli.vowpal import translate_name
+from forel.doors.cli.vowpal import suggest_train, translate_name
 
 __all__ = ["COMMANDS", "app", "load_command", "main"]
 
@@ -44,6 +44,13 @@ def load_command(name: str) -> Any:
 
 class LazyGroup(TyperGroup):
     """A group whose commands have only a name and a one-line help until one of them is invoked or completed."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the command; an error for options and files without one names it."""
+        known = [*COMMANDS, *(option for param in self.get_params(ctx) for option in param.opts)]
+        if args and not ctx.resilient_parsing and (command := suggest_train(args, known)) is not None:
+            ctx.fail(f"No command before {args[0]!r}. Did you mean: {command}")
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, with its options."""

@@ -1,11 +1,13 @@
 """Options in Vowpal Wabbit's spelling: its squared loss is the squared error, and its constant is a feature."""
 
-from collections.abc import Mapping
+import os
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import typer
 
-__all__ = ["UNSUPPORTED", "translate_name", "translate_vw_options"]
+__all__ = ["UNSUPPORTED", "suggest_train", "translate_name", "translate_vw_options"]
 
 # Options of VW under another name here.
 NAMES = {
@@ -76,6 +78,24 @@ def translate_name(name: str) -> str:
         dashes = "-" if name in SHORT else "--"
         raise typer.BadParameter(UNSUPPORTED[full], param_hint=f"Vowpal Wabbit's {dashes}{name}")
     return NAMES.get(name, name)
+
+
+def suggest_train(arguments: Sequence[str], known: Collection[str]) -> str | None:
+    """Return the command to train for arguments of VW, which has no commands; None for other arguments.
+
+    Parameters
+    ----------
+    arguments : of the command line
+    known : commands, and options that may stand before one
+
+    >>> suggest_train(["-d", "clicks.vw", "-q", "ab"], ["train", "--version"])
+    'forel train -d clicks.vw -q ab'
+    """
+    if arguments[0] in known:
+        return None
+    flags = (argument.partition("=")[0] for argument in arguments)
+    data = any(flag in ("-d", "--data") for flag in flags) or any(map(os.path.isfile, arguments))
+    return shlex.join(["forel", "train", *arguments]) if data else None
 
 
 SQUARED = ("squared", "classic")  # VW's names of (p − y)², with and without importance-invariant updates

@@ -42,7 +42,10 @@ def run(*words, fails=True):
     ("words", "message"),
     [
         ("rows.csv", "got no label, expected 0 and 1"),
-        ("rows.csv", "; --label names the column of labels"),
+        (
+            "rows.csv",
+            "; --label names the column of labels, one of age, churn, city, plan (forel peek rows.csv suggests one)",
+        ),
         ("rows.csv --label chrn", "--label: got 'chrn', expected one of the columns age, city, plan, churn"),
         (
             "rows.csv --label churn --ignore id",

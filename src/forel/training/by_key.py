@@ -228,7 +228,8 @@ class _Run:
         state, first = self.state, self.state.pass_number == 1
         problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
         negative = self.negative if state.negative_label is None else state.negative_label
-        labels = label_encoder(self.options.settings, problems, self.options.classes, state.classes.names, negative)
+        seen, options = state.kinds.seen if passes.options.label is None else None, self.options
+        labels = label_encoder(options.settings, problems, options.classes, state.classes.names, negative, seen)
         if begun is None:  # rows have the values of columns, which a cache has not: each pass reads the source
             place = None if state.place is None else state.place._replace(rows=0)
             begun = passes.blocks(1, problems, names, place, state.kinds, state.classes)

@@ -1,16 +1,20 @@
 """Encoding of labels for losses: −1 and 1 become 0 and 1 for log-loss, 0 and 1 become −1 and 1 for hinge losses."""
 
+import os
+import shlex
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Malformed, Problems
+from forel.data.features.kinds import SeenColumns
 from forel.learner.settings import Settings
 from forel.losses import Interval
 
 __all__ = ["ClassEncoder", "LabelEncoder", "label_encoder"]
 
+SHOWN = 8  # columns in a message
 EXPECTED = {
     "probability": "0 and 1 (or numbers between), or -1 and 1",
     "sign": "-1 and 1, or 0 and 1",
@@ -35,16 +39,19 @@ class LabelEncoder:
     settings : settings with the loss that labels are encoded for
     problems : counts or raises labels that are invalid
     negative : the label of the negative class, −1 or 0; None to infer it from the first label other than 1
+    seen : columns of a source for which none of labels was named; None for other sources
 
     >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([-1, 1]))
     >>> LabelEncoder(Settings("logistic"), Problems()).encode(block)[0]
     array([0., 1.], dtype=float32)
     """
 
-    def __init__(self, settings: Settings, problems: Problems, negative: float | None = None) -> None:
+    def __init__(
+        self, settings: Settings, problems: Problems, negative: float | None = None, seen: SeenColumns | None = None
+    ) -> None:
         self.kind = label_kind(settings)
         self.domain = settings.labels if isinstance(settings.labels, Interval) else Interval()
-        self.problems = problems
+        self.problems, self.seen = problems, seen
         self.negative = negative
 
     def encode(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
@@ -71,12 +78,11 @@ class LabelEncoder:
         """Report invalid labels; return the mask of valid ones, or None if all are valid."""
         if valid.all():
             return None
-        expected = self._expected()
+        expected, columns = self._expected(), _columns(block, self.seen)
         for row in np.flatnonzero(~valid).tolist():
             label = block.labels[row]
-            _record(
-                self.problems, block, row, f"the label {label:g}", expected + ("" if label != label else self._hint)
-            )
+            remedy = "" if label != label else self._hint
+            _record(self.problems, block, row, f"the label {label:g}", expected + remedy, columns)
         return valid
 
     @property
@@ -103,6 +109,7 @@ class ClassEncoder:
     count : number of classes of the model
     names : of classes that were found so far
     problems : counts or raises labels that are missing, and classes that the model does not have
+    seen : as in :class:`LabelEncoder`
 
     >>> block = Block(np.array([0, 0, 0]), np.int32([]), np.float32([]), np.float32([2, 1]))
     >>> ClassEncoder(2, ["a", "b", "c"], Problems("skip")).encode(block)
@@ -112,19 +119,23 @@ class ClassEncoder:
     negative = None
     kind = "class"
 
-    def __init__(self, count: int, names: Sequence[str], problems: Problems) -> None:
-        self.count, self.names, self.problems = count, names, problems
+    def __init__(
+        self, count: int, names: Sequence[str], problems: Problems, seen: SeenColumns | None = None
+    ) -> None:  # fmt: skip
+        self.count, self.names, self.problems, self.seen = count, names, problems, seen
 
     def encode(self, block: Block) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None]:
         """Return the labels of a block, and the mask of valid ones; None if all are valid."""
         valid = (block.labels >= 0) & (block.labels < self.count)  # False for NaN
         if valid.all():
             return block.labels, None
+        columns = _columns(block, self.seen)
         for row in np.flatnonzero(~valid).tolist():
             label = block.labels[row]
             name = "" if np.isnan(label) else self.names[int(label)]
             expected = f"one of the {self.count} classes before; classes (--classes) has their number, or all names"
-            _record(self.problems, block, row, f"the class {name!r}", "a class" if np.isnan(label) else expected)
+            expected = "a class" if np.isnan(label) else expected
+            _record(self.problems, block, row, f"the class {name!r}", expected, columns)
         return block.labels, valid
 
 
@@ -134,17 +145,30 @@ def label_encoder(
     classes: int | None,
     names: Sequence[str] = (),
     negative: float | None = None,
+    seen: SeenColumns | None = None,
 ) -> LabelEncoder | ClassEncoder:
     """Return the encoder of the labels of a model: of several classes, or of one margin."""
-    return LabelEncoder(settings, problems, negative) if classes is None else ClassEncoder(classes, names, problems)
+    if classes is None:
+        return LabelEncoder(settings, problems, negative, seen)
+    return ClassEncoder(classes, names, problems, seen)
 
 
-def _record(problems: Problems, block: Block, row: int, got: str, expected: str) -> None:
+def _record(problems: Problems, block: Block, row: int, got: str, expected: str, columns: str) -> None:
     """Record that the label of a row is missing or invalid."""
     if np.isnan(block.labels[row]):
-        named = "label (--label) names the column of labels, and on_error='skip' leaves out rows without one"
+        named = f"label (--label) names the column of labels{columns}, and on_error='skip' leaves out rows without one"
         got, expected = "no label", f"{expected}; {named}"
     if block.lines is None:
         got += f" in example {row + 1} of the block that begins there"
     line = block.line if block.lines is None else int(block.lines[row])
     problems.record(Malformed(block.file, line, None, got, expected))
+
+
+def _columns(block: Block, seen: SeenColumns | None) -> str:
+    """Return the columns of a table of which none is named as that of labels, for an error."""
+    if seen is None or not seen.header or not np.isnan(block.labels).all():
+        return ""
+    names = sorted(seen.names)
+    more = ", ..." if len(names) > SHOWN else ""
+    peek = f" (forel peek {shlex.quote(block.file)} suggests one)" if os.path.isfile(block.file) else ""
+    return f", one of {', '.join(names[:SHOWN])}{more}{peek}"

@@ -51,7 +51,8 @@ def learn_pass(
     # Only the first pass collects names and problems, and weights the settings.
     first = state.pass_number == 1
     problems, names = (state.problems, state.names) if first else (Problems(state.problems.on_error), None)
-    labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label)
+    seen = state.kinds.seen if passes.options.label is None else None
+    labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label, seen)
     if begun is None:
         place = None if state.place is None else state.place._replace(rows=0)
         begun = passes.blocks(state.pass_number, problems, names, place, state.kinds, state.classes)

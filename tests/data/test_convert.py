@@ -139,7 +139,7 @@ def test_the_command_converts_data_and_models(folder, tmp_path):
     assert 0 < np.abs(before - after).max() < 0.01
     for arguments, message in [
         ((folder / "a.vw", "--serving", "-o", small), "not a complete model file"),
-        ((small, "--serving", "-o", model), "model: got 'ServingModel', expected one complete model"),
+        ((small, "--serving", "-o", model), "model: got 'a serving model of float"),
         (("--serving", "-o", model), "expected one model file"),
     ]:
         done = command("convert", *arguments, stdin=None)

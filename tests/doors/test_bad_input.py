@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.doors.cli.app import app
+from forel.store import serving_model
 
 HEADER = "age,city,plan,churn\n"
 ROWS = [f"{20 + k % 40},{('Rome', 'Oslo', 'Bern')[k % 3]},{'ab'[k % 2]},{('no', 'yes')[k % 2]}\n" for k in range(60)]
@@ -166,14 +167,18 @@ def test_a_cell_of_spaces_is_missing(folder):
 
 
 KEYED = "the model of one key, which forel convert MODEL --key KEY writes"
+ONE_OF = "model: got 'models by city', expected the model of one key, such as --key Rome"
+SERVING = "model: got 'a serving model of float32', expected one that can learn, from which it was converted"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("predict rows.csv --model by --uncertainty", f"--uncertainty is not available for models by key; use {KEYED}"),
-        ("explain rows.csv --model by", f"expected {KEYED}"),
-        ("convert by --serving -o small", f"model: got 'models by city', expected {KEYED}"),
+        ("explain rows.csv --model by", ONE_OF),
+        ("convert by --serving -o small", ONE_OF),
+        ("convert serving --serving -o small", SERVING),
+        ("convert serving --float16 -o small", SERVING),
         ("train rows.csv --start by --label churn", f"--start: got 'models by city', expected {KEYED}"),
         ("convert by --key Paris -o one", "city: got 'Paris', expected one of the 3 keys, such as 'Rome'"),
         ("convert m --key Paris -o one", "--key: got 'Paris', expected none for one model"),
@@ -201,6 +206,7 @@ def models(folder):
     """Models of the rows: one, one for each city, of several classes, and of an estimator."""
     one = forel.Settings(alpha=0.5)
     forel.train("rows.csv", one, label="churn", bits=10).save("m")
+    forel.save("serving", serving_model(forel.load("m").model))
     forel.train("rows.csv", one, label="churn", bits=10, by="city").save("by")
     forel.train("numbers.csv", one, label="y", bits=10, classes=3).save("classes")
     frame = pd.DataFrame({"age": [20, 30, 40, 50], "height": [1.6, 1.7, 1.8, 1.9]})

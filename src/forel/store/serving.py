@@ -157,6 +157,9 @@ def _serving_model(
         by = getattr(model, "by", None)
         if by is not None:
             raise refuse("model", f"models by {by}", ONE_KEY)
+        if isinstance(model, ServingModel):
+            expected = "one that can learn, from which it was converted; it is for predictions already"
+            raise refuse("model", f"a serving model of {model.weights.dtype}", expected)
         expected = "one complete model: a forel.learner.linear.Linear or a fitted estimator"
         raise refuse("model", type(model).__name__, expected)
     if lane is not None and (model.joint or not 0 <= whole("lane", lane) < model.lanes):

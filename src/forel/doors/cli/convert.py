@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import Data, Files, Key, source_of
+from forel.doors.cli.options import Data, Files, Key, load_one, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 if TYPE_CHECKING:
@@ -74,12 +74,11 @@ def convert(
 
 def _model(source: list[str], key: str | None) -> "Stored":
     """Return the model of a file, or that of one key."""
-    from forel.store import load
     from forel.validation import refuse
 
     if len(source) != 1 or source == ["-"]:
         raise refuse("files", source, "one model file")
-    return load(source[0]) if key is None else load(source[0]).of_key(key)
+    return load_one(source[0], key)
 
 
 def _convert_model(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from forel.doors.cli.errors import errors_as_messages
-from forel.doors.cli.options import AsJson, Data, Files, Key, source_of
+from forel.doors.cli.options import AsJson, Data, Files, Key, load_one, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
@@ -31,10 +31,9 @@ def explain(
     Example: forel explain new.csv --model m.forel --rows 3
     """
     with errors_as_messages():
-        from forel.store import load
         from forel.store.saving import NOT_HASHED
 
-        stored = load(model) if key is None else load(model).of_key(key)
+        stored = load_one(model, key)
         if stored.named_rows is not None:
             raise ValueError(f"model: {NOT_HASHED}")
         found = stored.explain(source_of(files, data), **reading.options())

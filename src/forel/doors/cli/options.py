@@ -1,8 +1,12 @@
 """Options that several commands share, apart from the flags of reading."""
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from forel.store import Stored
 
 VW = "For Vowpal Wabbit users"
 
@@ -26,3 +30,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 def source_of(files: list[str] | None, data: list[str] | None) -> list[str]:
     """Return the files given as arguments or with -d, or standard input."""
     return [*(files or ()), *(data or ())] or ["-"]
+
+
+def load_one(path: str, key: str | None) -> "Stored":
+    """Return the model of a file, or that of one key; raise if there is one for each key and none is given."""
+    from forel.learner.keyed import KeyedModels
+    from forel.store import load
+    from forel.validation import refuse
+
+    stored = load(path)
+    if key is not None:
+        return stored.of_key(key)
+    if isinstance(stored.model, KeyedModels):
+        expected = f"the model of one key, such as --key {shlex.quote(stored.model.keys[0])}"
+        raise refuse("model", f"models by {stored.model.by}", expected)
+    return stored

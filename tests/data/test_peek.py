@@ -132,3 +132,13 @@ def test_unusual_text_gives_a_summary_or_a_plain_error(text):
         assert summary(text, format="csv").rows >= 0
     except ValueError as error:
         assert "source: got" in str(error), error  # noqa: PT017
+
+
+def test_a_label_that_is_not_found_has_a_placeholder(tmp_path):
+    table, lines = tmp_path / "no.csv", tmp_path / "rows.vw"
+    table.write_text("age,amount\n31,12.5\n22,1.25\n25,7.75\n22,7.5\n")
+    lines.write_text("1 |a x\n-1 |a y\n")
+    shown = CliRunner().invoke(app, ["peek", str(table)]).stdout
+    assert "No column looks like a label; replace COLUMN by the name of one." in shown
+    assert f"Train: forel train {table} --label COLUMN --model model.forel" in shown
+    assert "--label" not in CliRunner().invoke(app, ["peek", str(lines)]).stdout

@@ -31,6 +31,7 @@ EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
 TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
 FEWEST_IDS = 20  # rows, for a column with another value in each of them to have identifiers
 MOST_CLASSES = 100  # of a column that may be the label
+PLACEHOLDER = "COLUMN"  # for a label that was not found
 # Common names of labels, the most certain first.
 LABELS = (
     "label", "target", "y", "class", "click", "clicked", "churn", "churned", "income", "outcome", "response", "is_spam",
@@ -105,7 +106,7 @@ class Summary:
         return self.options.separator
 
     def arguments(self) -> list[str]:
-        """Return the arguments of ``forel train`` for this file."""
+        """Return the arguments of ``forel train`` for this file, with a placeholder where no column is the label."""
         arguments, options, given = [self.file], self.options, self.given
         if given.format != "auto":
             arguments += ["--format", given.format]
@@ -115,8 +116,8 @@ class Summary:
         )
         if separator is not None:
             arguments += ["--separator", "tab" if separator == "\t" else separator]
-        if self.label is not None:
-            arguments += ["--label", self.label]
+        if self.label is not None or self.columns:
+            arguments += ["--label", PLACEHOLDER if self.label is None else self.label]
         if not options.header:
             arguments.append("--no-header")
         if options.decimal != ".":

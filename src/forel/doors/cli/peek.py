@@ -62,6 +62,7 @@ def _print(found: Any, command: str) -> None:
     from rich.table import Table
 
     from forel.data.features.date_text import AMBIGUOUS
+    from forel.data.peek import PLACEHOLDER
     from forel.doors.cli.console import open_console
 
     console = open_console()
@@ -83,7 +84,8 @@ def _print(found: Any, command: str) -> None:
         elif found.classes is not None:
             console.print(f"Labels: {found.classes} classes.", markup=False, highlight=False)
         elif found.label is None:
-            console.print("No column looks like a label; --label names it.", markup=False, highlight=False)
+            text = f"No column looks like a label; replace {PLACEHOLDER} by the name of one."
+            console.print(text, markup=False, highlight=False)
         if found.formatted:
             names = ", ".join(found.formatted)
             hint = "currencies, percent signs and thousands separators make words of numbers; remove them"

@@ -193,3 +193,24 @@ def test_remedies_name_options_that_exclude_each_other(arguments, message, rows,
     done = run("train", rows, *arguments, *FEW)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+def test_one_is_singular_and_zero_has_no_sign(tmp_path, interpreted, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.csv").write_text("x,y\n1,1\n")
+    (tmp_path / "zero.csv").write_text("x,y\n0,1\n")
+
+    def run(*words):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    shown = run("train", "one.csv", "--label", "y", "--alpha", "0.5", "--bits", "4", "--model", "m")
+    assert "\n1 row, 1 feature in all, 1 non-zero weight, " in shown
+    assert "; first 1 row\n" in run("peek", "one.csv")
+    assert "1 example written to one.vw" in run("convert", "one.csv", "--label", "y", "-o", "one.vw")
+    assert "one.cache: 1 row, 1 feature in all, 1 block\n" in run("cache", "one.csv", "--label", "y", "-o", "one.cache")
+    explained = run("explain", "zero.csv", "--model", "m")
+    assert " 0.00000 " in explained
+    assert "+0.00000" not in explained
+    assert "-0.00000" not in explained

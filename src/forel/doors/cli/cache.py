@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.counts import counted
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson, Files, Threads, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
@@ -44,8 +45,8 @@ def cache(
             print(json.dumps(summaries[0] if len(summaries) == 1 else summaries))
             return
         for cached, facts in zip(caches, summaries, strict=True):
-            rows, entries, blocks = (f"{facts[name]:,}" for name in ("rows", "entries", "blocks"))
-            print(f"{cached.file}: {rows} rows, {entries} features in all, {blocks} blocks")
+            rows, blocks = counted(facts["rows"], "row"), counted(facts["blocks"], "block")
+            print(f"{cached.file}: {rows}, {counted(facts['entries'], 'feature', ' in all')}, {blocks}")
             options = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
             print("  " + ", ".join(f"{name}={value}" for name, value in options.items()))
             for path in facts["sources"] or ["a stream"]:

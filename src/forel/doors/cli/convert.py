@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forel.doors.cli.counts import counted
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import Data, Files, Key, load_one, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
@@ -66,9 +67,9 @@ def convert(
         from forel.doors.cli.show import print_problems
 
         done = convert(source, output, to, **reading.options())
-        typer.echo(f"{done.rows:,} examples written to {output}", err=True)
+        typer.echo(f"{counted(done.rows, 'example')} written to {output}", err=True)
         for what, times in done.lost.items():
-            typer.echo(f"not kept: {what} ({times:,} times)", err=True)
+            typer.echo(f"not kept: {what} ({counted(times, 'time')})", err=True)
         print_problems(done.problems, open_console(stderr=True))
 
 

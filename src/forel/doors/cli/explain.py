@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.counts import counted, signed
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson, Data, Files, Key, load_one, source_of
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
@@ -57,14 +58,14 @@ def _print(explanation: Any, number: int, top: int) -> None:
     from forel.doors.cli.console import align_numbers, open_console
 
     label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
-    title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {explanation.margin:+.5f}"
+    title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {signed(explanation.margin)}"
     table = Table("feature", "value", "weight", "contribution", title=title)
     align_numbers(table)
-    table.add_row("bias", "", "", f"{explanation.bias:+.5f}")
+    table.add_row("bias", "", "", signed(explanation.bias))
     for part in explanation.contributions[:top]:
         name = part.name + (" and others" if part.shared else "")
-        table.add_row(escape(name), f"{part.value:.6g}", f"{part.weight:+.5f}", f"{part.contribution:+.5f}")
+        table.add_row(escape(name), f"{part.value:.6g}", signed(part.weight), signed(part.contribution))
     rest = explanation.contributions[top:]
     if rest:
-        table.add_row(f"{len(rest)} others", "", "", f"{sum(part.contribution for part in rest):+.5f}")
+        table.add_row(counted(len(rest), "other"), "", "", signed(sum(part.contribution for part in rest)))
     open_console().print(table)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from forel.doors.cli.counts import counted
 from forel.doors.cli.errors import errors_as_messages
 
 
@@ -33,10 +34,8 @@ def generate(
         else:
             with open(output, "wb") as file:
                 truth = write_clicks(file, rows, chosen, seed)
-    typer.echo(
-        f"{truth.rows:,} rows, {truth.clicks:,} clicks; the true probabilities have a log-loss of {truth.loss:.4f}",
-        err=True,
-    )
+    counts = f"{counted(truth.rows, 'row')}, {counted(truth.clicks, 'click')}"
+    typer.echo(f"{counts}; the true probabilities have a log-loss of {truth.loss:.4f}", err=True)
 
 
 def _format(output: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.counts import counted
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson, Key
 
@@ -91,10 +92,8 @@ def _print_keys(stored: Any, as_json: bool) -> None:
     console = open_console()
     console.print(key_table(models.by, keys, stored.settings.title))
     fallback = ", and one of all rows" if models.fallback is not None else ""
-    console.print(
-        f"{models.rounds:,} rows, {models.nonzeros:,} non-zero weights{fallback}. --key shows one model.",
-        markup=False, highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    counts = f"{counted(models.rounds, 'row')}, {counted(models.nonzeros, 'non-zero weight')}"
+    console.print(f"{counts}{fallback}. --key shows one model.", markup=False, highlight=False, soft_wrap=True)
 
 
 def _describe(stored: Any, top: int) -> dict[str, Any]:

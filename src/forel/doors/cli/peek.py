@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forel.doors.cli.counts import counted
 from forel.doors.cli.errors import errors_as_messages
 from forel.doors.cli.options import AsJson
 from forel.doors.cli.reading_flags import NO_FLAGS, ReadingFlags
@@ -71,7 +72,9 @@ def _print(found: Any, command: str) -> None:
         facts.append(f"separator {SEPARATOR_NAMES.get(found.separator, found.separator)}")
         facts.append("header" if found.options.header else "no header")
         facts += ["decimal comma"] if found.options.decimal == "," else []
-    console.print(f"{found.file}: {', '.join(facts)}; first {found.rows:,} rows", markup=False, highlight=False)
+    console.print(
+        f"{found.file}: {', '.join(facts)}; first {counted(found.rows, 'row')}", markup=False, highlight=False
+    )
     if found.columns:
         table = Table("column", "kind", "distinct", "missing", "examples")
         for column in found.columns:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any, cast
 
 from forel.doors.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
+from forel.doors.cli.counts import counted
 from forel.doors.cli.json_values import jsonable, mixture_summary
 from forel.doors.cli.outputs import Saved
 from forel.learner.keyed import KeyedModels
@@ -93,7 +94,7 @@ class Reporter:
         rows, megabytes = self._speed(update, now)
         prefix = f"pass {update.pass_number}, " if self._passes > 1 else ""
         speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
-        return f"{prefix}{update.rows:,} rows, {speed}, loss {update.progressive.running.total.mean:.4f}"
+        return f"{prefix}{counted(update.rows, 'row')}, {speed}, loss {update.progressive.running.total.mean:.4f}"
 
     def _row(self, update: Progress, now: float) -> str:
         rows, megabytes = self._speed(update, now)
@@ -148,7 +149,11 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
     if trained.calibrated is not None:
         columns |= calibrated_columns(trained.calibrated)
     console.print(report_table(columns, model.settings.title))
-    console.print(", ".join(f"{value:,} {name}" for name, value in facts.items()), highlight=False, soft_wrap=True)
+    counts = [counted(trained.rows, "row"), counted(trained.entries, "feature", " in all")]
+    counts += [counted(model.nonzeros, "non-zero weight"), f"{facts['seconds']:,} seconds"]
+    if trained.inclusion is not None:
+        counts.append(counted(trained.inclusion.included, "feature", " included"))
+    console.print(", ".join(counts), highlight=False, soft_wrap=True)
     for table in trained.slices:
         console.print(slice_table(table, model.settings.title))
         console.print(period_table(table, model.settings.title))

@@ -103,7 +103,8 @@ def _lead(trained: Trained, source: Sequence[str]) -> str:
     speed = passes * trained.rows / max(trained.seconds, 1e-9)
     where = f" from {', '.join(source)}" if source else ""
     times = f", {passes} times" if passes > 1 else ""
-    return f"{trained.rows:,} rows{where}{times}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows per second."
+    rows = "1 row" if trained.rows == 1 else f"{trained.rows:,} rows"
+    return f"{rows}{where}{times}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows per second."
 
 
 def _measures(columns: dict[str, Report], loss: str) -> Element:

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -221,3 +222,34 @@ def test_caches_and_shuffled_rows_do_not_lose_slices(tmp_path):
         train(path, Settings(alpha=0.3), slices=["town"], label="y", bits=6)
     with pytest.raises(ValueError, match="slices: got 'city', expected none for svmlight"):
         list(read(io.BytesIO(b"1 3:1\n"), "svmlight", slices=["city"]))
+
+
+ABSENT = "slices: got 'nosuch', of which no row has a value, expected a column or key of the rows, or a namespace of VW"
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("form", ["dicts", "jsonl", "vw"])
+@pytest.mark.parametrize("by", [None, "city"])
+def test_a_column_that_no_row_has_is_reported_once(form, by):
+    rows = [{"city": ("Rome", "Oslo")[k % 2], "x": 1.0, "y": k // 2 % 2} for k in range(20)]
+    texts = {
+        "jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+        "vw": "".join(f"{row['y']} |city {row['city']}\n" for row in rows),
+    }
+
+    def source():
+        return rows if form == "dicts" else io.BytesIO(texts[form].encode())
+
+    options = {} if form == "dicts" else {"format": form}
+    options |= {} if form == "vw" else {"label": "y"}
+    for calibrate in (False, True) if by is None else (False,):
+        with warnings.catch_warnings(record=True, action="always") as found:
+            trained = train(
+                source(), Settings(alpha=0.3), bits=6, slices=["nosuch"], by=by, calibrate=calibrate, **options
+            )
+        assert [str(one.message).startswith(ABSENT) for one in found] == [True]
+    with pytest.warns(UserWarning, match=ABSENT):
+        evaluate(trained, source(), slices=["nosuch"], **({"format": form} if form != "dicts" else {}))
+    with warnings.catch_warnings(action="error"):
+        if by is None:
+            train(source(), Settings(alpha=0.3), bits=6, slices=["city"], **options)

@@ -182,7 +182,8 @@ def train_by_key(
     return Trained(
         cast(Learner, trained), reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started,
         problems, names=state.names, reading=stored, checkpoint=checkpoint, schema=schema.schema(state.kinds),
-        slices=slice_tables(state.slices), calibrated=calibrated, keys=tuple(run.keys.summaries(trained, any(holdout))),
+        slices=slice_tables(state.slices, warn=True), calibrated=calibrated,
+        keys=tuple(run.keys.summaries(trained, any(holdout))),
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def evaluate(model: Any, source: Any, *, threads: int | None = None, **reading: 
         scores = metrics.add(margins[rows], encoded[rows], block.importance[rows])
         for values, by_value in zip(() if block.slices is None else block.slices[-len(slices) :], slices, strict=False):
             by_value.add(values[rows], scores)
-    return Evaluation(metrics.report(), problems, slice_tables(slices))
+    return Evaluation(metrics.report(), problems, slice_tables(slices, warn=True))
 
 
 def predict(

@@ -5,6 +5,7 @@ eight periods with equal numbers of rows; when all are full, adjacent ones are m
 depend on how rows are divided into blocks. (McMahan et al. 2013, "Ad click prediction", section 7.)
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -142,6 +143,11 @@ class SliceMetrics:
         for k, column in enumerate((columns[1], columns[3])):
             np.add.at(self._period_bins[:, :, k], (codes, period, place * PERIOD_BINS // BINS), column)
 
+    @property
+    def absent(self) -> bool:
+        """Whether there were rows, and none of them had a value."""
+        return self._rows > 0 and not any(self._codes)
+
     def table(self) -> SliceTable:
         """Return the metrics of the values with the most rows, and of all others."""
         rows = self._sums[:, :, 0].sum(axis=1)
@@ -197,6 +203,11 @@ def _period(sums: list[float], calibrated: bool, auc: float | None, auc_error: f
     return Period(int(rows), loss / weight if weight else None, ratio, *area)
 
 
-def slice_tables(slices: Sequence[SliceMetrics]) -> tuple[SliceTable, ...]:
-    """Return the table of each column."""
+def slice_tables(slices: Sequence[SliceMetrics], warn: bool = False) -> tuple[SliceTable, ...]:
+    """Return the table of each column; ``warn`` of those of which no row has a value, after the last row."""
+    for one in slices if warn else ():
+        if one.absent:
+            expected = "a column or key of the rows, or a namespace of VW text"
+            message = f"slices: got {one.column!r}, of which no row has a value, expected {expected}"
+            warnings.warn(message, UserWarning, stacklevel=2)
     return tuple(one.table() for one in slices)

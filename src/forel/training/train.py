@@ -291,7 +291,7 @@ def train(
     return Trained(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
-        state.schema.schema(state.kinds), slice_tables(state.slices), calibrated, state.inclusion,
+        state.schema.schema(state.kinds), slice_tables(state.slices, warn=True), calibrated, state.inclusion,
         label_order=order,
     )  # fmt: skip
 

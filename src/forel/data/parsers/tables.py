@@ -145,6 +145,7 @@ def _importance(array: Any, name: str) -> NumberColumn:
 
 
 def _nulls_as_nan(numbers: NumberColumn) -> NumberColumn:
+    """Return importances with NaN, which is an error, where there is none."""
     if numbers.present.all():
         return numbers
     values = np.where(numbers.present, numbers.values, np.float32(np.nan))

@@ -10,7 +10,7 @@ import math
 
 from river import compose, linear_model, preprocessing
 
-from forel.doors.river import LinearClassifier
+from forel.river import LinearClassifier
 
 ROWS = 7_043
 CONTRACTS, INTERNET = ("Month-to-month", "One year", "Two year"), ("Fiber optic", "DSL", "No")

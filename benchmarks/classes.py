@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from forel.doors.sklearn import FTRLClassifier
+from forel.sklearn import FTRLClassifier
 
 CLASSES, WORDS, PER_ROW = 20, 50_000, 150
 

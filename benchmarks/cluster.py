@@ -4,7 +4,7 @@ Input: generated clicks of 39 features as VW text in gzip and as Parquet, four f
 Output: wall-clock medians in turns and their ratio, on two cores, in a process that is connected to a running Ray; the
 same of whole commands, which start, connect and leave; processor seconds of each stage; the loss of four
 shards that are merged every 1,000 rows, against learning in order, on one distribution and on files of different true
-weights, which are sudden changes; the estimate of ``forel.doors.cluster.cost`` for the
+weights, which are sudden changes; the estimate of ``forel.ray.cost`` for the
 same run in one process; and its estimates for larger clusters.
 """
 
@@ -26,12 +26,12 @@ import forel
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.regroup import slice_rows
-from forel.doors.cluster import RayWorkers
-from forel.doors.cluster.cost import Costs
 from forel.learner.factory import make_learner
 from forel.learner.grid import default_grid
 from forel.learner.merge_states import learn_shard, merge, restore, slice_of
 from forel.learner.rows import CoalescedRows
+from forel.ray import RayWorkers
+from forel.ray.cost import Costs
 from forel.training.shards import WARM_UP, Merging
 
 FILES, EVERY, SHARDS = 4, 1000, 4

@@ -3,7 +3,7 @@
 Input: generated clicks of 39 features as VW text; one setting.
 Output: progressive loss by rows of a batch, compared with learning in order; processor time of a row with shards in one
 process, from which the cost of an entry follows; wall-clock time with two shards on a local Ray, and the estimate of
-``forel.doors.cluster.cost`` with these constants; and the memory of a model of 2^33 slots.
+``forel.ray.cost`` with these constants; and the memory of a model of 2^33 slots.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import time
 
 import forel
 from forel.data.clicks import write_clicks
-from forel.doors.cluster import RayShards, RayWorkers
-from forel.doors.cluster.cost import Costs
 from forel.learner.sharding import Sharding
+from forel.ray import RayShards, RayWorkers
+from forel.ray.cost import Costs
 
 SETTINGS = forel.Settings(alpha=0.1, l1=1.0)
 FEATURES = 39

@@ -21,11 +21,11 @@ from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 from timing import median_ratio, medians, time_in_turns
 
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.grid import default_grid
 from forel.learner.kernels.intrinsics.prefetch import prefetch
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
+from forel.sklearn import FTRLClassifier
 
 PER_ROW, POPULAR, FEATURES, MIXED = 39, 2_200_000, 1 << 22, 1 << 20
 AHEAD = np.uint64(48)

@@ -13,7 +13,7 @@ import pandas as pd
 from river import linear_model, optim
 from timing import medians
 
-from forel.doors.river import LinearClassifier
+from forel.river import LinearClassifier
 
 PER_ROW = 39
 

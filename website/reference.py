@@ -23,18 +23,18 @@ FIRST = (
     "forel.store.saving.Stored",
     "forel.training.metrics.Report",
     "forel.data.reader.read",
-    "forel.doors.sklearn.classifier.FTRLClassifier",
-    "forel.doors.sklearn.regressor.FTRLRegressor",
-    "forel.doors.river.classifier.LinearClassifier",
-    "forel.doors.river.regressor.LinearRegressor",
-    "forel.doors.onnx.export.to_onnx",
-    "forel.doors.mlflow.models.save_model",
-    "forel.doors.mlflow.models.log_model",
-    "forel.doors.mlflow.models.load_model",
+    "forel.sklearn.classifier.FTRLClassifier",
+    "forel.sklearn.regressor.FTRLRegressor",
+    "forel.river.classifier.LinearClassifier",
+    "forel.river.regressor.LinearRegressor",
+    "forel.onnx.export.to_onnx",
+    "forel.mlflow.models.save_model",
+    "forel.mlflow.models.log_model",
+    "forel.mlflow.models.load_model",
 )
 
 # Compiled code has no types or examples; the command line has --help.
-EXCLUDED = ("forel.learner.kernels", "forel.data.compiled", "forel.doors.cli")
+EXCLUDED = ("forel.learner.kernels", "forel.data.compiled", "forel.cli")
 
 
 def modules() -> Iterator[str]:

@@ -20,12 +20,27 @@ from typing import TYPE_CHECKING, Any
 from forel.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from forel import data, doors, experts, learner, losses, store, theory, training
+    from forel import (
+        cli,
+        data,
+        experts,
+        learner,
+        losses,
+        mlflow,
+        onnx,
+        ray,
+        report,
+        river,
+        sklearn,
+        store,
+        theory,
+        training,
+    )
     from forel.data import read
-    from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
     from forel.learner.linear import Linear
     from forel.learner.mixture import Mixture
     from forel.learner.settings import Settings
+    from forel.sklearn import FTRLClassifier, FTRLRegressor
     from forel.store import load, save
     from forel.training.scoring import evaluate, predict
     from forel.training.train import train
@@ -36,16 +51,22 @@ __all__ = [
     "Linear",
     "Mixture",
     "Settings",
+    "cli",
     "data",
-    "doors",
     "evaluate",
     "experts",
     "learner",
     "load",
     "losses",
+    "mlflow",
+    "onnx",
     "predict",
+    "ray",
     "read",
+    "report",
+    "river",
     "save",
+    "sklearn",
     "store",
     "theory",
     "train",
@@ -54,8 +75,8 @@ __all__ = [
 
 # The module and the name of what is not a package, as imported above for type checkers.
 _HOMES = {
-    "FTRLClassifier": ("doors.sklearn", "FTRLClassifier"),
-    "FTRLRegressor": ("doors.sklearn", "FTRLRegressor"),
+    "FTRLClassifier": ("sklearn", "FTRLClassifier"),
+    "FTRLRegressor": ("sklearn", "FTRLRegressor"),
     "Linear": ("learner.linear", "Linear"),
     "Mixture": ("learner.mixture", "Mixture"),
     "Settings": ("learner.settings", "Settings"),

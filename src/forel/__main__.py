@@ -1,5 +1,5 @@
 """``python -m forel`` is the command."""
 
-from forel.doors.cli import main
+from forel.cli import main
 
 main()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from forel.data import concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.convert import convert
-from forel.doors.sklearn import estimator_of
 from forel.learner.linear import Settings
+from forel.sklearn import estimator_of
 from forel.store import load
 from forel.training.scoring import predict_blocks
 from forel.training.train import train

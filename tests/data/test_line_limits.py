@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.data import ReadOptions, buffers, read
 from forel.data.parsers.columns import Columns
-from forel.doors.cli.app import app
 from forel.learner.settings import Settings
 
 LIMIT = 1 << 20

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.data import concatenate, read
-from forel.doors.cli.app import app
 
 LINES = [
     "1 |apple x y:2 |banana z |cat w",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forel.cli.predict import prediction_writer
 from forel.data import read
 from forel.data.writers import number_lines
-from forel.doors.cli.predict import prediction_writer
 from forel.jit.deferred import AT_ONCE
 
 

@@ -5,9 +5,9 @@ from dataclasses import fields
 
 import pytest
 
+from forel.cli.app import load_command
 from forel.data import ReadOptions
 from forel.data.options import LENIENT, MEANING, STORED, ReadKeywords
-from forel.doors.cli.app import load_command
 
 NAMES = [one.name for one in fields(ReadOptions)]
 CHANGED = ReadOptions(

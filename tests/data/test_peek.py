@@ -6,9 +6,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from forel.cli.app import app
 from forel.data.features.label_words import LabelWords
 from forel.data.peek import peek
-from forel.doors.cli.app import app
 
 BANK = (
     b'"age";"job";"default";"balance";"y"\n58;"admin";"no";21,5;"no"\n44;"tech";"yes";29;"no"\n33;"";"no";2,2;"yes"\n'

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.data import ReadOptions, read, slot
 from forel.data.features.text import TextFeatures, append_features, parse_char_ngram, word_character
 from forel.data.peek import peek
-from forel.doors.cli.app import app
 from forel.learner.settings import Settings
 from forel.store import serving_model
 

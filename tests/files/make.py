@@ -14,10 +14,10 @@ from unittest import mock
 
 import numpy as np
 
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Quantile
+from forel.sklearn import FTRLClassifier
 from forel.store import load, save, serving_model
 from forel.store.versions import VERSION
 from forel.training.scoring import predict_blocks

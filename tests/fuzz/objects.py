@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from forel.doors.river import LinearClassifier, LinearRegressor
+from forel.river import LinearClassifier, LinearRegressor
 from tests.fuzz.command import command
 
 REFUSALS = (ValueError, RuntimeError, ZeroDivisionError, TypeError, RecursionError)

@@ -29,7 +29,7 @@ from forel.learner.rows import CoalescedRows, rows_of
 from forel.learner.sharding import Sharding
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
-from tests.fuzz.doors import door_violations
+from tests.fuzz.interfaces import door_violations
 from tests.fuzz.streams import BITS, FEATURES, KINDS, NAMES, SLOTS, settings_for, stream
 
 PLAYED = (*oracle.LOSSES, "logistic", "squared")  # losses in turn; those with filters come twice

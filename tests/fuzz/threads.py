@@ -14,10 +14,10 @@ import tracemalloc
 
 import numpy as np
 
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
+from forel.sklearn import FTRLClassifier
 from tests.fuzz.command import command
 
 THREADS, SWITCH = 4, 1e-5
@@ -48,7 +48,7 @@ def dicts(rng, count, names=40, longest=9):
 
 
 def classifier(rng, rows, classes=2, **options):
-    from forel.doors.river import LinearClassifier
+    from forel.river import LinearClassifier
 
     model = LinearClassifier(**{"alpha": 1.0, **options})
     for k, x in enumerate(rows):
@@ -75,7 +75,7 @@ def predictions_beside_predictions(rng):
 
 def names_and_rows_grow(rng):
     """Learning from several threads loses no row and no name, and predictions meanwhile are numbers."""
-    from forel.doors.river import LinearClassifier
+    from forel.river import LinearClassifier
 
     model, each = LinearClassifier(bits=rng.choice([None, None, 5])), 120
     done = threading.Event()
@@ -145,7 +145,7 @@ def whole(make, learn, predict, steps):
 
 def answers_of_whole_states(rng):
     """A prediction beside learning is that of the model before or after a row, new names and classes included."""
-    from forel.doors.river import LinearClassifier
+    from forel.river import LinearClassifier
 
     rows, classes = dicts(rng, 300, names=2000, longest=30), rng.choice([2, 2, 4])
     labels = [rng.randrange(min(classes, 1 + k // 20)) for k in range(len(rows))]
@@ -167,7 +167,7 @@ def copies_are_whole(rng):
         other = pickle.loads(pickle.dumps(model)) if rng.random() < 0.5 else copy.deepcopy(model)
         return other.predict_proba_one(probe), other._learner.lanes.rounds
 
-    from forel.doors.river import LinearClassifier
+    from forel.river import LinearClassifier
 
     whole(LinearClassifier, lambda model, step: model.learn_one(rows[step], step % 2), answer, len(rows))
 

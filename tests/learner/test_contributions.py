@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import forel
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.full_filters import MOST
 from forel.learner.grid import default_grid
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
+from forel.sklearn import FTRLClassifier
 from tests.fuzz import oracle
 from tests.fuzz.checks import expert_margins, full_margins
 

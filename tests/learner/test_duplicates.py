@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.gradients import GradientLearner
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.rows import CoalescedRows, Rows, rows_of
+from forel.sklearn import FTRLClassifier, FTRLRegressor
 
 
 @pytest.fixture(autouse=True)

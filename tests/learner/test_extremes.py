@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
+from forel.sklearn import FTRLClassifier
 from forel.store import save
 from forel.store.learners import pack_learner
 from forel.training.train import train

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_expit, log_softmax, logsumexp
 from typer.testing import CliRunner
 
-from forel.doors.cli.app import app
+from forel.cli.app import app
 from forel.experts import AdaHedge, ExponentialWeights, FixedShare
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
@@ -344,7 +344,7 @@ def test_training_without_settings_mixes_and_continues_from_a_file(clicks, tmp_p
 def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
     import forel
     from forel.data import concatenate
-    from forel.doors.sklearn import FTRLClassifier
+    from forel.sklearn import FTRLClassifier
 
     block = concatenate(forel.read(clicks, bits=14))
     estimator = FTRLClassifier(shuffle=False).fit(block.matrix(1 << 14), block.labels)
@@ -356,7 +356,7 @@ def test_the_command_and_the_estimator_learn_the_same_bits(clicks):
 def test_later_passes_do_not_weigh_settings(clicks):
     """Those that learn by heart would win."""
     import forel
-    from forel.doors.sklearn import FTRLClassifier
+    from forel.sklearn import FTRLClassifier
 
     once, thrice = (forel.train(clicks, bits=14, passes=n, holdout=10) for n in (1, 3))
     assert np.array_equal(once.model.ledger.array, thrice.model.ledger.array)

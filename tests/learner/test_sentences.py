@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import forel
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.dual import DualPoint
 from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
@@ -15,6 +14,7 @@ from forel.learner.linear import Linear, Settings
 from forel.learner.loss_floor import LossFloor
 from forel.learner.mixture import Mixture
 from forel.losses import Choice
+from forel.sklearn import FTRLClassifier, FTRLRegressor
 from forel.training.metrics import Metrics
 from forel.training.scoring import evaluate
 from tests.fuzz import oracle, sentences
@@ -357,7 +357,7 @@ def test_labels_are_coded_by_the_attributes_of_a_loss_and_not_by_its_name():
 
 
 def test_reports_are_written_with_the_same_sentence(tmp_path):
-    from forel.doors.report import write_report
+    from forel.report import write_report
     from forel.training.history import History, certificate_values, mixture_weights
 
     history = History(proof=certificate_values, shares=mixture_weights)

@@ -6,10 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
+from forel.sklearn import FTRLClassifier
 from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")

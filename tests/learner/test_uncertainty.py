@@ -5,11 +5,11 @@ import pytest
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor
 from forel.learner.filters import Filter
 from forel.learner.linear import Linear, Settings, rows_of
 from forel.learner.mixture import Mixture
 from forel.learner.uncertainty import intervals, lane_variances, standard_errors
+from forel.sklearn import FTRLClassifier, FTRLRegressor
 
 N, ROUNDS = 5, 80
 FILTERS = (Filter(3.0), Filter(0.3, 1.0))

@@ -19,7 +19,7 @@ import numpy as np
 from forel.data import read
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
-from forel.doors.river import LinearClassifier
+from forel.river import LinearClassifier
 
 VW = b"1 2.5 tag|a x:1.5 y:-3e-7 |b z:123456789.123\\n0 |b long_name_of_a_feature z\\n1 |a y:1e40 |b z:2\\n1 |a y:.5\\n"
 SVM = b"1 1:0.5 7:2 # note\\n-1 2:1e-3\\n+1 qid:3 1:4.25 900:1\\n"

@@ -13,7 +13,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from forel.doors.cli.app import app
+from forel.cli.app import app
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -195,7 +195,7 @@ def test_the_reference_begins_with_the_names_used_most():
 def test_the_reference_has_every_public_module():
     reference = pytest.importorskip("website.reference")
     pages = list(reference.modules())
-    assert {"forel.learner.linear", "forel.theory.algorithms.ftrl", "forel.doors.sklearn.classifier"} <= set(pages)
+    assert {"forel.learner.linear", "forel.theory.algorithms.ftrl", "forel.sklearn.classifier"} <= set(pages)
     assert not [p for p in pages if "._" in p]
     assert "::: forel.learner.linear" in reference.page("forel.learner.linear")
     assert "forel.theory.algorithms.ftrl.md" in reference.page("forel.theory.algorithms")

@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 
 import forel
-from forel.doors.sklearn import FTRLClassifier
 from forel.experts import Guarantee
 from forel.losses import Linear as LinearLoss
 from forel.notebook import card
+from forel.sklearn import FTRLClassifier
 from forel.theory.algorithms import gradient_descent
 from forel.theory.analysis import Bound, play
 from forel.training import progress_bar

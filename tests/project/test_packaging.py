@@ -51,9 +51,9 @@ def test_wheel_has_the_package_and_nothing_else(wheel):
     assert f"forel-{VERSION}.dist-info/licenses/LICENSE" in names
     sources = [p for p in (ROOT / "src" / "forel").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     assert {str(path.relative_to(ROOT / "src")) for path in sources} <= names
-    assert {"forel/py.typed", "forel/doors/report/style.css"} <= names
+    assert {"forel/py.typed", "forel/report/style.css"} <= names
     assert not [name for name in names if "test" in pathlib.PurePath(name).name]
-    assert "[console_scripts]\nforel = forel.doors.cli:main" in entry_points
+    assert "[console_scripts]\nforel = forel.cli:main" in entry_points
     assert f"Requires-Python: {PROJECT['requires-python']}\n" in metadata
 
 

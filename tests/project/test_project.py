@@ -108,9 +108,7 @@ def test_help_lists_vw_flags_and_shell_completion_works():
 
 
 def test_help_imports_nothing_heavy():
-    code = (
-        "import sys, forel.doors.cli; print(sorted({'numpy', 'scipy', 'cvxpy', 'numba', 'pyarrow'} & set(sys.modules)))"
-    )
+    code = "import sys, forel.cli; print(sorted({'numpy', 'scipy', 'cvxpy', 'numba', 'pyarrow'} & set(sys.modules)))"
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 
@@ -121,7 +119,7 @@ def test_import_of_the_package_loads_neither_numba_nor_river():
 
 def test_train_command_imports_numba_only_to_compile():
     heavy = "{'numba', 'scipy', 'sklearn', 'pyarrow'}"
-    code = f"import sys, forel.doors.cli.train, forel.training.train; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, forel.cli.train, forel.training.train; print(sorted({heavy} & set(sys.modules)))"
     assert run(sys.executable, "-c", code).stdout.strip() == "[]"
 
 

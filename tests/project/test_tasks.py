@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 from typer.testing import CliRunner
 
 import forel
-from forel.doors.cli.app import app
+from forel.cli.app import app
 from forel.losses import Quantile
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "guide" / "tasks.md"
@@ -30,7 +30,7 @@ def lines():
 
 
 def test_every_line_of_the_table_runs(tmp_path, monkeypatch, interpreted):
-    river = pytest.importorskip("forel.doors.river")
+    river = pytest.importorskip("forel.river")
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         pathlib.Path(name).write_text("".join(f"{line}\n" for line in content))

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 import forel
-from forel.doors.sklearn import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.learner.linear import Settings
 from forel.losses import Quantile
+from forel.sklearn import FTRLClassifier, FTRLRegressor, estimator_of
 from forel.store import Stored, load, save, serving_model
 from tests.store.cases import learned, parts, stream
 

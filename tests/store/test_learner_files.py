@@ -10,11 +10,11 @@ from safetensors import safe_open
 from scipy import sparse
 
 from forel.data import Names, slot
-from forel.doors.sklearn import estimator_of
 from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Huber, Logistic, Quantile
+from forel.sklearn import estimator_of
 from forel.store import ModelFileError, load, save, serving_model
 from tests.store.cases import N, learned, parts, reader_of, stream, user_loss
 

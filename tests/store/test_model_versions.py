@@ -10,9 +10,9 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 import forel
-from forel.doors.sklearn import estimator_of
 from forel.learner.layout import SUMS
 from forel.learner.linear import Linear, Settings
+from forel.sklearn import estimator_of
 from forel.store import ModelFileError, files, load, save, serving_model, versions
 from forel.store.header import settings_to_json
 from forel.training.scoring import predict_blocks

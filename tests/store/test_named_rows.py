@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import forel
-from forel.doors.river import LinearClassifier, LinearRegressor
+from forel.river import LinearClassifier, LinearRegressor
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import forel
-from forel.doors.cli.inspect import inspect
+from forel.cli.inspect import inspect
 from forel.learner.settings import Settings
 
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from forel import validation
+from forel.cli.app import app
 from forel.data.clicks import write_clicks
 from forel.data.sources.streams import expand_paths
-from forel.doors.cli.app import app
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
 from forel.store import ModelFileError, load, save
@@ -101,10 +101,8 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     gone, elsewhere = tmp_path / "gone", tmp_path / "elsewhere"
     gone.mkdir()
     elsewhere.mkdir()
-    monkeypatch.setattr("forel.doors.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch", elsewhere])
-    monkeypatch.setattr(
-        "forel.doors.cli.progress.Reporter.__call__", lambda *_: shutil.rmtree(gone, ignore_errors=True)
-    )
+    monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch", elsewhere])
+    monkeypatch.setattr("forel.cli.progress.Reporter.__call__", lambda *_: shutil.rmtree(gone, ignore_errors=True))
     done = run("train", clicks, "--model", gone / "m.forel", "-p", tmp_path / "p.txt", *ONE)
     assert done.exit_code == 2
     assert "m.forel: could not be written (No such file or directory)" in done.stderr
@@ -113,7 +111,7 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
     assert f"Model: {rescued}" in done.stdout
     assert load(rescued).model.rounds == 2000
     assert len((tmp_path / "p.txt").read_text().splitlines()) == 2000
-    monkeypatch.setattr("forel.doors.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
+    monkeypatch.setattr("forel.cli.outputs.rescue_folders", lambda: [tmp_path / "nosuch"])
     gone.mkdir()
     done = run("train", clicks, "--model", gone / "m.forel", *ONE)
     assert (done.exit_code, "no other folder could be written to either" in done.stderr, "Model:" in done.stdout) == (
@@ -126,8 +124,8 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
 @pytest.mark.parametrize(
     ("where", "written"),
     [
-        ("forel.doors.cli.page.Page.write", True),
-        ("forel.doors.cli.outputs.Saved.check", True),
+        ("forel.cli.page.Page.write", True),
+        ("forel.cli.outputs.Saved.check", True),
         ("forel.training.trained.Trained.remove_checkpoint", True),
         ("forel.training.trained.save", False),
     ],

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.data import slot
-from forel.doors.cli.app import app
 from forel.store import Stored, saving, serving_model
 from forel.store.explaining import Explanation
 

@@ -15,7 +15,7 @@ from forel.learner.settings import Settings
 from forel.store import ModelFileError, choose_serving, save, serving_model
 from forel.store.serving_mixture import NEGLIGIBLE
 from forel.training.train import train
-from tests.doors.test_cli import run
+from tests.interfaces.test_cli import run
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from forel.doors.cli.app import app
+from forel.cli.app import app
 from forel.theory.survey import ERRATA, EXTENSIONS, RESULTS, Outcome, Result
 from forel.theory.survey.map import _reference, markdown, mentions, resolve
 
@@ -81,7 +81,7 @@ def forel(*arguments, **options):
 
 
 def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypatch):
-    command = importlib.import_module("forel.doors.cli.survey_results")
+    command = importlib.import_module("forel.cli.survey_results")
     # Another test recomputes every result; here each runs once, and its outcome is one that holds.
     called = []
     results = [replace(r, run=lambda key=r.key: called.append(key) or Outcome(1.0, 1.0)) for r in RESULTS]
@@ -104,7 +104,7 @@ def test_the_command_takes_one_result_as_json():
 
 
 def test_the_command_exits_1_when_a_result_fails(monkeypatch, capsys):
-    command = importlib.import_module("forel.doors.cli.survey_results")
+    command = importlib.import_module("forel.cli.survey_results")
     wrong = Result("Theorem 0", "too good", "≤", "forel.validation", lambda: Outcome(2.0, 1.0))
     monkeypatch.setattr(command, "RESULTS", (wrong,))
     assert not command.run("theorem 0", False, None)

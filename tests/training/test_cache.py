@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from forel.cli.app import app
 from forel.data import Block, Malformed, Position, Problems, ReadOptions, concatenate, read
 from forel.data.clicks import write_clicks
 from forel.data.sources.row_cache import CacheWriter, open_cache
-from forel.doors.cli.app import app
 from forel.learner.linear import Settings
 from forel.store import load
 from forel.training.passes import Passes

@@ -8,18 +8,18 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import forel
-from forel.doors.cli.calibrated import calibration_sentence
-from forel.doors.report import page
-from forel.doors.river.stored import model_of
-from forel.doors.sklearn.stored import estimator_of
+from forel.cli.calibrated import calibration_sentence
 from forel.learner.kernels.calibration import OFFSET, SLOPES, calibrate
 from forel.learner.settings import Settings
+from forel.report import page
+from forel.river.stored import model_of
+from forel.sklearn.stored import estimator_of
 from forel.store import ModelFileError, Stored, save, serving_model
 from forel.store.calibration import Calibration, calibration_of
 from forel.training.calibrating import PRIOR
 from forel.training.history import History
 from forel.training.train import train
-from tests.doors.test_cli import run
+from tests.interfaces.test_cli import run
 
 SETTINGS = Settings(alpha=3.0)
 OPTIONS = {"label": "y", "bits": 8, "categories": ["c"]}

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.doors.cli.app import app
+from forel.cli.app import app
 from forel.learner.settings import Settings
 from forel.store import serving_model
 

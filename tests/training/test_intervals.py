@@ -7,7 +7,7 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import forel
-from forel.doors.cli.app import app
+from forel.cli.app import app
 from forel.learner.settings import Settings
 from forel.learner.uncertainty import Intervals, standard_errors
 from forel.training.coverage import Coverage, coverage, needed_scales

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from forel.doors.cli.app import app
-from forel.doors.sklearn import FTRLClassifier
+from forel.cli.app import app
 from forel.learner.settings import Settings
+from forel.sklearn import FTRLClassifier
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.train import train
 

@@ -17,11 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
+from forel.cli.app import app
 from forel.data import Malformed, concatenate, read
 from forel.data.clicks import clicks, write_clicks
-from forel.doors.cli.app import app
-from forel.doors.sklearn import FTRLClassifier
 from forel.learner.linear import Linear, Rows, Settings
+from forel.sklearn import FTRLClassifier
 from forel.store import load
 from forel.training.scoring import evaluate, predict_blocks
 from forel.training.train import train

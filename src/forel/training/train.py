@@ -107,15 +107,15 @@ def train(
     holdout : hold out every n-th row, which is predicted but not learned from; 0 for none
     holdout_after : or hold out all rows after the first n
     threads : number of parser threads, which does not change the result; None for a default
-    cluster : reads and parses files elsewhere, such as :class:`forel.doors.cluster.RayWorkers` on a Ray cluster, which
+    cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
     merge : learn in shards that are merged again and again, possibly on several machines
     by : train a model for each value of this column, each as on its rows alone; ``Trained.keys`` has their
         metrics. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
-    learners : with ``by``, learn the models elsewhere, such as :class:`forel.doors.cluster.RayKeys` on a Ray cluster,
+    learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster,
         which does not change the result
-    lane_learners : learn the settings of a grid, or classes, elsewhere, such as :class:`forel.doors.cluster.RayLanes`,
+    lane_learners : learn the settings of a grid, or classes, elsewhere, such as :class:`forel.ray.RayLanes`,
         which does not change the result either
     feature_shards : divide the features among shards, possibly on several machines, for models of more features than
         fit into memory; rounds are then batches of rows

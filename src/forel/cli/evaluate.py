@@ -1,0 +1,56 @@
+"""``forel evaluate``: metrics of a model on files."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from forel.cli.errors import errors_as_messages
+from forel.cli.options import AsJson, Data, Files, Threads, source_of
+from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
+
+
+def evaluate(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    data: Data = None,
+    reading: ReadingFlags = NO_FLAGS,
+    threads: Threads = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on files: loss, AUC, calibration, confusion.
+
+    Further measures are the normalized entropy and, with several classes, the
+    accuracy.
+
+    Example: forel evaluate test.vw --model m.forel
+    """
+    with errors_as_messages():
+        from rich.table import Table
+
+        from forel.cli.console import open_console
+        from forel.cli.json_values import jsonable
+        from forel.cli.show import confusion_table, print_problems, report_table
+        from forel.cli.slices import period_table, slice_table
+        from forel.store import load
+        from forel.training.scoring import evaluate
+
+        stored = load(model)
+        found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())
+        if as_json:
+            slices = {"slices": [table.to_json() for table in found.slices]} if found.slices else {}
+            print(json.dumps({**jsonable(found.report), **slices, "malformed": found.problems.count}))
+            return
+        console = open_console()
+        console.print(report_table({"evaluated": found.report}, stored.settings.title))
+        if found.report.table:
+            table = Table("weight", "predicted", "actual", title="calibration, in order of predictions")
+            for bucket in found.report.table:
+                table.add_row(f"{bucket.weight:,.6g}", f"{bucket.predicted:.4f}", f"{bucket.actual:.4f}")
+            console.print(table)
+        for by_value in found.slices:
+            console.print(slice_table(by_value, stored.settings.title))
+            console.print(period_table(by_value, stored.settings.title))
+        if found.report.confusion:
+            console.print(confusion_table(found.report))
+        print_problems(found.problems, open_console(stderr=True))

@@ -1,0 +1,175 @@
+"""``forel inspect``: the content of a model file."""
+
+import json
+from collections import Counter
+from dataclasses import fields
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.counts import counted
+from forel.cli.errors import errors_as_messages
+from forel.cli.options import AsJson, Key
+
+MAX_COLUMNS = 20  # of a schema that is printed
+
+
+def inspect(
+    model: Annotated[str, typer.Argument(help="A model file.")],
+    top: Annotated[int, typer.Option(help="Number of largest weights to show.")] = 20,
+    as_json: AsJson = False,
+    key: Key = None,
+) -> None:
+    """Show the settings, experts, weights and certificate of a model.
+
+    Weights have names if the model was trained with --names. They are ordered
+    by weight times a typical value of the feature.
+
+    Example: forel inspect m.forel --top 50
+    """
+    with errors_as_messages():
+        from rich.markup import escape
+        from rich.table import Table
+
+        from forel.cli.console import open_console
+        from forel.cli.show import expert_tables
+        from forel.learner.keyed import KeyedModels
+        from forel.store import load
+
+        stored = load(model)
+        if key is not None:
+            stored = stored.of_key(key)
+        elif isinstance(stored.model, KeyedModels):
+            _print_keys(stored, as_json)
+            return
+        found = _describe(stored, top)
+        if as_json:
+            print(json.dumps(found))
+            return
+        console = open_console()
+        table = Table("", escape(model))
+        found.pop("mixture")
+        for name, value in found.items():
+            if isinstance(value, dict):
+                shown = {k: _count_kinds(v) if k == "kinds" else _text(v) for k, v in value.items() if v is not None}
+                if name == "schema":
+                    shown = {k: _column_text(column) for k, column in islice(value.items(), MAX_COLUMNS)}
+                table.add_row(name, escape(", ".join(f"{k}={v}" for k, v in shown.items())))
+            elif name != "weights" and value is not None:
+                table.add_row(name, escape(_text(value)))
+        console.print(table)
+        explanation = stored.explain_mixture()
+        if explanation is not None:
+            for each in expert_tables(explanation):
+                console.print(each)
+            for note in (*explanation.notes, "Weights below are those of the best setting or filter."):
+                console.print(note, markup=False, soft_wrap=True)
+        several = any("class" in weight for weight in found["weights"])
+        columns = "slot", "name", "weight", "typical value", "contribution", *(["class"] if several else [])
+        largest = Table(*columns, title="largest contributions")
+        for weight in found["weights"]:
+            name = (weight["name"] or "") + (" and others" if weight["shared"] else "")
+            label = [escape(weight["class"])] if several else []
+            numbers = f"{weight['weight']:+.5g}", f"{weight['typical']:.3g}", f"{weight['contribution']:+.4f}"
+            largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
+        console.print(largest)
+        if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
+            console.print("Slots without a name: forel train --names keeps names.", markup=False, soft_wrap=True)
+
+
+def _print_keys(stored: Any, as_json: bool) -> None:
+    """Print the metrics of the model of each key."""
+    from forel.cli.console import open_console
+    from forel.cli.keys import key_table
+
+    models, keys = stored.model, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.model]
+    if as_json:
+        print(
+            json.dumps({"kind": "models by key", "by": models.by, "keys": keys, "report": stored.extra.get("report")})
+        )
+        return
+    console = open_console()
+    console.print(key_table(models.by, keys, stored.settings.title))
+    fallback = ", and one of all rows" if models.fallback is not None else ""
+    counts = f"{counted(models.rounds, 'row')}, {counted(models.nonzeros, 'non-zero weight')}"
+    console.print(f"{counts}{fallback}. --key shows one model.", markup=False, highlight=False, soft_wrap=True)
+
+
+def _describe(stored: Any, top: int) -> dict[str, Any]:
+    import numpy as np
+
+    from forel.cli.json_values import mixture_summary
+    from forel.store import ServingModel
+
+    model = stored.model
+    trainable = not isinstance(model, ServingModel)
+    mixture = mixture_summary(model) if trainable else None
+    slots = model.seen[model.seen < model.features] if trainable else model.slots
+    kept = model.weights_at(slots) if trainable else model.weights.astype(np.float32)
+    names = stored.names
+    settings = stored.settings
+    certificate = None
+    if trainable and model.certified and (model.lanes == 1 or model.joint):
+        certificate = model.summary()
+    return {
+        "kind": "mixture, which can continue training"
+        if mixture is not None
+        else "learner, which can continue training"
+        if trainable
+        else "serving model, for predictions only",
+        "mixture": mixture,
+        "settings": {f.name: _setting(settings, f.name) for f in fields(settings)},
+        "reading": stored.extra.get("reading"),
+        "schema": stored.extra.get("schema"),
+        "rows": model.rounds,
+        "features": model.features,
+        "non-zeros": int(np.count_nonzero(kept)),
+        "bias": float(model.bias[0]),
+        "norm, bias included": float(np.sqrt((kept.astype(float) ** 2).sum() + (model.bias.astype(float) ** 2).sum())),
+        "report": stored.extra.get("report"),
+        "holdout": stored.extra.get("holdout"),
+        "names": None if names is None else len(names),
+        "slots that names share": None if names is None else names.collisions,
+        "certificate": certificate,
+        "weights": [
+            {
+                **{
+                    name: getattr(one, name) for name in ("slot", "name", "shared", "weight", "typical", "contribution")
+                },
+                **({} if one.label is None else {"class": one.label}),
+            }
+            for one in stored.largest_weights(top)
+        ],
+    }
+
+
+def _setting(settings: Any, name: str) -> Any:
+    """Return a setting as JSON, a range for several lanes."""
+    value = getattr(settings, name)
+    return value if isinstance(value, str | float | int | bool | None) else settings.describe(name)
+
+
+def _column_text(schema: dict[str, Any]) -> str:
+    """Return the kind, range and share of missing values of a column."""
+    if "low" not in schema:
+        return str(schema["kind"])
+    missing = f", {schema['missing']:.1%} missing" if schema["missing"] else ""
+    return f"{schema['kind']} {schema['low']:.6g} to {schema['high']:.6g}{missing}"
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value, with six digits."""
+    if isinstance(value, bool):
+        return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _count_kinds(kinds: dict[str, str]) -> str:
+    """Return the number of columns of each kind, and which label is positive."""
+    from forel.data.features.label_words import LabelWords
+
+    words = [found for kind in kinds.values() if (found := LabelWords.of_kind(kind)) is not None]
+    counts = Counter(kind for kind in kinds.values() if LabelWords.of_kind(kind) is None)
+    shown = " and ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    return "; ".join(filter(None, [shown, *(one.summary() for one in words)]))

@@ -1,0 +1,101 @@
+"""``forel peek``: what the first rows of a file show, and the command to train on it."""
+
+import json
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.counts import counted
+from forel.cli.errors import errors_as_messages
+from forel.cli.options import AsJson
+from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
+
+SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
+
+
+def peek(
+    file: Annotated[str, typer.Argument(help="A file, or - for standard input.")],
+    rows: Annotated[int, typer.Option(help="Number of rows to read.")] = 1000,
+    reading: ReadingFlags = NO_FLAGS,
+    as_json: AsJson = False,
+) -> None:
+    """Show the columns of a file, and the command to train on it.
+
+    Format, separator, header, kinds of columns, missing values and the label
+    are recognized from the first rows; options override this.
+
+    Example: forel peek bank.csv
+    """
+    with errors_as_messages():
+        from forel.data.peek import peek
+
+        found = peek(file, rows, **reading.options())
+        command = shlex.join(["forel", "train", *found.arguments()])
+        if as_json:
+            print(json.dumps(_as_dict(found, command)))
+            return
+        _print(found, command)
+
+
+def _as_dict(found: Any, command: str) -> dict[str, Any]:
+    return {
+        "file": found.file,
+        "format": found.format,
+        "separator": found.separator,
+        "header": found.options.header,
+        "decimal": found.options.decimal,
+        "rows": found.rows,
+        "columns": [
+            {name: getattr(column, name) for name in ("name", "kind", "distinct", "missing", "examples")}
+            for column in found.columns
+        ],
+        "label": found.label,
+        "classes": found.classes,
+        "formatted_numbers": found.formatted,
+        "positive": None if found.words is None else found.words.positive,
+        "command": command,
+    }
+
+
+def _print(found: Any, command: str) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from forel.cli.console import open_console
+    from forel.data.features.date_text import AMBIGUOUS
+    from forel.data.peek import PLACEHOLDER
+
+    console = open_console()
+    facts = [found.format]
+    if found.format in ("csv", "tsv"):
+        facts.append(f"separator {SEPARATOR_NAMES.get(found.separator, found.separator)}")
+        facts.append("header" if found.options.header else "no header")
+        facts += ["decimal comma"] if found.options.decimal == "," else []
+    console.print(
+        f"{found.file}: {', '.join(facts)}; first {counted(found.rows, 'row')}", markup=False, highlight=False
+    )
+    if found.columns:
+        table = Table("column", "kind", "distinct", "missing", "examples")
+        for column in found.columns:
+            kind = "label" if column.name == found.label else column.kind
+            counts = f"{column.distinct:,}", f"{column.missing:,}"
+            table.add_row(escape(column.name), kind, *counts, escape(", ".join(column.examples)))
+        console.print(table)
+        if found.words is not None:
+            console.print(f"Labels: {found.words.summary()}.", markup=False, highlight=False)
+        elif found.classes is not None:
+            console.print(f"Labels: {found.classes} classes.", markup=False, highlight=False)
+        elif found.label is None:
+            text = f"No column looks like a label; replace {PLACEHOLDER} by the name of one."
+            console.print(text, markup=False, highlight=False)
+        if found.formatted:
+            names = ", ".join(found.formatted)
+            hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
+            console.print(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", markup=False, highlight=False)
+        for column in found.columns:
+            if column.order == AMBIGUOUS and column.name not in found.given.dates:
+                first, second = (f"--date {shlex.quote(f'{column.name}:{order}')}" for order in ("dmy", "mdy"))
+                hint = f"add {first} if the day is first, {second} if the month is"
+                console.print(f"Dates: {column.name}; {hint}.", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,143 @@
+"""``forel predict``: one line for each example, with its prediction and its tag."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from forel.cli.errors import errors_as_messages
+from forel.cli.options import VW, Data, Files, Threads, source_of
+from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
+
+LINKS = ("auto", "identity", "logistic", "glf1")
+
+
+def predict(
+    files: Files = None,
+    model: Annotated[str, typer.Option("--model", "-i", help="A model file.")] = ...,  # type: ignore[assignment]
+    output: Annotated[str, typer.Option("--output", "-p", help="Output file; - for standard output.")] = "-",
+    link: Annotated[
+        str,
+        typer.Option(help="auto: probabilities if the loss has them; identity: margins; logistic; glf1: −1 to 1."),
+    ] = "auto",
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Of several classes, write name:probability of each, separated by tabs."),
+    ] = False,
+    uncertainty: Annotated[
+        bool,
+        typer.Option("--uncertainty", help="Write the ends of an interval after each prediction, separated by tabs."),
+    ] = False,
+    level: Annotated[float, typer.Option(help="With --uncertainty, the probability of intervals.")] = 0.9,
+    scale: Annotated[float, typer.Option(help="With --uncertainty, a factor of standard errors.")] = 1.0,
+    data: Data = None,
+    test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
+    reading: ReadingFlags = NO_FLAGS,
+    threads: Threads = None,
+) -> None:
+    """Write a prediction for each example.
+
+    The tag of the example follows, if it has one. With several classes, the
+    prediction is the name of the class.
+
+    Example: forel predict new.vw --model m.forel --output predictions.txt
+    """
+    with errors_as_messages():
+        import numpy as np
+
+        from forel.data import Problems
+        from forel.data.sources.arriving import arriving
+        from forel.store import load
+        from forel.training.scoring import interval_blocks, predict_blocks, prediction_link
+        from forel.validation import refuse
+
+        source = source_of(files, data)
+        check_files({"--output": output}, [*source, model])
+        stored = load(model)
+        names = stored.classes
+        if names is not None and link != "auto":
+            raise refuse("--link", link, "auto for several classes; --probabilities writes their probabilities")
+        if uncertainty and (probabilities or link != "auto"):
+            raise refuse("--uncertainty", True, "no --link and no --probabilities")
+        several = names is not None or probabilities
+        apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
+        columns = names if probabilities else None
+        with prediction_writer(output) as write:
+            problems = Problems()
+            # Standard input may be a pipe from a program that waits for each answer.
+            rows = arriving(sys.stdin.buffer) if source == ["-"] else source
+            given = {"threads": threads, "problems": problems, "tags": True, **reading.options()}
+            if uncertainty:
+                for block, found in interval_blocks(stored, rows, level, scale, **given):
+                    write(block, np.column_stack(found[:3]))
+            else:
+                for block, margins in predict_blocks(stored, rows, **given):
+                    write(block, apply_link(margins), columns)
+        if problems.count:
+            from forel.cli.console import open_console
+            from forel.cli.show import print_problems
+
+            print_problems(problems, open_console(stderr=True))
+
+
+def link_named(name: str, settings: Any) -> Any:
+    """Return the function from margins to predictions, by its name in --link."""
+    import numpy as np
+
+    from forel.losses.sigmoid import sigmoid
+    from forel.validation import refuse
+
+    if name not in LINKS:
+        raise refuse("--link", name, f"one of {', '.join(LINKS)}")
+    if name == "auto":
+        return settings.link
+    return {"identity": np.asarray, "logistic": sigmoid, "glf1": lambda m: 2 * sigmoid(m) - 1}[name]
+
+
+def check_files(outputs: dict[str, str | None], source: list[str]) -> None:
+    """Check that outputs can be written, before anything is read; predictions may also go to a pipe."""
+    from forel.data.sources.files import single_sources
+    from forel.store.atomic import check_outputs
+
+    written = {name: path for name, path in outputs.items() if path != "-"}
+    read: list[str] = []
+    with suppress(OSError, ValueError):  # a missing source is an error when it is opened
+        read = [one for one in single_sources(source) if one != "-"]
+    check_outputs(written, streams=("--predictions", "--output"), sources=read)
+
+
+@contextmanager
+def prediction_writer(path: str) -> Iterator[Any]:
+    """Yield a function that writes the predictions of a block; an existing file is replaced at the end."""
+    from forel.store.atomic import atomic_writer
+
+    with nullcontext(_write_and_flush) if path == "-" else atomic_writer(path) as write:
+        yield partial(_write_block, write)
+
+
+def _write_and_flush(text: str) -> None:
+    """Write the bytes that a file would have, in whatever encoding the terminal has."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8"))
+    sys.stdout.buffer.flush()
+
+
+def _write_block(write: Callable[[str], object], block: Any, values: Any, names: Sequence[str] | None = None) -> None:
+    """Write numbers, rows of numbers, names of classes, or a probability for each of these."""
+    from forel.data.writers import number_lines
+
+    if names is not None:
+        pairs = ("\t".join(f"{n}:{p:.6g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
+        text = "".join(f"{line}\n" for line in pairs)
+    elif values.ndim == 2:
+        text = "".join("\t".join(f"{value:.6g}" for value in row) + "\n" for row in values.tolist())
+    else:
+        text = number_lines(values) if values.dtype.kind == "f" else "".join(f"{name}\n" for name in values.tolist())
+    if block.tags is not None and any(block.tags):
+        tags = (tag.decode("utf-8", "backslashreplace") for tag in block.tags)
+        words = zip(text.split("\n"), tags, strict=False)
+        text = "".join(f"{word} {tag}\n" if tag else f"{word}\n" for word, tag in words)
+    write(text)

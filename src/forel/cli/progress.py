@@ -1,0 +1,179 @@
+"""The output of ``forel train``: progress while it runs, and a summary."""
+
+import json
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any, cast
+
+from forel.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
+from forel.cli.counts import counted
+from forel.cli.json_values import jsonable, mixture_summary
+from forel.cli.outputs import Saved
+from forel.learner.keyed import KeyedModels
+from forel.training.progress_bar import size_of
+from forel.training.state import Progress
+from forel.training.trained import Trained
+
+__all__ = ["Reporter", "print_summary"]
+
+HEADER = ("average", "since", "rows", "features", "rows/s", "MB/s")
+UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
+
+
+class Reporter:
+    """Progress on stderr: a bar on a terminal, otherwise a table with a row after every doubling.
+
+    Parameters
+    ----------
+    source : the files, whose sizes are the total of the bar
+    passes : number of passes
+    quiet : whether to show nothing
+    """
+
+    reads_model = False
+
+    def __init__(self, source: list[str], passes: int, quiet: bool) -> None:
+        self._quiet, self._passes = quiet, passes
+        self._bytes = size_of(source)
+        self._started = self._updated = time.perf_counter()
+        self._pass, self._next = 0, 1
+        self._last, self._before = self._started, (0, 0)
+        self._stack = ExitStack()
+        self._bar: Any = None
+
+    def __enter__(self) -> "Reporter":
+        if self._quiet:
+            return self
+        from forel.cli.console import open_console  # imports rich
+
+        self._console = open_console(stderr=True)
+        if self._console.is_terminal:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+            self._bar = self._stack.enter_context(Progress(*columns, console=self._console, transient=True))
+            self._task = self._bar.add_task("training", total=self._bytes and self._bytes * self._passes)
+        return self
+
+    def __exit__(self, *wrong: Any) -> None:
+        self._stack.close()
+
+    def __call__(self, update: Progress) -> None:
+        """Show progress, if an update is due."""
+        if self._quiet:
+            return
+        now = time.perf_counter()
+        if update.pass_number != self._pass:
+            # A resumed run has not read the rows before its checkpoint; a later pass starts when the last ended.
+            first = self._pass == 0
+            self._before = (update.rows - len(update.block), update.bytes - update.block.size) if first else (0, 0)
+            self._pass, self._next, self._started = update.pass_number, 1, self._started if first else self._last
+        self._last = now
+        if self._bar is not None:
+            if now - self._updated >= UPDATE_SECONDS:
+                self._updated = now
+                self._bar.update(
+                    self._task, completed=self._completed(update), description=self._description(update, now)
+                )
+        elif update.rows >= self._next:
+            if self._next == 1:
+                print(" ".join(f"{word:>10}" for word in HEADER), file=self._console.file)
+            while self._next <= update.rows:
+                self._next *= 2
+            print(self._row(update, now), file=self._console.file, flush=True)
+
+    def _completed(self, update: Progress) -> float:
+        return update.bytes + (update.pass_number - 1) * (self._bytes or 0)
+
+    def _speed(self, update: Progress, now: float) -> tuple[float, float]:
+        seconds = max(now - self._started, 1e-9)
+        return (update.rows - self._before[0]) / seconds, (update.bytes - self._before[1]) / seconds / 1e6
+
+    def _description(self, update: Progress, now: float) -> str:
+        rows, megabytes = self._speed(update, now)
+        prefix = f"pass {update.pass_number}, " if self._passes > 1 else ""
+        speed = f"{rows:,.0f} rows/s" + (f", {megabytes:.0f} MB/s" if megabytes else "")
+        return f"{prefix}{counted(update.rows, 'row')}, {speed}, loss {update.progressive.running.total.mean:.4f}"
+
+    def _row(self, update: Progress, now: float) -> str:
+        rows, megabytes = self._speed(update, now)
+        total, recent = update.progressive.running.total, update.progressive.running.recent()
+        features = update.entries / max(update.rows, 1)
+        cells = f"{total.mean:.6f}", f"{recent.mean:.6f}", update.rows, f"{features:.1f}", f"{rows:.0f}"
+        return " ".join(f"{cell:>10}" for cell in (*cells, f"{megabytes:.1f}"))
+
+
+def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool, stderr: bool) -> None:
+    """Print a summary; on stderr if ``stderr``, because predictions go to standard output."""
+    model = trained.model
+    certificate = trained.certificate if certified else None
+    facts = {
+        "rows": trained.rows,
+        "features in all": trained.entries,
+        "non-zero weights": model.nonzeros,
+        "seconds": round(trained.seconds, 3),
+    }
+    if trained.inclusion is not None:
+        facts["features included"] = trained.inclusion.included
+    mixed = mixture_summary(model)
+    if as_json:
+        content = {
+            **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
+            "report": jsonable(trained.report),
+            "holdout": jsonable(trained.holdout),
+            "passes": [report.loss for report in trained.passes],
+            "certificate": certificate,
+            **({} if mixed is None else mixed),
+            **({} if trained.label_words is None else {"positive": trained.label_words.positive}),
+            **({"slices": [table.to_json() for table in trained.slices]} if trained.slices else {}),
+            **({} if trained.calibrated is None else calibrated_json(trained.calibrated)),
+            **({"keys": [one.to_json() for one in trained.keys]} if trained.keys else {}),
+            "malformed": trained.problems.count,
+            **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
+            "model": saved.path,
+        }
+        print(json.dumps(content), file=sys.stderr if stderr else sys.stdout)
+        return
+    from forel.cli.console import open_console
+    from forel.cli.keys import key_table
+    from forel.cli.show import mixture_table, print_problems, report_table
+    from forel.cli.slices import period_table, slice_table
+
+    console = open_console(stderr=stderr)
+    columns = {"progressive": trained.report}
+    if len(trained.passes) > 1:
+        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
+    if trained.holdout is not None:
+        columns["held out"] = trained.holdout
+    if trained.calibrated is not None:
+        columns |= calibrated_columns(trained.calibrated)
+    console.print(report_table(columns, model.settings.title))
+    counts = [counted(trained.rows, "row"), counted(trained.entries, "feature", " in all")]
+    counts += [counted(model.nonzeros, "non-zero weight"), f"{facts['seconds']:,} seconds"]
+    if trained.inclusion is not None:
+        counts.append(counted(trained.inclusion.included, "feature", " included"))
+    console.print(", ".join(counts), highlight=False, soft_wrap=True)
+    for table in trained.slices:
+        console.print(slice_table(table, model.settings.title))
+        console.print(period_table(table, model.settings.title))
+    for table in () if trained.calibrated is None else trained.calibrated.slices:
+        console.print(slice_table(table, model.settings.title, "after calibration"))
+    if trained.keys:
+        by = cast(KeyedModels, trained.model).by
+        console.print(key_table(by, [one.to_json() for one in trained.keys], model.settings.title))
+    if mixed is not None:
+        console.print(mixture_table(mixed))
+        console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
+    if trained.label_words is not None:
+        console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
+    if certificate is not None:
+        console.print(f"Certificate: {certificate}.", markup=False, highlight=False, soft_wrap=True)
+    if trained.calibrated is not None:
+        sentence = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
+        console.print(f"Calibration: {sentence}.", markup=False, highlight=False, soft_wrap=True)
+    print_problems(trained.problems, open_console(stderr=True))
+    if saved.choice is not None and saved.choice.setting is not None:
+        console.print(f"Serving: {saved.choice}.", markup=False, highlight=False, soft_wrap=True)
+    if saved.path is not None:
+        console.print(f"Model: {saved.path}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,279 @@
+"""``forel train``: from files to a model, in one pass by default."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import typer
+
+from forel.cli.commands import command_of
+from forel.cli.errors import errors_as_messages
+from forel.cli.options import source_of
+from forel.cli.reading_flags import ReadingFlags
+from forel.cli.train_options import TrainOptions
+from forel.cli.vowpal import translate_vw_options
+
+__all__ = ["train"]
+
+DEFAULT_BITS = 22  # as in ReadOptions, which is not imported yet
+
+
+@command_of(TrainOptions)
+def train(options: TrainOptions, explicit: frozenset[str]) -> None:
+    """Train a model on files, in one pass by default.
+
+    Each row is predicted before the model learns from it.
+
+    Nothing needs tuning: by default, up to thirteen experts (learning rates,
+    Gaussian filters, mixers of them) are trained at once and mixed. The total
+    log-loss of the mixture is at most log 13 = 2.6 larger than that of the best.
+    With --alpha, one model is trained.
+
+    The tutorial is docs/start/practitioner.md.
+
+    \b
+    Examples:
+      forel train clicks.vw --model m.forel
+      forel train day1.csv.gz day2.csv.gz --label click --model m.forel
+      forel train clicks.vw -f m.forel --certificate --names --report r.html
+      forel train iris.csv --label species --loss softmax --model m.forel
+      zcat clicks.vw.gz | forel train - --format vw --certificate
+      forel train clicks.vw --model m.forel --checkpoint 1000000 --resume
+      forel train clicks.csv --label click --by country --model m.forel
+      forel train 'logs/*.vw.gz' -f m.forel --ray local --workers 4
+      forel train -d clicks.vw -f m.forel -b 22 --ftrl_alpha 0.1 --l1 1
+
+    For Vowpal Wabbit users: -d, -f, -i, -t, -p, -b, -q, --l1, --l2, --oaa,
+    --ftrl_alpha, --ftrl_beta, --passes, --link, --noconstant and --holdout_off
+    have the same meaning as in VW. With an alpha, so do --loss_function and
+    the constant. Hashes and defaults differ; see docs/guide/from_vw.md.
+    """
+    source = source_of(options.files, options.data)
+    if options.test:
+        _evaluate_only(options, source)
+        return
+    with errors_as_messages(partial(_unfinished, options)):
+        _train(options, source, explicit)
+
+
+def _unfinished(options: TrainOptions) -> str:
+    from forel.cli.resume import unfinished_run
+
+    return unfinished_run(options.model, options.checkpoint, options.resume)
+
+
+def _evaluate_only(options: TrainOptions, source: list[str]) -> None:
+    """Run ``forel evaluate``, or ``forel predict`` if there is a file for predictions, as -t does in VW."""
+    if options.start is None:
+        raise typer.BadParameter("needs the model to evaluate as -i", param_hint="-t")
+    if options.report is not None:
+        raise typer.BadParameter("is a report of training, and -t learns nothing", param_hint="--report")
+    from forel.cli.evaluate import evaluate
+    from forel.cli.predict import predict
+
+    if options.predictions is not None:
+        predict(
+            source,
+            options.start,
+            options.predictions,
+            options.link,
+            threads=options.threads,
+            reading=options.reading.taken_by("predict"),
+        )
+    else:
+        evaluate(
+            source,
+            options.start,
+            as_json=options.as_json,
+            threads=options.threads,
+            reading=options.reading.taken_by("evaluate"),
+        )
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What to train: settings, or None for those of the stored model, and the model to start from, if any."""
+
+    settings: Any
+    stored: Any
+    vw_constant: bool
+
+    @property
+    def link_settings(self) -> Any:
+        return self.settings if self.stored is None else self.stored.settings
+
+
+def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
+    """Return the settings in forel's or VW's spelling, and the stored model to start from."""
+    from forel.learner.grid import default_grid
+    from forel.learner.settings import Settings
+
+    vw = {"loss": options.loss_function, "alpha": options.ftrl_alpha, "beta": options.ftrl_beta}
+    vw["tau"] = options.quantile_tau
+    flags = [field.name for field in fields(Settings) if hasattr(options, field.name)]
+    chosen = {"bias": not options.no_bias, **{name: getattr(options, name) for name in flags}}
+    explicit_settings = [*(["bias"] if "no_bias" in explicit else []), *(name for name in flags if name in explicit)]
+    values, names, constant = translate_vw_options(chosen, vw, options.ftrl, explicit_settings)
+    if options.lanes is not None and values["alpha"] is not None:
+        raise typer.BadParameter("is a number of settings to mix, and --alpha is one setting", param_hint="--lanes")
+    if options.start is None:
+        return _Model(default_grid(**values, lanes=options.lanes), None, constant)
+    from forel.store import load
+
+    stored = load(options.start)
+    # Settings that are given have to be those of the model; training compares them.
+    settings = replace(stored.settings, **{name: values[name] for name in names}) if names else None
+    return _Model(settings, stored, False)
+
+
+def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
+    """Commit the memory of a new model of two classes or of numbers, beside the imports of other modules."""
+    other = options.start, options.by, options.ray, options.merge, options.feature_shards, options.oaa
+    if any(option is not None for option in (*other, options.reading.classes)):
+        return
+    from forel.cli.memory import commit_memory
+
+    settings, bits = _model_of(options, explicit).settings, options.reading.bits
+    if not settings.loss_function.joint:
+        commit_memory(source, DEFAULT_BITS if bits is None else bits, settings, options.certificate)
+
+
+def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
+    _commit_memory(options, source, explicit)
+    from forel.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
+    from forel.cli.predict import check_files, link_named
+    from forel.cli.progress import Reporter, print_summary
+    from forel.cli.resume import checkpoint_of
+    from forel.training.label_order import LabelOrderWarning, Remedies
+    from forel.training.train import train
+
+    outputs = {
+        "--model": options.model, "--predictions": options.predictions, "--report": options.report,
+        "--keep-cache": options.cache,
+    }  # fmt: skip
+    check_files(outputs, source)
+    chosen = _model_of(options, explicit)
+    if options.calibrate and options.best and not options.serving and chosen.link_settings.lanes > 1:
+        needed = "is fitted to the mixture, of which --best keeps one setting; choose one by --alpha"
+        raise typer.BadParameter(needed, param_hint="--calibrate")
+    if options.by is not None:
+        _check_by(options)
+    saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
+    page = None
+    if options.report is not None:
+        from forel.cli.page import Page
+
+        page = Page(options.report, source, options.certificate)
+    reading = {
+        **_with_oaa(options).options(),
+        "tags": options.predictions is not None,
+        "constant": chosen.vw_constant or None,
+        "block_bytes": None if page is None else page.block_bytes,
+    }
+    with ExitStack() as stack:
+        out = None
+        if options.predictions is not None:
+            link = link_named(options.link, chosen.link_settings)
+            out = stack.enter_context(Predictions(options.predictions, link))
+        cluster = stack.enter_context(_cluster(options))
+        with Reporter(source, options.passes, options.quiet or options.as_json) as progress:
+            history = None if page is None else page.history
+            observers = [each for each in (progress, history, out) if each is not None]
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LabelOrderWarning)  # printed below, with the options of the command
+                trained = train(
+                    source, chosen.settings, **_run_arguments(options), start=chosen.stored, copy=False,
+                    progress=Observers(observers),
+                    **cluster, **saving, **reading,
+                )  # fmt: skip
+        order = trained.label_order
+        if (
+            order is not None
+            and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share"))) is not None
+        ):
+            typer.echo(f"forel: {warning}", err=True)
+        on_stderr = options.predictions == "-"
+        saved = save_model(trained, options.model, SaveOptions(options.serving, options.best))
+        with interrupts_name(saved.path):
+            write_all(
+                saved.check,
+                *(() if out is None else (out.close,)),
+                partial(print_summary, trained, saved, options.certificate, options.as_json, on_stderr),
+                *(() if page is None else (partial(page.write, trained, stderr=options.as_json or on_stderr),)),
+            )
+    trained.remove_checkpoint()
+
+
+@contextmanager
+def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
+    """Start what --ray, --learners, --merge and --feature-shards need, and yield arguments of ``train``."""
+    from forel.learner.sharding import Sharding
+    from forel.training.shards import Merging
+    from forel.validation import refuse
+
+    merging = None if options.merge is None else Merging(options.merge, options.shards)
+    if options.learners is not None and (options.merge is not None or options.by is not None):
+        raise refuse("learners", options.learners, "none with --merge or --by, which learn on the workers of --ray")
+    sharding = None if options.feature_shards is None else Sharding(options.feature_shards, options.batch)
+    if options.ray is None:
+        for name, value in (("workers", options.workers), ("learners", options.learners)):
+            if value is not None:
+                raise refuse(name, value, "none without --ray")
+        yield {"merge": merging, "feature_shards": sharding}
+        return
+    from forel.ray import RayKeys, RayLanes, RayLearners, RayShards, RayWorkers
+
+    with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
+        if options.by is not None:
+            yield {"cluster": workers, "learners": RayKeys(workers.number)}
+            return
+        if options.learners is not None:
+            yield {"cluster": workers, "lane_learners": stack.enter_context(RayLanes(options.learners))}
+            return
+        if sharding is not None:
+            shards = stack.enter_context(RayShards())
+            yield {"cluster": workers, "merge": merging, "feature_shards": replace(sharding, holders=shards)}
+            return
+        if merging is not None:
+            learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))
+            merging = replace(merging, learners=learners)
+        yield {"cluster": workers, "merge": merging}
+
+
+def _check_by(options: TrainOptions) -> None:
+    """Refuse options that are about one model."""
+    for name, given in (("--report", options.report), ("--serving", options.serving), ("--best", options.best)):
+        if given:
+            raise typer.BadParameter("is about one model, and --by trains several", param_hint=name)
+
+
+def _with_oaa(options: TrainOptions) -> ReadingFlags:
+    """Return the flags of reading, with classes also in VW's spelling."""
+    if options.oaa is None:
+        return options.reading
+    if options.reading.classes is not None:
+        raise typer.BadParameter("is VW's name of --classes; give one of them", param_hint="--oaa")
+    return replace(options.reading, classes=str(options.oaa))
+
+
+def _run_arguments(options: TrainOptions) -> Mapping[str, Any]:
+    return {
+        "passes": options.passes,
+        "holdout": 0 if options.holdout_off else options.holdout,
+        "holdout_after": None if options.holdout_off else options.holdout_after,
+        "threads": options.threads,
+        "certified": options.certificate,
+        "share": options.share,
+        "by": options.by,
+        "fallback": options.fallback,
+        "cache": options.cache,
+        "shuffle": options.seed if options.shuffle else None,
+        "subsample": options.subsample,
+        "calibrate": options.calibrate,
+        "min_count": options.min_count,
+        "include_probability": options.include_probability,
+    }

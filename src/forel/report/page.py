@@ -1,0 +1,195 @@
+"""The page: settings, metrics, plots, experts, the largest weights, malformed examples, and the command."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+from forel.learner.settings import Settings
+from forel.markup import Element, html, tag
+from forel.report import plots
+from forel.report.slices import slice_section
+from forel.store.atomic import atomic_writer
+from forel.training.history import History
+from forel.training.metrics import Report
+from forel.training.trained import Trained
+
+__all__ = ["page", "write_report"]
+
+MAX_WEIGHTS = 20
+SLOT = "slot "  # before the number of a feature without a name
+UNNAMED = "To show the names of features in place of their slots, train with --names (in Python, names=True)."
+
+
+def write_report(path: str | os.PathLike[str], trained: Trained, history: History, **about: Any) -> None:
+    """Write a report to a file atomically; the arguments are those of :func:`page`."""
+    text = page(trained, history, **about)
+    with atomic_writer(path) as write:
+        write(text)
+
+
+def page(
+    trained: Trained, history: History, *, source: Sequence[str] = (), command: str = "", version: str = ""
+) -> str:
+    """Return a report as the text of an HTML page.
+
+    Parameters
+    ----------
+    trained, history : the result of training, and the curves recorded during it
+    source : the files
+    command : the command that trained the model
+    version : of forel
+
+    >>> from forel.training.train import train
+    >>> history = History()
+    >>> clicks = [{"site": "<news>", "click": 1}, {"site": "shop", "click": 0}] * 50
+    >>> text = page(train(clicks, label="click", bits=10, names=True, progress=history), history)
+    >>> "site^&lt;news&gt;" in text, "<script" in text, "http" in text
+    (True, False, False)
+    """
+    settings = trained.model.settings
+    columns = {"progressive": trained.report}
+    if len(trained.passes) > 1:
+        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
+    if trained.holdout is not None:
+        columns["held out"] = trained.holdout
+    after = trained.calibrated
+    if after is not None:
+        columns["calibrated"] = after.report
+    largest = _largest(trained)
+    unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
+    figures = [
+        plots.losses(history.curves["loss"], unit),
+        plots.calibration(trained.report, None if after is None else after.report),
+        _mixture(trained, history),
+        *_proof(trained, history, unit),
+    ]
+    main = tag(
+        "main",
+        tag("h1", "Training report"),
+        tag("p", _lead(trained, source)),
+        _measures(columns, settings.title),
+        tag("div", *figures, class_="figures"),
+        _experts(trained),
+        *(slice_section(table, settings.title) for table in trained.slices),
+        *(slice_section(table, settings.title, ", calibrated") for table in (() if after is None else after.slices)),
+        tag(
+            "section",
+            tag("h2", "Largest contributions"),
+            tag("p", _sparsity(trained)),
+            plots.weights(largest),
+            tag("p", UNNAMED) if any(label.startswith(SLOT) for label, _ in largest) else None,
+        ),
+        _problems(trained),
+        tag("section", tag("h2", "Settings"), _settings(trained, source)),
+        tag("section", tag("h2", "Command"), tag("pre", command)) if command else None,
+        tag("footer", f"forel {version}".strip()),
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "Training report"),
+        tag("link", rel="icon", href="data:,"),  # so that browsers do not request one
+        tag("style", (files("forel.report") / "style.css").read_text("utf-8")),
+    )
+    return "<!DOCTYPE html>\n" + html(tag("html", head, tag("body", main), lang="en")) + "\n"
+
+
+def _lead(trained: Trained, source: Sequence[str]) -> str:
+    passes = len(trained.passes)
+    speed = passes * trained.rows / max(trained.seconds, 1e-9)
+    where = f" from {', '.join(source)}" if source else ""
+    times = f", {passes} times" if passes > 1 else ""
+    rows = "1 row" if trained.rows == 1 else f"{trained.rows:,} rows"
+    return f"{rows}{where}{times}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows per second."
+
+
+def _measures(columns: dict[str, Report], loss: str) -> Element:
+    each = {column: {name: (f, text) for f, name, text in r.lines(loss)} for column, r in columns.items()}
+    body = []
+    for name in next(iter(each.values())):
+        cells = []
+        for column, report in columns.items():
+            field, text = each[column].get(name, ("", ""))
+            value = repr(getattr(report, field)) if field else ""
+            cells.append(
+                tag("td", tag("data", text, value=value, id=f"{column.split(',')[0]} {field}".replace(" ", "-")))
+            )
+        body.append(tag("tr", tag("th", name, scope="row"), *cells))
+    head = tag("tr", tag("td"), *(tag("th", column, scope="col") for column in columns))
+    caption = tag("caption", "Metrics")
+    return tag(
+        "div", tag("table", caption, head, *body), class_="scroll", tabindex="0", role="region", aria_label="table"
+    )
+
+
+def _mixture(trained: Trained, history: History) -> Element | None:
+    curves, guarantee = history.curves.get("shares"), trained.model.guarantee()
+    return plots.mixture(curves, str(guarantee)) if curves and guarantee is not None else None
+
+
+def _experts(trained: Trained) -> Element | None:
+    found = trained.explain_mixture()
+    if found is None:
+        return None
+    tables = (
+        tag("div", one, class_="scroll", tabindex="0", role="region", aria_label="table") for one in found.tables()
+    )
+    notes = (tag("p", note) for note in found.notes)
+    return tag("section", tag("h2", "Experts"), tag("p", f"{found.headline}."), *tables, *notes)
+
+
+def _proof(trained: Trained, history: History, unit: str) -> list[Element | None]:
+    curves = history.curves.get("proof")
+    if not curves:
+        return []
+    frontier = plots.frontier(trained.frontier, unit, trained.certificate or "")
+    if frontier is None and trained.certificate is not None:
+        frontier = tag("figure", tag("h2", "Certificate"), tag("figcaption", f"Certificate: {trained.certificate}."))
+    return [frontier, plots.regret(curves, unit)]
+
+
+def _sparsity(trained: Trained) -> str:
+    nonzero, slots = trained.model.nonzeros, trained.model.features
+    named = f"; {len(trained.names):,} features were seen" if trained.names is not None else ""
+    return f"{nonzero:,} of {slots:,} slots have a weight that is not 0 ({nonzero / slots:.2%}){named}."
+
+
+def _largest(trained: Trained) -> list[tuple[str, float]]:
+    found = sorted(trained.largest_weights(MAX_WEIGHTS), key=lambda one: (-one.contribution, one.slot))
+    names = [one.name or f"{SLOT}{one.slot}" for one in found]
+    labels = [name if one.label is None else f"{name}, {one.label}" for name, one in zip(names, found, strict=True)]
+    return [(label, one.contribution) for label, one in zip(labels, found, strict=True)]
+
+
+def _problems(trained: Trained) -> Element | None:
+    if not trained.problems.count:
+        return None
+    messages = (tag("li", message) for message in trained.problems.messages)
+    text = f"{trained.problems.count:,} malformed examples were skipped, such as:"
+    return tag("section", tag("h2", "Problems"), tag("p", text), tag("ul", *messages))
+
+
+def _settings(trained: Trained, source: Sequence[str]) -> Element:
+    own = trained.model.settings
+    described = {name: own.describe(name) for name in ("filters", "full_filters")}
+    settings = {**asdict(own), "loss": _loss_name(own), **described}
+    # Kinds of columns are detected while reading, and not an option.
+    reading = {name: value for name, value in trained.reading.items() if name != "kinds"}
+    facts = {**settings, **reading, "passes": len(trained.passes), "files": ", ".join(source) or None}
+    if len(trained.passes) > 1:
+        facts["loss in each pass"] = ", ".join(f"{report.loss:.6f}" for report in trained.passes)
+    rows = (
+        tag("tr", tag("th", name.replace("_", " "), scope="row"), tag("td", str(value)))
+        for name, value in facts.items()
+        if value is not None
+    )
+    table = tag("table", tag("caption", "Settings and options"), *rows, class_="facts")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")
+
+
+def _loss_name(settings: Settings) -> str:
+    return str(settings.loss_function.name)

@@ -1,0 +1,180 @@
+"""The plots of a report, each a figure with a caption; None if there are no data."""
+
+from collections.abc import Mapping
+
+from forel.learner.loss_floor import Frontier
+from forel.markup import Element, tag
+from forel.report.axes import axis_for, linear_axis
+from forel.report.chart import Series, chart, legend
+from forel.training.history import Curve
+from forel.training.metrics import Report
+
+__all__ = ["calibration", "frontier", "losses", "mixture", "regret", "weights"]
+
+LINE_STYLES = ("line one", "line two", "line three")
+
+LABELS = {
+    "average": ("average", "line one"),
+    "since": ("since the previous point", "line two"),
+    "held out": ("held out", "line three"),
+    "regret": ("largest regret", "line one"),
+    "bound": ("bound", "line two"),
+}
+
+
+def losses(curves: Mapping[str, Curve], unit: str) -> Element | None:
+    """Return the plot of the loss over rows."""
+    text = "Each row is predicted before the model learns from it, so this is the loss of unseen rows."
+    return _over_rows("Loss over rows", text, curves, ("average", "since", "held out"), f"average {unit}")
+
+
+def regret(curves: Mapping[str, Curve], unit: str) -> Element | None:
+    """Return the plot of regret and its bound, from where the bound stays below the loss on; None if nowhere."""
+    bound, losses = curves.get("bound", Curve()), curves.get("loss", Curve())
+    loss = dict(zip(losses.rows, losses.values, strict=True))
+    above = [
+        row for row, value in zip(bound.rows, bound.values, strict=True) if not value < abs(loss.get(row, 0.0))
+    ]  # fmt: skip
+    first = above[-1] + 1 if above else 0
+    if not bound.rows or bound.rows[-1] < first:
+        return None
+    curves = {name: _since(curve, first) for name, curve in curves.items()}
+    text = (
+        "The regret is an upper limit on how much better any fixed model of at most the norm of the learned one could "
+        "have done on these rows; the bound is the limit that the theorem guarantees."
+    )
+    return _over_rows("Regret and its bound", text, curves, ("regret", "bound"), f"{unit}, per row", (0.0,))
+
+
+def frontier(shown: Frontier | None, unit: str, summary: str) -> Element | None:
+    """Return the plot of the certified loss by norm, with the learned model and the progressive loss."""
+    if shown is None:
+        return None
+    title, name = "Loss of other linear models", "scaled norm" if shown.scaled else "norm"
+    text = (
+        "The curve is a lower bound on the loss of every fixed linear model of at most that norm. Where it is close to "
+        f"the progressive loss, only better features help. Certificate: {summary}."
+    )
+    norms = [norm for norm, _ in shown.points]
+    ends = min(norms[0], shown.norm), max(norms[-1], shown.norm)
+    series = [
+        Series(f"progressive loss: {shown.loss:.4f}", "line two", [(end, shown.loss) for end in ends], dots=False),
+        Series("certified floor", "line three", shown.points, dots=False),
+        Series(f"learned model: {name} {shown.norm:.4g}", "line one", [(shown.norm, shown.loss)], line=False),
+    ]
+    x, y = axis_for(name, ends), linear_axis(f"average {unit}", [shown.loss, *(floor for _, floor in shown.points)])
+    return _figure(title, text, chart(title, text, x, y, series), series)
+
+
+def mixture(curves: Mapping[str, Curve], guarantee: str) -> Element | None:
+    """Return the plot of the largest weights of a mixture over rows, and of the sum of all others."""
+    rows = sorted({row for curve in curves.values() for row in curve.rows})
+    if not rows:
+        return None
+    # Curves of experts that were dropped end there: their weight is 0 from then on.
+    points = {name: dict(zip(curve.rows, curve.values, strict=True)) for name, curve in curves.items()}
+    shown = {name: [weights.get(row, 0.0) for row in rows] for name, weights in points.items()}
+    top = sorted(shown, key=lambda name: -(shown[name][-1] + max(shown[name])))[: len(LINE_STYLES)]
+    series = [
+        Series(f"{name}: {shown[name][-1]:.3f}", style, list(zip(rows, shown[name], strict=True)), True)
+        for name, style in zip(top, LINE_STYLES, strict=False)
+    ]
+    rest = [sum(values[k] for name, values in shown.items() if name not in top) for k in range(len(rows))]
+    series.append(Series(f"all others: {rest[-1]:.3f}", "line faint", list(zip(rows, rest, strict=True))))
+    x, y = axis_for("rows learned from", [float(row) for row in rows]), linear_axis("weight in the mixture", [0.0, 1.0])
+    text = f"Each prediction is a mixture of all experts, weighted by their losses so far: {guarantee}."
+    return _figure("Weights of the mixture", text, chart("Weights of the mixture", text, x, y, series), series)
+
+
+def calibration(report: Report, calibrated: Report | None = None) -> Element | None:
+    """Return the calibration plot: labels against predictions, by deciles of predictions, also after calibration."""
+    if not report.table:
+        return None
+    points = [(bucket.predicted, bucket.actual) for bucket in report.table]
+    after = [] if calibrated is None else [(bucket.predicted, bucket.actual) for bucket in calibrated.table]
+    values = [0.0, *(value for pair in (*points, *after) for value in pair)]
+    x, y = linear_axis("predicted probability", values), linear_axis("share of positives", values)
+    end = x.ticks[-1][0]
+    series = [
+        Series("perfect", "line faint", [(0, 0), (end, end)], dots=False),
+        Series("decile" if calibrated is None else "decile, before calibration", "line one", points, False),
+    ]
+    if calibrated is not None:
+        series.append(Series("decile, after calibration", "line two", after, False))
+    text = "Deciles of the predictions. A dot on the line is a mean prediction equal to the share of positives."
+    columns = ("rows, by importance", "predicted", "actual")
+    lines = [(f"{b.weight:,.6g}", f"{b.predicted:.4f}", f"{b.actual:.4f}") for b in report.table]
+    body = [tag("tr", *(tag("td", cell) for cell in line)) for line in lines]
+    caption = tag("caption", "Predicted and actual, by decile")
+    table = tag("table", caption, tag("tr", *(tag("th", name, scope="col") for name in columns)), *body)
+    plot = chart("Calibration", text, x, y, series)
+    return _figure("Calibration", text, plot, series, tag("details", tag("summary", "As a table"), _scrolled(table)))
+
+
+def weights(largest: list[tuple[str, float]]) -> Element | None:
+    """Return the bar chart of the largest contributions to a margin."""
+    if not largest:
+        return None
+    largest_weight = max(abs(weight) for _, weight in largest)
+    rows = []
+    for name, weight in largest:
+        width = 50 * abs(weight) / largest_weight
+        bar = tag("rect", x=50 - width if weight < 0 else 50.0, y=1, width=width, height=8)
+        bar.set("class", "down" if weight < 0 else "up")
+        middle = tag("line", x1=50, x2=50, y1=0, y2=10, class_="middle")
+        style = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
+        number = tag("data", f"{weight:+.4f}".replace("-", "−"), value=repr(weight))
+        rows.append(
+            tag(
+                "tr", tag("th", name, scope="row"), tag("td", tag("svg", bar, middle, **style), class_="wide"),
+                tag("td", number),
+            )
+        )  # fmt: skip
+    text = "What features usually add to a margin: weight times typical value; positive ones increase the prediction"
+    caption = tag("caption", text)
+    head = tag(
+        "tr",
+        tag("th", "feature", scope="col"),
+        tag("th", "−  0  +", scope="col"),
+        tag("th", "contribution", scope="col"),
+    )
+    return _scrolled(tag("table", caption, head, *rows, id="weights"))
+
+
+def _since(curve: Curve, first: int) -> Curve:
+    """Return the part of a curve from a row on."""
+    points = [(row, value) for row, value in zip(curve.rows, curve.values, strict=True) if row >= first]
+    return Curve([row for row, _ in points], [value for _, value in points])
+
+
+def _over_rows(
+    title: str,
+    text: str,
+    curves: Mapping[str, Curve],
+    names: tuple[str, ...],
+    label: str,
+    include: tuple[float, ...] = (),
+) -> Element | None:
+    """Return curves as a figure, whose range includes the numbers in ``include``."""
+    shown = {name: curves[name] for name in names if name in curves and curves[name].rows}
+    if not shown:
+        return None
+    series = []
+    for name, curve in shown.items():
+        label_text, style = LABELS[name]
+        points = list(zip(curve.rows, curve.values, strict=True))
+        series.append(
+            Series(f"{label_text}: {curve.values[-1]:.4f}".replace(": -", ": −"), style, points, dots=len(points) <= 12)
+        )
+    x = axis_for("rows learned from", [float(row) for curve in shown.values() for row in curve.rows])
+    y = axis_for(label, [*include, *(value for curve in shown.values() for value in curve.values)])
+    last_values = "; ".join(f"{one.name} after {one.points[-1][0]:,} rows" for one in series)
+    return _figure(title, text, chart(title, f"{label} over rows learned from. {last_values}.", x, y, series), series)
+
+
+def _figure(title: str, text: str, plot: Element, series: list[Series], *more: Element) -> Element:
+    return tag("figure", tag("h2", title), plot, legend(series), tag("figcaption", text), *more)
+
+
+def _scrolled(table: Element) -> Element:
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="table")

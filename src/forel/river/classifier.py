@@ -1,0 +1,292 @@
+"""Classification for river: one lane for two classes, and one for each of more classes, added as they occur."""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from river import base
+from river.utils import dataframe
+from scipy.special import log_expit, log_softmax
+
+from forel.learner.certificate import Certificate
+from forel.learner.guard import Guard
+from forel.learner.rows import Rows
+from forel.losses.links import Probability, Sign
+from forel.losses.vocabulary import VOCABULARY
+from forel.river.arguments import importance, settings_of
+from forel.river.dict_learner import DictLearner, Target
+from forel.river.frames import columns_of, importances, targets
+from forel.river.packing import pack
+from forel.store import Stored
+from forel.validation import refuse
+
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
+
+__all__ = ["LinearClassifier"]
+
+LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Probability | Sign))
+
+
+class LinearClassifier(base.MiniBatchClassifier):
+    r"""A linear classifier for river: by default a mixture of settings, which needs neither tuning nor scaled features.
+
+    With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
+    several times as fast.
+
+    Parameters
+    ----------
+    alpha, beta : parameters of the rate; without alpha, settings are mixed as by :func:`forel.train`
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
+        "root" (α/√(t + 1))
+    loss : "logistic", "hinge" or "squared_hinge"; only the first has probabilities
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether to add a constant feature, which is not penalized
+    bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
+        :func:`forel.read` does, and keeps no names; strings are then categories
+    dtype : "float64", or "float32" for half the memory
+    certified : whether to keep the sums that :meth:`certificate` needs
+    seed : seed of the noise with which float32 sums are rounded
+    memory : for algorithm="filter", below 1 for streams that drift
+
+    Two classes share one model, of the second against the first; True is always the second. From the third class on,
+    each class has a model against the rest, which starts with the first row of the class; the first two continue from
+    the model that they shared. The experts of two classes include filters and mixers, which the third class drops.
+
+    >>> model = LinearClassifier()
+    >>> for _ in range(20):
+    ...     model.learn_one({"viagra": 1, "offer": 1}, "spam")
+    ...     model.learn_one({"meeting": 1, "offer": 1}, "ham")
+    >>> model.predict_one({"viagra": 1})
+    'spam'
+    >>> {label: round(p, 1) for label, p in model.predict_proba_one({"meeting": 1, "never seen": 1}).items()}
+    {'spam': 0.0, 'ham': 1.0}
+    >>> list(model.weights)
+    ['viagra', 'offer', 'meeting']
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        l1: float | None = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: str = "logistic",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+        seed: int = 0,
+        memory: float = 1.0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self.seed = seed
+        self.memory = memory
+        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._y_name: str | None = None
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @property
+    def classes(self) -> list[Any]:
+        """The classes so far, in the order in which they occurred; False and True together."""
+        return list(self._learner.codes)
+
+    def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from one row; ``w`` is the weight of its loss."""
+        weight = 1.0 if w == 1.0 else importance(w)
+        learner = self._learner
+        codes = learner.codes
+        code = codes.get(y)
+        row = x if code is None else learner.learn(x, code, weight, codes)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: self._target(y))
+
+    def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
+        """Return the probability of each class so far; unknown names have weight 0."""
+        self._needs_probabilities()
+        found, codes = self._learner.margins(x)
+        if len(codes) == 2:
+            first, second = codes
+            p = _expit(found)
+            return {first: 1.0 - p, second: p}
+        return dict(zip(codes, self._shares(np.reshape(found, (1, -1)), len(codes))[0].tolist(), strict=True))
+
+    def predict_one(self, x: dict[Hashable, Any], **_: Any) -> Any:
+        """Return the class with the largest margin; None before the first row."""
+        found, codes = self._learner.margins(x)
+        return _winners(np.reshape(found, (1, -1)), list(codes))[0]
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from each row of a frame in order, with the same bits as ``learn_one``."""
+        height, learner = len(X), self._learner
+        labels, name = targets(y, height)
+        for label in labels:
+            _check(label)
+        weight = importances(w, height, learner.lanes.dtype)
+        columns = columns_of(X, self._learner.hashing, learner.lanes.dtype)
+        with learner.guard.changing():
+            rows, start = columns.at(learner.assign_slots(columns.names)), 0
+            while start < height:
+                if labels[start] not in learner.codes:
+                    self._admission(learner.codes, labels[start])()
+                # Split before a row with a new class, because the model of the class starts there.
+                stop = next((k for k in range(start, height) if labels[k] not in learner.codes), height)
+                codes = np.array([learner.codes[label] for label in labels[start:stop]], learner.lanes.dtype)
+                indptr = rows.indptr[start : stop + 1]
+                learner.learn_rows(Rows(indptr, rows.indices, rows.values), codes, weight[start:stop])
+                start = stop
+            self._y_name = name
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return the probabilities of a frame's rows, with a column for each class, as a frame of the same library."""
+        self._needs_probabilities()
+        found, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        shares = self._shares(found, len(codes))
+        columns = {label: shares[:, k] for k, label in enumerate(codes)}
+        return dataframe.to_native_frame(columns, like=dataframe.into_frame(X))
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predicted classes of a frame's rows, as a series of the same library."""
+        margins, codes = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        found = _winners(margins, list(codes))
+        return dataframe.to_native_series(found, name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Any, Any]:
+        """The weight of each name; with more than two classes, a dict of weights for each class.
+
+        The weights of two classes are those of the second against the first, and those of a mixture are its best
+        setting's. With ``bits``, keys are slots.
+        """
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.weights()
+            return {label: self._learner.weights(k) for k, label in enumerate(self._learner.codes)}
+
+    @property
+    def intercept(self) -> Any:
+        """The weight of the constant feature, for each class if there are more than two; 0 without ``bias``."""
+        with self._learner.guard.reading():
+            if len(self._learner.codes) <= 2:
+                return self._learner.bias()
+            return {label: self._learner.bias(k) for k, label in enumerate(self._learner.codes)}
+
+    @property
+    def _guard(self) -> Guard:
+        return self._learner.guard
+
+    def __stored__(self) -> Stored:
+        return pack(self)
+
+    def guarantee(self) -> "Guarantee | None":
+        """Return the regret of the mixture to its best expert, and the bound on it; None for one setting."""
+        return self._learner.guarantee()
+
+    def certificate(self, label: Any = None) -> Certificate:
+        """Return the certificate of the model, or of one class; coordinates are those of ``weights``, then the bias."""
+        with self._learner.guard.reading():
+            classes, starts = self.classes, self._learner.class_starts
+            if len(classes) <= 2:
+                return self._learner.certificate()
+            if label not in classes:
+                raise refuse("label", label, f"one of the classes {classes}, each of which has a model")
+            lane = classes.index(label)
+            proof = self._learner.certificate(lane)
+        late, weight = starts[lane]
+        proof = replace(proof, rounds=proof.rounds - late, weight=proof.weight - weight)
+        settings = self._learner.lanes.settings
+        if late and (settings.penalty_weight == "every" or settings.rate == "root"):
+            void = f"the class {label!r} first occurred after {late} rows, which its penalty or rate counts"
+            return replace(proof, void=proof.void or void)
+        return proof
+
+    def _needs_probabilities(self) -> None:
+        if not self._learner.lanes.settings.loss_function.link.probabilities:
+            raise NotImplementedError(f"loss={self.loss!r} has no probabilities; use loss='logistic'")
+
+    def _shares(self, found: NDArray[Any], known: int) -> NDArray[np.float64]:
+        """Return the probabilities of the known classes from margins, with a column for each class."""
+        if known < 2:
+            return np.ones((len(found), known))
+        margins = found[:, : known if known > 2 else 1].astype(np.float64)
+        if known > 2 and self._learner.model.experts is not None:  # log-probabilities
+            return np.exp(margins)
+        each = np.hstack([-margins, margins]) if known == 2 else margins
+        shares: NDArray[np.float64] = np.exp(log_softmax(log_expit(each), axis=1))
+        return shares
+
+    def _target(self, y: Any) -> Target:
+        """Return all codes, and the code of a class or a function that adds the class and returns its code."""
+        codes = self._learner.codes
+        code = codes.get(y)
+        return codes, self._admission(codes, y) if code is None else code
+
+    def _admission(self, codes: dict[Any, float], y: Any) -> Callable[[], float]:
+        """Return a function that adds a new class, inside a change, and returns its code."""
+        _check(y)
+        learner, signs = self._learner, self._learner.lanes.settings.signed
+        new = [False, True] if not codes and isinstance(y, bool | np.bool_) else [y]
+        known = len(codes)
+        two = known + len(new) <= 2
+        # Hashes and comparisons of classes may run user code, so they come before any change.
+        low = -1.0 if two and signs else 0.0
+        labels = [*codes, *new]
+        after = dict(zip(labels, (low, 1.0) if two else map(float, range(len(labels))), strict=False))
+        code: float = after[y]
+
+        def admit() -> float:
+            if not two:
+                learner.replace(learner.model.with_class(known, "signs" if signs else "classes"))
+            late = (0, 0.0) if two and known == 1 else (learner.lanes.rounds, learner.lanes.weight)
+            learner.codes, learner.class_starts = after, learner.class_starts + (late,) * len(new)
+            return code
+
+        return admit
+
+
+def _winners(found: NDArray[Any], known: list[Any]) -> list[Any]:
+    """Return the class with the largest margin for each row; None if there are no classes."""
+    if len(known) < 2:
+        return (known or [None]) * len(found)
+    best = found[:, 0] > 0 if len(known) == 2 else found[:, : len(known)].argmax(axis=1)
+    return [known[int(k)] for k in best]
+
+
+def _check(y: Any) -> None:
+    if y is None or y != y:
+        raise refuse("y", y, "a class: True or False, a name, a number")
+
+
+def _expit(m: float) -> float:
+    if m >= 0:
+        return 1 / (1 + math.exp(-m))
+    e = math.exp(m)
+    return e / (1 + e)

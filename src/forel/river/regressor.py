@@ -1,0 +1,166 @@
+"""Regression for river: the margin is the prediction."""
+
+import math
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from forel.learner.certificate import Certificate
+from forel.learner.guard import Guard
+from forel.losses import MarginLoss
+from forel.losses.links import Identity
+from forel.losses.vocabulary import VOCABULARY
+from forel.river.arguments import importance, settings_of
+from forel.river.dict_learner import DictLearner
+from forel.river.frames import columns_of, importances, targets
+from forel.river.packing import pack
+from forel.store import Stored
+from forel.validation import refuse
+
+if TYPE_CHECKING:
+    from forel.experts import Guarantee
+
+__all__ = ["LinearRegressor"]
+
+LOSSES = tuple(name for name, loss in VOCABULARY.items() if isinstance(loss.link, Identity))
+
+
+class LinearRegressor(base.MiniBatchRegressor):
+    r"""A linear regression for river: by default a mixture of settings, which needs neither tuning nor scaled features.
+
+    With ``alpha`` it is one model with the rates $\eta_{t,i} = \alpha/(\beta + \sqrt{\sum g_{s,i}^2})$, which learns
+    several times as fast.
+
+    Parameters
+    ----------
+    alpha, beta : parameters of the rate; predictions far from 0 need a large alpha. Without alpha, settings are mixed
+        as by :func:`forel.train`
+    l1, l2 : weights of the penalty λ1‖x‖₁ + (λ2/2)‖x‖²
+    algorithm : "proximal" (FTRL-Proximal), "centered" (dual averaging), "mirror" (gradient descent, FOBOS), "implicit",
+        or "filter" (a Gaussian filter with prior variance alpha and shrinkage beta)
+    rate : "adagrad" (the default with alpha), "scale_free" (scale-invariant, the default of a mixture), "constant", or
+        "root" (α/√(t + 1))
+    loss : "squared", "absolute", "huber", "quantile", "epsilon_insensitive", or one of ``forel.losses`` such as
+        ``Quantile(0.9)``
+    penalty_weight : "once" (as in the ad-click paper) or "every" round (the survey's composite objective)
+    radius : weights stay in [−radius, radius]; None for no bound
+    bias : whether to add a constant feature, which is not penalized
+    bits : None for a slot for each name, in a state that grows; 22 hashes names to 2**22 slots, the same as
+        :func:`forel.read` does, and keeps no names; strings are then categories
+    dtype : "float64", or "float32" for half the memory
+    certified : whether to keep the sums that :meth:`certificate` needs
+    seed : seed of the noise with which float32 sums are rounded
+    memory : for algorithm="filter", below 1 for streams that drift
+
+    >>> model = LinearRegressor(alpha=1.0)
+    >>> for k in range(400):
+    ...     model.learn_one({"a": k % 4, "b": k % 3 == 0}, 2 * (k % 4) + 1)
+    >>> round(model.predict_one({"a": 4, "b": False}), 1)
+    9.0
+    >>> round(model.weights["a"], 1), round(model.intercept, 1)
+    (2.0, 1.0)
+
+    Survey: section 3.4
+    """
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        beta: float | None = None,
+        l1: float | None = None,
+        l2: float = 0.0,
+        algorithm: str = "proximal",
+        rate: str | None = None,
+        loss: str | MarginLoss = "squared",
+        penalty_weight: str = "once",
+        radius: float | None = None,
+        bias: bool = True,
+        bits: int | None = None,
+        dtype: str = "float64",
+        certified: bool = False,
+        seed: int = 0,
+        memory: float = 1.0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.rate = rate
+        self.loss = loss
+        self.penalty_weight = penalty_weight
+        self.radius = radius
+        self.bias = bias
+        self.bits = bits
+        self.dtype = dtype
+        self.certified = certified
+        self.seed = seed
+        self.memory = memory
+        self._learner = DictLearner(settings_of(self, LOSSES), dtype, bits, certified)
+        self._largest = float(np.finfo(self._learner.lanes.dtype).max)
+        self._y_name: str | None = None
+
+    def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
+        """Learn from one row; ``w`` is the weight of its loss."""
+        target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
+        row = learner.learn(x, target, weight)
+        if row is not None:
+            learner.learn_any(row, weight, lambda: (learner.codes, target))
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Return the prediction for a row; unknown names have weight 0."""
+        found, _ = self._learner.margins(x)
+        return found  # type: ignore[no-any-return]
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn from each row of a frame in order, with the same bits as ``learn_one``."""
+        height = len(X)
+        given, name = targets(y, height)
+        labels = np.array([self._target(each) for each in given], self._learner.lanes.dtype)
+        weight = importances(w, height, labels.dtype)
+        columns, learner = columns_of(X, self._learner.hashing, labels.dtype), self._learner
+        with learner.guard.changing():
+            learner.learn_rows(columns.at(learner.assign_slots(columns.names)), labels, weight)
+            self._y_name = name
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predictions for a frame, as a series of the same library."""
+        found, _ = self._learner.frame_margins(columns_of(X, self._learner.hashing, self._learner.lanes.dtype))
+        return dataframe.to_native_series(found[:, 0], name=self._y_name, like=dataframe.into_frame(X))
+
+    @property
+    def weights(self) -> dict[Hashable, float]:
+        """The weight of each name, of a mixture that of its best setting; with ``bits``, keys are slots."""
+        return self._learner.weights()
+
+    @property
+    def intercept(self) -> float:
+        """The weight of the constant feature; 0 without ``bias``."""
+        return self._learner.bias()
+
+    @property
+    def _guard(self) -> Guard:
+        return self._learner.guard
+
+    def __stored__(self) -> Stored:
+        return pack(self)
+
+    def guarantee(self) -> "Guarantee | None":
+        """Return the regret of the mixture to its best setting, and the bound on it; None for one setting."""
+        return self._learner.guarantee()
+
+    def certificate(self) -> Certificate:
+        """Return the certificate so far; coordinates are those of ``weights``, then the bias."""
+        return self._learner.certificate()
+
+    def _target(self, y: Any) -> float:
+        try:
+            target = math.nan if isinstance(y, str) else float(y)
+        except (TypeError, ValueError, OverflowError):
+            target = math.nan
+        if not abs(target) <= self._largest:
+            raise refuse("y", y, f"a finite number within the range of {self._learner.lanes.dtype}")
+        return target

@@ -1,0 +1,185 @@
+"""Frames in estimators: words and categories as features, from pandas, polars and Arrow, in fit and in partial_fit."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import forel
+from forel import FTRLClassifier, FTRLRegressor
+from forel.sklearn import estimator_of
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+RNG = np.random.default_rng(0)
+COUNT = 90
+FRAME = pd.DataFrame(
+    {
+        "plan": RNG.choice(["basic", "gold", "Zürich"], COUNT),
+        "age": RNG.integers(18, 80, COUNT),
+        "rate": RNG.normal(size=COUNT),
+        "active": RNG.random(COUNT) < 0.5,
+    },
+    index=RNG.permutation(COUNT) + 1000,
+)
+Y = np.where((FRAME["plan"] == "gold") ^ (RNG.random(COUNT) < 0.1), "stays", "leaves")
+NAMES = ["plan^Zürich", "plan^basic", "plan^gold", "age", "rate", "active"]
+ONE = {"alpha": 1.0}
+
+
+def test_words_are_the_features_of_a_one_hot_encoding():
+    assert sorted(set(FRAME["plan"])) == ["Zürich", "basic", "gold"]
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    encoded = np.column_stack([FRAME["plan"] == word for word in ("Zürich", "basic", "gold")])
+    X = np.column_stack([encoded, FRAME[["age", "rate", "active"]].to_numpy(float)])
+    other = FTRLClassifier(**ONE).fit(X, Y)
+    assert model.coef_.tolist() == other.coef_.tolist()
+    assert model.predict_proba(FRAME).tolist() == other.predict_proba(X).tolist()
+    assert model.get_feature_names_out().tolist() == NAMES
+    assert model.feature_names_in_.tolist() == list(FRAME.columns)
+    assert model.n_features_in_ == 4
+    assert model.coef_.shape == (1, 6)
+
+
+@pytest.mark.parametrize("of", [pl.from_pandas, pa.Table.from_pandas, lambda X: X.astype({"plan": "category"})])
+def test_every_library_has_the_same_model(of):
+    expected = FTRLClassifier(**ONE).fit(FRAME, Y)
+    frame = of(FRAME.reset_index(drop=True))
+    model = FTRLClassifier(**ONE).fit(frame, Y)
+    assert model.coef_.tolist() == expected.coef_.tolist()
+    assert model.get_feature_names_out().tolist() == NAMES
+    assert model.predict(frame).tolist() == expected.predict(FRAME).tolist()
+
+
+def test_labels_may_be_a_series_of_polars():
+    frame = pl.from_pandas(FRAME.reset_index(drop=True))
+    model = FTRLClassifier(**ONE).fit(frame, pl.Series(Y))
+    assert model.coef_.tolist() == FTRLClassifier(**ONE).fit(FRAME, Y).coef_.tolist()
+    target = FRAME["rate"]
+    rows = frame.drop("rate")
+    found = FTRLRegressor(**ONE).fit(rows, pl.Series(target.to_numpy()))
+    assert found.coef_.tolist() == FTRLRegressor(**ONE).fit(FRAME.drop(columns="rate"), target).coef_.tolist()
+    assert found.get_feature_names_out().tolist() == ["plan^Zürich", "plan^basic", "plan^gold", "age", "active"]
+
+
+@pytest.mark.parametrize("options", [ONE, {**ONE, "certified": True}, {"alpha": (0.1, 1.0)}])
+def test_new_categories_continue_as_if_they_had_been_declared(options):
+    first, second = FRAME[FRAME["plan"] != "gold"], FRAME[FRAME["plan"] == "gold"]
+    labels = [Y[FRAME["plan"] != "gold"], Y[FRAME["plan"] == "gold"]]
+    grown, declared = FTRLClassifier(**options), FTRLClassifier(**options)
+    kind = pd.CategoricalDtype(["Zürich", "basic", "gold"])
+    for rows, y in zip((first, second, FRAME), (*labels, Y), strict=True):
+        grown.partial_fit(rows, y, classes=["leaves", "stays"])
+        declared.partial_fit(rows.astype({"plan": kind}), y, classes=["leaves", "stays"])
+    weights = [dict(zip(m.get_feature_names_out(), m.coef_[0].tolist(), strict=True)) for m in (grown, declared)]
+    assert weights[0] == weights[1]
+    assert grown.get_feature_names_out()[-1] == "plan^gold"
+    assert grown.progressive_loss_ == declared.progressive_loss_
+    assert grown.predict_proba(FRAME).tolist() == declared.predict_proba(FRAME).tolist()
+    if "certified" in options:
+        assert grown._model.summary() == declared._model.summary()
+
+
+def test_default_mixtures_take_new_categories():
+    model = FTRLClassifier().partial_fit(FRAME[:40], Y[:40], classes=["leaves", "stays"])
+    model.partial_fit(FRAME[40:].assign(plan="new"), Y[40:])
+    assert model.get_feature_names_out()[-1] == "plan^new"
+    assert model.coef_.shape == (1, 7)
+    assert model.t_ == COUNT
+
+
+def test_new_classes_and_new_categories_at_once():
+    model = FTRLClassifier(**ONE, add_classes=True).partial_fit(FRAME[:40], Y[:40])
+    model.partial_fit(FRAME[40:].assign(plan="new"), np.full(COUNT - 40, "returns"))
+    assert model.coef_.shape == (3, 7)
+    assert set(model.predict(FRAME.assign(plan="new"))) <= set(model.classes_)
+
+
+def test_missing_and_unknown_categories_have_no_feature():
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    none = [model.decision_function(FRAME.assign(plan=word)) for word in ("other", None, "")]
+    assert none[0].tolist() == none[1].tolist() == none[2].tolist()
+    plain = none[0] + model.coef_[0, 2]
+    assert np.allclose(model.decision_function(FRAME.assign(plan="gold")), plain, atol=1e-4)
+
+
+def test_values_are_read_as_the_kind_of_the_column():
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    assert model.predict(FRAME.assign(age=FRAME["age"].astype(str))).tolist() == model.predict(FRAME).tolist()
+    codes = FRAME.assign(plan=(FRAME["plan"] == "gold").astype(int).astype(str))
+    coded = FTRLClassifier(**ONE).fit(codes, Y)
+    assert coded.predict(codes.assign(plan=codes["plan"].astype(float))).tolist() == coded.predict(codes).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X.to_numpy(), "X: got ndarray, expected a frame with the columns of fit"),
+        (lambda X: X.drop(columns="plan"), "seen at fit time, yet now missing"),
+        (lambda X: X.assign(age="old"), r"X\['age'\]: got words, expected numbers as in fit; convert the column"),
+        (lambda X: X.assign(age=np.nan), r"X\['age'\]: got nan in row 0, expected finite numbers; impute missing"),
+        (lambda X: X[:0], "X: got a frame without rows, expected at least one"),
+        (lambda X: X.assign(plan=pd.Timestamp("2024-01-01")), r"X\['plan'\]: got a column of type Datetime"),
+    ],
+)
+def test_other_rows_are_refused_with_a_remedy(change, message):
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(change(FRAME))
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(change(FRAME), Y[: len(change(FRAME))])
+    assert model.t_ == COUNT
+
+
+def test_words_after_numbers_are_refused():
+    model = FTRLClassifier(**ONE).fit(FRAME[["age"]], Y)
+    assert model.get_feature_names_out().tolist() == ["age"]
+    with pytest.raises(ValueError, match="X: got a frame with words, expected numbers as in fit"):
+        model.predict(FRAME[["plan"]].rename(columns={"plan": "age"}))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        FTRLClassifier(**ONE).fit(FRAME, Y[:-1])
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        FTRLRegressor(**ONE).fit(FRAME, Y)
+
+
+def test_fit_begins_again():
+    model = FTRLClassifier(**ONE).fit(FRAME, Y).fit(FRAME[["age"]], Y)
+    assert model.n_features_in_ == 1
+    assert model.predict(FRAME[["age"]]).shape == (COUNT,)
+    again = FTRLClassifier(**ONE, warm_start=True).fit(FRAME, Y)
+    again.fit(FRAME.assign(plan="new"), Y)
+    assert again.coef_.shape == (1, 7)
+
+
+def test_files_copies_and_searches(tmp_path):
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    forel.save(tmp_path / "m", model)
+    for copy in (estimator_of(forel.load(tmp_path / "m")), pickle.loads(pickle.dumps(model))):
+        assert copy.predict_proba(FRAME).tolist() == model.predict_proba(FRAME).tolist()
+        assert copy.get_feature_names_out().tolist() == NAMES
+        assert copy.n_features_in_ == 4
+        copy.partial_fit(FRAME.assign(plan="new"), Y)
+        assert copy.coef_.shape == (1, 7)
+    assert cross_val_score(clone(model), FRAME, Y, cv=2).shape == (2,)
+
+
+def test_an_onnx_graph_has_the_columns_of_the_frame():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from forel.onnx import to_onnx
+
+    model = FTRLClassifier(**ONE).fit(FRAME, Y)
+    session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    feed = {name: FRAME[[name]].to_numpy().astype(object if name == "plan" else np.float32) for name in FRAME}
+    (found,) = session.run(None, feed)
+    assert found[:, 0] == pytest.approx(model.predict_proba(FRAME)[:, 1], rel=1e-4, abs=1e-6)
+
+
+def test_dicts_are_refused_with_a_remedy():
+    with pytest.raises(ValueError, match=r"X: got 'a list of dicts', expected a frame.*pandas.DataFrame\(X\)"):
+        FTRLClassifier().fit(FRAME.to_dict("records"), np.arange(COUNT) % 2)

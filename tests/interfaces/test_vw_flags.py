@@ -1,0 +1,274 @@
+"""Flags of Vowpal Wabbit have the same meaning: its results on rows from integer arithmetic."""
+
+import io
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import forel
+from forel.cli import vowpal
+from forel.cli.app import COMMANDS, app, load_command
+from forel.data import Names, concatenate, read, slot
+from forel.data.block import Block
+from forel.data.features.constant import add_constant
+from forel.learner import linear
+from forel.learner.kernels import kernel
+from forel.learner.linear import Linear
+from forel.learner.rows import CoalescedRows
+from forel.learner.settings import Settings
+from forel.losses import Quantile
+from forel.training.scoring import predict_blocks
+
+
+def rows(count=400, state=7):
+    """Return labels and features that every machine agrees on."""
+    found = []
+    for _ in range(count):
+        words, score = [], 0
+        for k in range(6):
+            state = (state * 1103515245 + 12345) % 2**31
+            word, value = state // 65536 % 12, 1 + state // 1024 % 8
+            words.append(f"{'abcdef'[k]}{word}:{value / 8}")
+            score += ((word * 7 + k * 5) % 11 - 5) * value
+        state = (state * 1103515245 + 12345) % 2**31
+        found.append((1 if score + state // 65536 % 40 - 20 > 0 else -1, " ".join(words)))
+    return found
+
+
+# vw --ftrl -d FILE -b 22 --no_stdin FLAGS, version 9.11.9: "average loss". For squared loss with
+# --min_prediction -100 --max_prediction 100 as well, without which VW keeps predictions within the labels seen so far.
+FIGURES = [
+    ("zero", "--loss_function squared --ftrl_alpha 0.01 --ftrl_beta 0 --l1 2", 0.343647),
+    ("sign", "--loss_function squared --ftrl_alpha 0.01 --ftrl_beta 0 --l1 2", 0.974051),
+    ("zero", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.177867),
+    ("sign", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.679822),
+    ("zero", "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 --noconstant", 0.184035),
+    ("sign", "--loss_function logistic --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.639658),
+    ("sign", "--loss_function hinge --ftrl_alpha 0.3 --ftrl_beta 1 --l1 1 --l2 0.5", 0.772764),
+]
+
+
+# vw --ftrl -d FILE -b 28 --no_stdin --loss_function logistic --ftrl_alpha 0.3 --ftrl_beta 1 --l1 0.5 --l2 0.5 FLAGS,
+# version 9.11.9: "average loss" and "total feature number", the constant among them. With fewer bits, slots that two
+# sequences share change the fourth digit, in VW and here.
+SEQUENCES = [
+    ("sign", "--ngram 2", 0.612559, 4800),
+    ("sign", "--ngram 3", 0.612535, 6400),
+    ("sign", "--ngram 2 --skips 1", 0.605606, 6400),
+    ("sign", "--ngram 3 --skips 2", 0.597046, 14000),
+    ("two", "--ngram 2", 0.592516, 5200),
+    ("two", "--ngram 3 --skips 1", 0.590052, 8400),
+    ("two", "--ngram x2", 0.591975, 4400),
+    ("two", "--ngram z3", 0.595357, 4400),
+    ("two", "--ngram x2 --ngram z3", 0.592460, 5600),
+    ("two", "--ngram 2 --ngram z3", 0.592460, 5600),
+    ("two", "--ngram z3 --ngram 2", 0.592516, 5200),
+    ("two", "--ngram x3 --skips x1", 0.591157, 6800),
+    ("two", "--ngram 2 --skips z1", 0.591054, 5600),
+    ("two", "--ngram x2 --skips 1", 0.591614, 5200),
+    ("two", "--ngram x2 --ngram z2 --skips z1", 0.591054, 5600),
+]
+# vw --audit FLAGS: the names of features, where forel has a space between words and VW has ^.
+AUDITED = [
+    ("--ngram 2", "|a x y z", "x y z x^y y^z"),
+    ("--ngram 2", "|a x:2 y:3 z", "x:2 y:3 z x^y y^z"),
+    ("--ngram 2", "|a:2 x y:3", "x:2 y:6 x^y"),
+    ("--ngram 2", "|a x x x", "x:3 x^x:2"),
+    ("--ngram 3", "|a x y z w", "x y z w x^y y^z z^w x^y^z y^z^w"),
+    ("--ngram 2 --skips 2", "|a x y z w", "x y z w x^y y^z z^w x^z y^w x^w"),
+    ("--ngram 2 --skips 1", "|a x y x y", "x:2 y:2 x^y:2 y^x x^x y^y"),
+    ("--ngram 3 --skips 1", "|a x y z w v",
+     "x y z w v x^y y^z z^w w^v x^z y^w z^v x^y^z y^z^w z^w^v x^y^w y^z^v x^z^w y^w^v"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
+    monkeypatch.setattr(linear, "count_nonzeros", lambda *_: 0)  # uncompiled code takes a second for 2^16 weights
+    for name in ("zero", "sign"):
+        lines = (f"{(y + 1) // 2 if name == 'zero' else y} |x {words}\n" for y, words in rows())
+        (tmp_path / f"{name}.vw").write_text("".join(lines))
+    names = [(y, [word.split(":")[0] for word in words.split()]) for y, words in rows()]
+    two = (f"{y} |x {' '.join(words[:4])} |z {' '.join(words[4:])} {words[0]}\n" for y, words in names)
+    (tmp_path / "two.vw").write_text("".join(two))
+    return tmp_path
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize(("file", "flags", "loss"), FIGURES)
+def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
+    words = ("train", "--ftrl", "-d", folder / f"{file}.vw", "-b", 16, "--quiet", "--json", *flags.split())
+    assert json.loads(run(*words))["report"]["loss"] == pytest.approx(loss, abs=1e-5)
+
+
+def reading(flags):
+    """Return the options of reading that flags stand for."""
+    words, found = flags.replace("--", "").split(), {}
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize(("file", "flags", "loss", "features"), SEQUENCES)
+def test_sequences_are_those_of_vowpal_wabbit(file, flags, loss, features, folder):
+    block = concatenate(read(folder / f"{file}.vw", bits=28, constant=True, **reading(flags)))
+    assert block.indices.size == features
+    slots, numbers = np.unique(block.indices, return_inverse=True)  # few weights, which no compiled code reads
+    model = Linear(slots.size, Settings(alpha=0.3, beta=1.0, l1=0.5, l2=0.5, bias=False))
+    model.learn(CoalescedRows(block.indptr, numbers.astype(np.int32), block.values), (block.labels + 1) / 2)
+    assert model.loss[0] / 400 == pytest.approx(loss, abs=1e-5)
+
+
+@pytest.mark.parametrize(("flags", "line", "features"), AUDITED)
+def test_sequences_have_the_names_and_values_of_an_audit(flags, line, features):
+    names = Names(20)
+    (block,) = read(io.BytesIO(f"1 {line}\n".encode()), "vw", bits=20, names=names, **reading(flags))
+    found = {names[k]: value for k, value in zip(block.indices.tolist(), block.values.tolist(), strict=True)}
+    expected = (feature.partition(":") for feature in features.split())
+    assert found == {"a^" + name.replace("^", " "): float(value or 1) for name, _, value in expected}
+
+
+def test_the_constant_is_penalized_and_kept_with_the_model(folder):
+    flags = "--loss_function squared --ftrl_alpha 0.3 --ftrl_beta 1 -b 12 --names --quiet"
+    run("train", folder / "zero.vw", "-f", folder / "m", *flags.split(), "--l1", 1)
+    stored = forel.load(folder / "m")
+    assert stored.extra["reading"]["constant"] is True
+    assert stored.names[slot("Constant", bits=12)] == "Constant"
+    assert stored.model.weights[slot("Constant", bits=12), 0] > 0
+    assert not stored.model.bias[0]
+    run("train", folder / "zero.vw", "-f", folder / "n", *flags.split(), "--l1", 1000)
+    assert not forel.load(folder / "n").model.weights.any()
+    # It goes on, predicts and is evaluated with the constant.
+    ((block, margins),) = predict_blocks(stored, str(folder / "zero.vw"))
+    assert block.indices.size == 400 * 7
+    assert margins.any()
+    run("train", folder / "zero.vw", "-i", folder / "m", "-f", folder / "m2", *flags.split(), "--l1", 1)
+    twice = forel.load(folder / "m2")
+    run("train", folder / "zero.vw", folder / "zero.vw", "-f", folder / "m3", *flags.split(), "--l1", 1)
+    assert twice.model.weights.tolist() == forel.load(folder / "m3").model.weights.tolist()
+
+
+def test_passes_and_caches_have_the_constant_once(folder):
+    flags = "--loss_function squared --ftrl_alpha 0.3 -b 16 --quiet --passes 2"
+    run("train", folder / "zero.vw", "-f", folder / "a", *flags.split())
+    run("cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
+    run("train", folder / "c", "-f", folder / "b", *flags.split())
+    run("train", folder / "zero.vw", "-f", folder / "d", *flags.split(), "--keep-cache", folder / "k")
+    states = [forel.load(folder / name).model.state.tobytes() for name in "abd"]
+    assert len(set(states)) == 1
+
+
+def test_flags_of_forel_keep_their_meaning(folder):
+    flags = ("-b", 16, "--quiet", "--json", "--alpha", 0.3)
+    half = json.loads(run("train", folder / "zero.vw", *flags, "--loss", "squared", "--no-bias"))["report"]["loss"]
+    assert 2 * half == pytest.approx(0.184035, rel=0.1)  # with another beta, but not with twice the slope
+    run("train", folder / "zero.vw", "-f", folder / "m", "--loss", "squared", *flags)
+    assert "constant" not in forel.load(folder / "m").extra["reading"]
+
+
+def test_a_setting_is_given_once(folder):
+    done = CliRunner().invoke(app, ["train", str(folder / "zero.vw"), "--alpha", "0.1", "--ftrl_alpha", "0.2"])
+    assert done.exit_code == 2
+    assert "is given twice" in done.output
+
+
+def test_quantiles_are_named_as_in_vw():
+    chosen = {"loss": "logistic", "alpha": None, "bias": True}
+    for given, loss in (({}, "quantile:0.9"), ({"loss": "quantile", "tau": 0.9}, "logistic")):
+        values, names, _ = vowpal.translate_vw_options({**chosen, "loss": loss}, given, False, [])
+        assert values["loss"] == Quantile(0.9)
+        assert names == (["loss"] if given else [])
+    with pytest.raises(typer.BadParameter, match="is for --loss quantile"):
+        vowpal.translate_vw_options(chosen, {"tau": 0.9}, False, [])
+
+
+def test_a_row_has_the_constants_slot_once():
+    at = slot("Constant", bits=3)
+    other = (at + 1) % 8
+    block = Block(np.array([0, 2, 2, 3]), np.int32([at, other, other]), np.float32([2, 3, 5]), np.float32([1, 0, 1]))
+    dense = block.matrix(8).toarray()
+    dense[:, at] += 1
+    assert (add_constant(block, 3).matrix(8).toarray() == dense).all()
+    assert add_constant(block, 3).indices.size == 5
+
+
+def test_the_constant_feature_is_added_with_its_flag():
+    names = Names(10)
+    (block,) = read(io.BytesIO(b"1 |a x y\n0 |\n"), "vw", bits=10, constant=True, names=names, interactions=["aa"])
+    assert np.diff(block.indptr).tolist() == [6, 1]
+    assert "Constant" in {names[k] for k in names}
+
+
+def test_errors_of_unsupported_options_name_an_alternative():
+    commands = map(load_command, COMMANDS)
+    own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
+    assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}
+    for name, advice in vowpal.UNSUPPORTED.items():
+        done = CliRunner().invoke(app, ["train", "rows.vw", f"--{name}"], env={"COLUMNS": "300", "TERM": "dumb"})
+        assert done.exit_code == 2
+        sentence = " ".join(done.output.split())
+        assert f"Vowpal Wabbit's --{name}" in sentence, sentence
+        assert advice in sentence
+        for option in re.findall(r"--[a-z][a-z-]+", advice):
+            assert option[2:] in own | {"hash"}, f"{name}: {option} does not exist"
+    done = CliRunner().invoke(app, ["train", "rows.vw", "-l", "0.5"], env={"COLUMNS": "300", "TERM": "dumb"})
+    assert "Vowpal Wabbit's -l" in done.output
+    assert vowpal.RATES in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "words", ["-d rows.vw -q ab", "--loss_function logistic --data=no.vw", "rows.vw --l1 1", "-c rows.vw"]
+)
+def test_arguments_without_a_command_are_of_training(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.vw").write_text("1 |a x\n")
+    failed = CliRunner().invoke(app, words.split())
+    assert failed.exit_code == 2
+    assert f"Did you mean: forel train {words}" in " ".join(failed.stderr.split())
+
+
+@pytest.mark.parametrize("word", ["--verison", "trian", "-q"])
+def test_other_arguments_without_a_command_are_misspelled(word):
+    failed = CliRunner().invoke(app, [word])
+    assert failed.exit_code == 2
+    assert "No such" in failed.stderr
+    assert "forel train" not in failed.stderr
+
+
+def test_sequences_of_one_namespace_are_options_of_training(folder):
+    for flags, features in (("--ngram x2", 4000), ("--ngram z3 --ngram 2", 4800), ("--ngram x2,z2 --skips z1", 5200)):
+        words = ("train", folder / "two.vw", "-b", 16, "--alpha", 0.3, "--quiet", "--json", *flags.split())
+        assert json.loads(run(*words))["features_in_all"] == features
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--ngram ab2", "--ngram: got 'ab2', expected a number, or the first letter of a namespace and a number"),
+        ("--ngram two", "--ngram: got 'two', expected a number"),
+        ("--ngram a20", "--ngram: got 20, expected 1 to 8 words"),
+        ("--ngram x2 --skips z1", "--skips: got 'z1', expected 0 without ngram of at least 2"),
+        ("--ngram x2 --text x", "--ngram: got 'x2', expected a number with --text,"),
+    ],
+)
+def test_lengths_that_cannot_be_are_refused(flags, message, folder):
+    done = CliRunner().invoke(app, ["train", str(folder / "two.vw"), *flags.split()], env={"COLUMNS": "300"})
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_the_guide_has_every_option_that_is_not_supported():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "guide" / "from_vw.md").read_text()
+    missing = [name for name in vowpal.UNSUPPORTED if f"`--{name}`" not in page]
+    assert not missing

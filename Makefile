@@ -8,7 +8,7 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 
 DEMO := build/demo
 
-KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_bitcode.py tests/jit/test_sharing.py tests/jit/test_shipped.py tests/jit/test_shortcuts.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py tests/interfaces/test_dicts.py
+KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_bitcode.py tests/jit/test_sharing.py tests/jit/test_shipped.py tests/jit/test_shortcuts.py tests/learner/test_uncompiled.py tests/learner/test_intrinsics.py tests/learner/test_elementary.py
 
 .PHONY: run survey build test test-narrowed test-numba fuzz lint bench bench-quality bench-sparsity bench-certificates bench-cluster reproduce docs site clean
 

@@ -1,22 +1,19 @@
 """Rows whose objects run Python code: learned as given, or refused with an error; never a crash."""
 
 import pickle
-import sys
 from collections import OrderedDict
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from forel.learner.guard import Guard
-from forel.learner.kernels import dicts
 from forel.learner.kernels.kernel import uncompiled_kernel
 from forel.learner.kernels.spec import KernelSpec
 from fuzz import process
 
 pytest.importorskip("river", reason="river is an extra: pip install 'forel[river]'")
 
-from forel.river import LinearClassifier, LinearRegressor, dict_learner
+from forel.river import LinearClassifier, LinearRegressor
 
 
 @pytest.mark.slow
@@ -28,7 +25,7 @@ def test_rows_that_run_code():
 
 @pytest.fixture
 def uncompiled(monkeypatch):
-    """Read rows in Python and run kernels uncompiled; return the specs that were requested."""
+    """Run kernels uncompiled; return the specs that were requested."""
     specs = set()
 
     def kernel(spec: KernelSpec):
@@ -36,7 +33,6 @@ def uncompiled(monkeypatch):
         return uncompiled_kernel(spec)
 
     monkeypatch.setattr("forel.learner.kernels.kernel.kernel", kernel)
-    monkeypatch.setattr(dict_learner, "compiled_reader", lambda hashed: None)
     return specs
 
 
@@ -106,7 +102,6 @@ def test_learning_inside_a_comparison_is_refused_and_changes_nothing():
     assert pickle.dumps(model) == before
     model.learn_one({"b": 1.0}, 1.0)
     assert list(model.weights) == ["a", "b"]
-    assert model._learner._table is model._learner.names  # so that rows are read by compiled code again
 
 
 def test_infinite_recursion_raises_and_the_model_continues():
@@ -167,104 +162,3 @@ def test_names_that_are_equal_are_one_whatever_their_type():
         model.learn_one(OrderedDict({name: 1.0}), 1.0)
         same.learn_one({"z" if str(name) == "z" else "a": 1.0}, 1.0)
     assert list(model.weights.values()) == list(same.weights.values())
-    copied = pickle.loads(pickle.dumps(LinearRegressor(alpha=0.1)))
-    assert copied._learner._table is copied._learner.names
-
-
-@pytest.mark.parametrize("bits", [None, 5])
-def test_rows_read_in_python_give_the_same_bits(bits, monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = [
-        {f"f{k}": float(v) for k, v in zip(rng.permutation(3000)[:7], rng.normal(size=7), strict=True)}
-        for _ in range(300)
-    ]
-    models = []
-    for off in (False, True):
-        if off:
-            monkeypatch.setattr(dict_learner, "compiled_reader", lambda hashed: None)
-        model = LinearClassifier(alpha=0.5, bits=bits)
-        for k, x in enumerate(rows):
-            model.learn_one(x, k % 3 == 0, w=1 + k % 2)
-        models.append(model)
-    fast, slow = models
-    assert slow._learner._reader is None
-    assert fast.weights == slow.weights
-    assert [fast.predict_proba_one(x) for x in rows] == [slow.predict_proba_one(x) for x in rows]
-
-
-def test_unknown_interpreters_use_the_python_path(monkeypatch):
-    assert dicts.usable()
-    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    assert not dicts.usable()
-    monkeypatch.undo()
-    monkeypatch.setattr(dicts, "C_FUNCTIONS", ["PyDict_Next", "PyDict_no_such_function"])
-    assert not dicts.usable()
-    monkeypatch.undo()
-    monkeypatch.setattr(dicts, "WORD", 0)
-    assert not dicts.usable()
-    monkeypatch.undo()
-    monkeypatch.setattr(dicts, "usable", numba_without_external_functions)
-    dict_learner.compiled_reader.cache_clear()
-    try:
-        assert dict_learner.compiled_reader(False) is None
-    finally:
-        dict_learner.compiled_reader.cache_clear()
-
-
-def numba_without_external_functions():
-    raise AttributeError("module 'numba.types' has no attribute 'ExternalFunction'")
-
-
-def test_many_classes_need_four_kernels(uncompiled):
-    model, narrow = LinearClassifier(alpha=1.0), LinearClassifier(alpha=1.0)
-    for k in range(150):
-        model.learn_one({"a": 1.0, "b": k % 3}, k)
-    assert {spec.layout.lanes for spec in uncompiled} == {1, 4, 16, 64}
-    assert len(model._learner.parts) == 3
-    assert model.classes == list(range(150))
-    assert len(model.predict_proba_one({"a": 1.0})) == 150
-    assert narrow.predict_one({"a": 1.0}) is None
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"rate": "scale_free"}, {"algorithm": "mirror", "penalty_weight": "every", "l1": 0.01}], ids=str
-)
-def test_parts_of_lanes_are_one_model(uncompiled, monkeypatch, options):
-    monkeypatch.setattr(dict_learner, "SLOTS", 16)  # certificates read all of them
-    rng = np.random.default_rng(0)
-    rows = [({"x": float(rng.normal()), f"k{k % 9}": 1.0}, f"class {rng.integers(1 + k // 6)}") for k in range(60)]
-    wide, parts = (
-        LinearClassifier(alpha=1.0, certified=True, **options),
-        LinearClassifier(alpha=1.0, certified=True, **options),
-    )
-    for x, y in rows:
-        wide.learn_one(x, y)
-    monkeypatch.setattr("forel.river.model.WIDTHS", (4,))
-    for x, y in rows:
-        parts.learn_one(x, y)
-    parts = pickle.loads(pickle.dumps(parts))
-    assert len(parts._learner.parts) == 3
-    assert parts.classes == wide.classes
-    mine, its = parts.weights, wide.weights
-    for label in wide.classes:
-        assert mine[label] == pytest.approx(its[label], rel=1e-12)
-        assert parts.certificate(label).loss == pytest.approx(wide.certificate(label).loss)
-    assert parts.intercept == pytest.approx(wide.intercept, rel=1e-12)
-    for x, _ in rows[::9]:
-        assert parts.predict_proba_one(x) == pytest.approx(wide.predict_proba_one(x))
-        assert parts.predict_one(x) == wide.predict_one(x)
-
-
-def test_a_guard_is_not_entered_twice_by_one_thread():
-    guard = Guard()
-    with guard.changing(), pytest.raises(RuntimeError, match="inside learning"), guard.changing():
-        pass
-    with guard.reading(), guard.reading():
-        assert guard.read(lambda: 1) == 1
-    assert guard.version == 2
-    with pytest.raises(KeyError), guard.changing():
-        raise KeyError
-    assert guard.version == 4
-    other = pickle.loads(pickle.dumps(guard))
-    assert other.version == 0
-    assert other.lock is not guard.lock

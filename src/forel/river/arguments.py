@@ -36,7 +36,7 @@ def importance(w: Any) -> float:
 
 def number_of(name: Hashable, value: Any, dtype: Any) -> float:
     """Return a value as a float, or raise an error that names it."""
-    if isinstance(value, str):
+    if isinstance(value, str | bytes | bytearray):
         raise refuse(f"x[{name!r}]", value, f"a number; {WORDS}")
     try:
         found = float(value)

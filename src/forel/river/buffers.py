@@ -10,6 +10,8 @@ from forel.validation import refuse
 
 __all__ = ["RowBuffers", "not_learned"]
 
+FRONT = 3  # numbers before the values of a row
+
 
 def not_learned(label: float) -> ValueError:
     """Return the error for a row whose loss is out of range, and from which the model has not learned."""
@@ -25,24 +27,33 @@ class RowBuffers:
     ----------
     model : the parts that learn from the row, and how their margins are mixed
     capacity : the largest number of entries of a row
-    row : arrays of values and slots to reuse; None for new ones
     """
 
     __slots__ = (
-        "arrays", "block", "capacity", "kernel", "lanes", "mixed", "model", "numbers", "others", "out", "places",
-    )  # fmt: skip
+        "arrays",
+        "blocks",
+        "capacity",
+        "kernel",
+        "lanes",
+        "mixed",
+        "model",
+        "numbers",
+        "out",
+        "places",
+        "slots",
+        "values",
+    )
 
-    def __init__(self, model: Model, capacity: int, row: tuple[NDArray[Any], NDArray[np.int64]] | None = None) -> None:
-        from forel.learner.kernels import dicts
-
+    def __init__(self, model: Model, capacity: int) -> None:
         parts = model.parts
         self.model, self.capacity, self.lanes = model, capacity, parts[0]
         # A module, because tools that measure a model's memory would descend into functions of numba.
         self.kernel = getattr(self.lanes.kernel, "module", self.lanes.kernel)
-        if row is None:
-            row = np.zeros(capacity + dicts.FRONT, self.lanes.dtype), np.zeros(2 + capacity + dicts.CELLS, np.int64)
-            row[0][2], row[1][-dicts.CELLS :] = self.lanes.shape, dicts.ADDRESSES
-        self.numbers, self.places = row
+        # As forel.learner.kernels.one_row reads them: label, importance, shape and values; start, end and slots.
+        self.numbers, self.places = np.zeros(FRONT + capacity, self.lanes.dtype), np.zeros(2 + capacity, np.int64)
+        self.values: Any = self.numbers.data  # faster than arrays for few items
+        self.slots: Any = self.places.data
+        self.values[2] = self.lanes.shape
         width = self.lanes.lanes
         self.out = np.zeros(width * len(parts), self.lanes.dtype)
         self.mixed = None if model.experts is None else model.experts.row(self.out)
@@ -54,25 +65,29 @@ class RowBuffers:
             arguments: tuple[NDArray[Any], ...] = (self.places, self.numbers, *state, parameters, lanes.totals, out)
             self.arrays.append(arguments)
             blocks.append(np.array([*(v for a in arguments for v in (a.ctypes.data, a.size)), key], np.int64))
-        # Most models have one part, and need no loop.
-        self.block, self.others = blocks[0], tuple(zip(parts, blocks, strict=True))[1:]
+        self.blocks = tuple(blocks)
 
-    def for_model(self, model: Model) -> "RowBuffers":
-        """Return the same row for another model."""
-        return RowBuffers(model, self.capacity, (self.numbers, self.places))
+    def fill(self, slots: Any, values: Any) -> None:
+        """Write the slots and values of a row."""
+        count = len(values)
+        self.slots[1] = count
+        self.slots[2 : 2 + count] = slots
+        self.values[FRONT : FRONT + count] = values
 
     def learn(self, label: float, weight: float) -> None:
         """Learn from the current row in every part; labels of a part count from its first class."""
-        rounds, width = self.lanes.rounds, self.model.width
-        for k, (part, block) in enumerate(((self.lanes, self.block), *self.others)):
+        rounds, width, self.values[1] = self.lanes.rounds, self.model.width, weight
+        for k, (part, block) in enumerate(zip(self.model.parts, self.blocks, strict=True)):
             if not self.kernel.learn_one(block, rounds, label - k * width):
                 raise not_learned(label)
             part.rounds, part.weight = rounds + 1, part.weight + weight
+        if self.mixed is not None:
+            self.mixed.learn(label, weight)
 
     def predict(self) -> Any:
-        """Return the margins of every lane for the current row, or of the mixture."""
-        rounds = self.lanes.rounds
-        self.kernel.predict_one(self.block, rounds)
-        for _, block in self.others:
-            self.kernel.predict_one(block, rounds)
-        return self.out.copy() if self.mixed is None else self.mixed.predict()
+        """Return the margin of the current row, the margins of several lanes, or those of the mixture."""
+        for block in self.blocks:
+            first = self.kernel.predict_one(block, self.lanes.rounds)
+        if self.mixed is not None:
+            return self.mixed.predict()
+        return first if self.out.size == 1 else self.out.copy()

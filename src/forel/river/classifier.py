@@ -122,12 +122,7 @@ class LinearClassifier(base.MiniBatchClassifier):
     def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
         """Learn from one row; ``w`` is the weight of its loss."""
         weight = 1.0 if w == 1.0 else importance(w)
-        learner = self._learner
-        codes = learner.codes
-        code = codes.get(y)
-        row = x if code is None else learner.learn(x, code, weight, codes)
-        if row is not None:
-            learner.learn_any(row, weight, lambda: self._target(y))
+        self._learner.learn(x, weight, lambda: self._target(y))
 
     def predict_proba_one(self, x: dict[Hashable, Any], **_: Any) -> dict[Any, float]:
         """Return the probability of each class so far; unknown names have weight 0."""

@@ -1,14 +1,13 @@
 """The learner behind both river models: names, a state that grows with them, and a short path from dict to kernel.
 
-A row is validated, written to reusable buffers and passed to the compiled function that
-:class:`forel.learner.linear.Linear` uses, so that the same rows give the same bits. Compiled code reads rows of plain
-names and numbers, without running user code. All other rows are read in Python before the model is accessed, because
-their conversions, hashes and comparisons may run any code, even code that learns.
+A row is read before the model is accessed, because conversions of its values may run any code, even code that learns.
+It is then written to reusable buffers and passed to the compiled function that :class:`forel.learner.linear.Linear`
+uses, so that the same rows give the same bits.
 """
 
+from array import array
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from forel.river.buffers import RowBuffers, not_learned
 from forel.river.experts import Experts
 from forel.river.frames import Columns
 from forel.river.model import Model
-from forel.river.rows import Hashing, read_row
-from forel.river.slots import add_name, remove_names_after
+from forel.river.rows import SLOT, Hashing, read_row
 from forel.validation import Unsupported, refuse, whole
 
 if TYPE_CHECKING:
@@ -34,17 +32,6 @@ __all__ = ["DictLearner", "Target"]
 
 SLOTS, ENTRIES = 1024, 64  # initial capacities, doubled when exceeded
 Target = tuple[dict[Any, float], float | Callable[[], float]]
-
-
-@cache
-def compiled_reader(hashed: bool) -> Any:
-    """Return the module that reads dicts in compiled code; None if this interpreter or numba does not support it."""
-    try:
-        from forel.learner.kernels import dicts, hashed_dicts
-
-        return None if not dicts.usable() else hashed_dicts if hashed else dicts
-    except (ImportError, AttributeError, TypeError):  # of another version of numba
-        return None
 
 
 class DictLearner:
@@ -61,7 +48,7 @@ class DictLearner:
     All three are replaced, not changed, when names or classes are added.
 
     >>> learner = DictLearner(Settings(alpha=1.0), "float64", None, False)
-    >>> learner.learn({"a": 1.0, "b": 2}, label=1.0, weight=1.0)
+    >>> learner.learn({"a": 1.0, "b": 2}, weight=1.0, target=lambda: (learner.codes, 1.0))
     >>> list(learner.weights()), learner.lanes.rounds
     (['a', 'b'], 1)
 
@@ -84,17 +71,6 @@ class DictLearner:
         """Initialize what is not part of a copy or a file."""
         self.guard = Guard()
         self._idle: list[RowBuffers] = []  # buffers that no prediction is using
-        self._learning: RowBuffers | None = None  # buffers of the call that learns
-        # A module, because tools that measure a model's memory would descend into functions of numba.
-        self._reader = compiled_reader(self.hashing is not None)
-        # The dict in which compiled code finds names; None if it cannot read rows.
-        self._table: dict[Any, int] | None = None
-        if self._reader and self.hashing is not None:
-            self._table = self.hashing.codes
-            self._address, self._limit = id(self._table) if self._table else 0, (1 << self.hashing.bits) - 1
-        elif self._reader and all(map(self._reader.plain, self.names)):
-            # The same dict as names, until the first name that is not plain.
-            self._table, self._address, self._limit = self.names, id(self.names), -1
 
     def __getstate__(self) -> dict[str, Any]:
         with self.guard.reading():  # copied, because learning may continue before all is written
@@ -117,75 +93,45 @@ class DictLearner:
         """The first part; all parts share its settings, dtype and features."""
         return self.model.parts[0]
 
-    def learn(
-        self, x: Mapping[Hashable, Any], label: float, weight: float, codes: dict[Any, float] | None = None
-    ) -> dict[Hashable, Any] | None:
-        """Learn from a row that compiled code can read, whose label was found in ``codes``, and return None.
+    def learn(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
+        """Learn from a row; a value that is not a finite number is an error, and then nothing changes.
 
-        For other rows nothing changes, and the row is returned, for :meth:`learn_any`.
+        ``target`` returns the current codes, and a label or a function that adds a new class and returns its label.
         """
-        row = x if type(x) is dict else dict(x)
-        guard, more = self.guard, False
-        with guard.lock:
-            version = guard.version
-            if version & 1:
+        names, values = read_row(x, self.hashing, self.lanes.dtype)
+        while True:  # repeated if another thread has added a class
+            codes, label = target()
+            guard = self.guard
+            with guard.lock:  # as Guard.changing, which takes as long as the kernel
+                version = guard.version
                 guard.check()
-            if codes is not self.codes and codes is not None:
-                return row
-            guard.version = version + 1
-            try:
-                buffers = self._learning
-                if buffers is None:
-                    buffers = self._learning = self._buffers(len(row))
-                if self._table is not None and self._reader.read(
-                    id(row), self._address, buffers.numbers, buffers.places, weight, self._limit
-                ):
-                    lanes = buffers.lanes
-                    if len(self.names) >= lanes.features:
-                        self.make_room()
-                        buffers = self._learning = buffers.for_model(self.model)
-                        lanes = buffers.lanes
-                    if buffers.others:
-                        buffers.learn(label, weight)
-                    else:
-                        if not buffers.kernel.learn_one(buffers.block, lanes.rounds, label):
-                            raise not_learned(label)
-                        lanes.rounds += 1
-                        lanes.weight += weight
-                    if buffers.mixed is not None:
-                        buffers.mixed.learn(label, weight)
-                    return None
-                if len(row) > buffers.capacity:
-                    more, self._learning = True, None
-            finally:
-                guard.version = version + 2
-        return self.learn(row, label, weight, codes) if more else row
+                if codes is not self.codes:
+                    continue
+                guard.version = version + 1
+                try:
+                    slots = self.assign_slots(names)
+                    label = label() if callable(label) else label
+                    buffers = self._buffers(len(values))
+                    buffers.fill(slots, values)
+                    buffers.learn(label, weight)
+                    self._idle.append(buffers)
+                    return
+                finally:
+                    guard.version = version + 2
 
     def margins(self, x: Mapping[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
         """Return a row's margin, or an array with the margin of each lane, and the codes; unknown names weigh 0."""
-        row = x if type(x) is dict else dict(x)
-        guard = self.guard
-        before, codes = guard.version, self.codes
-        found = self._predicted(row)
-        if found is not None and (before & 1 or guard.version != before):
-            with guard.reading():
-                found, codes = self._predicted(row), self.codes
-        return (found, codes) if found is not None else self._margins_of_any(row)
+        names, values = read_row(x, self.hashing, self.lanes.dtype)
 
-    def _predicted(self, row: dict[Any, Any]) -> Any:
-        """Return the margins of a row that compiled code can read, else None; the state may change concurrently."""
-        table = self._table  # keeps the dict alive while compiled code reads it
-        if table is None:
-            return None
-        buffers = self._buffers(len(row))
-        lanes = buffers.lanes
-        limit = lanes.features if self._limit < 0 else self._limit
-        if not self._reader.read(id(row), self._address, buffers.numbers, buffers.places, 1.0, limit):
-            return None
-        found = buffers.kernel.predict_one(buffers.block, lanes.rounds) if lanes.lanes == 1 else buffers.predict()
-        if buffers.model is self.model:  # buffers of an earlier state would keep its memory alive
-            self._idle.append(buffers)
-        return found
+        def answer() -> tuple[Any, dict[Any, float]]:
+            codes, buffers = self.codes, self._buffers(len(values))
+            buffers.fill(self.find_slots(names, buffers.lanes.features), values)
+            found = buffers.predict()
+            if buffers.model is self.model:  # buffers of an earlier state would keep its memory alive
+                self._idle.append(buffers)
+            return found, codes
+
+        return self.guard.read(answer)
 
     def _buffers(self, count: int) -> RowBuffers:
         """Return buffers for a row of ``count`` entries, which no other call uses."""
@@ -196,34 +142,6 @@ class DictLearner:
         except IndexError:  # all are in use
             pass
         return RowBuffers(self.model, max(ENTRIES, 2 * count))
-
-    def learn_any(self, x: Mapping[Hashable, Any], weight: float, target: Callable[[], Target]) -> None:
-        """Learn from any row; a value that is not a finite number is an error, and then nothing changes.
-
-        ``target`` returns the current codes, and a label or a function that adds a new class and returns its label.
-        """
-        names, values = read_row(x, self.hashing, self.lanes.dtype)
-        while True:  # repeated if another thread has added a class
-            codes, label = target()
-            with self.guard.changing():
-                if codes is not self.codes:
-                    continue
-                slots = self.assign_slots(names)
-                one = np.array([label() if callable(label) else label, weight], values.dtype)
-                self.learn_rows(Rows(np.array([0, len(slots)]), np.array(slots, np.int64), values), one[:1], one[1:])
-                return
-
-    def _margins_of_any(self, x: dict[Hashable, Any]) -> tuple[Any, dict[Any, float]]:
-        """Return the margins of a row that Python reads."""
-        names, values = read_row(x, self.hashing, self.lanes.dtype)
-
-        def answer() -> tuple[Any, dict[Any, float]]:
-            model, codes = self.model, self.codes
-            slots = np.array(self.find_slots(names, model.parts[0].features), np.int64)
-            margins = self.row_margins(Rows(np.array([0, slots.size]), slots, values), model)[0]
-            return margins.item(0) if margins.size == 1 else margins, codes
-
-        return self.guard.read(answer)
 
     def frame_margins(self, columns: Columns) -> tuple[NDArray[Any], dict[Any, float]]:
         """Return the margins of every row of a frame, and the codes of classes."""
@@ -239,27 +157,27 @@ class DictLearner:
         """Return the slot of each name; 0 for unknown names and for slots of ``most`` or more."""
         if self.hashing is not None:
             return names
-        table = self.names
-        return [slot if slot < most else 0 for slot in (table.get(name, 0) for name in names)]
+        slots = [self.names.get(name, 0) for name in names]
+        return array(SLOT, slots if len(self.names) < most else [slot if slot < most else 0 for slot in slots])
 
     def assign_slots(self, names: Any) -> Any:
         """Return the slot of each name, inside a change; either all new names are added or none."""
         if self.hashing is not None:
             return names
-        before, known, found = (self.names, self._table), len(self.names), []
+        table, before = self.names, len(self.names)
         try:
-            for name in names:
-                if self._table is not None and name not in self.names and not self._reader.plain(name):
-                    # The dict that compiled code may be reading has plain names only.
-                    self.names, self._table = dict(self.names), None
-                found.append(add_name(self.names, name))
+            try:
+                found = array(SLOT, map(table.__getitem__, names))
+            except KeyError:
+                found = array(SLOT, [table.setdefault(name, len(table) + 1) for name in names])  # 0: unknown names
             if len(set(found)) < len(found):
                 raise refuse("x", names, "names of which no two equal the same earlier name")
         except BaseException:
-            self.names, self._table = before
-            remove_names_after(self.names, known)
+            while len(table) > before:
+                table.popitem()
             raise
-        self.make_room()
+        if len(table) > before:
+            self.make_room()
         return found
 
     def learn_rows(self, rows: Rows, labels: NDArray[Any], weight: NDArray[Any]) -> None:
@@ -293,7 +211,7 @@ class DictLearner:
 
     def replace(self, model: Model) -> None:
         """Continue with another model, inside a change."""
-        self.model, self._idle, self._learning = model, [], None
+        self.model, self._idle = model, []
 
     def weights(self, label: int = 0) -> dict[Hashable, float]:
         """Return the weight of each name, zeros included; if names are hashed, the nonzero weights by slot."""

@@ -106,9 +106,7 @@ class LinearRegressor(base.MiniBatchRegressor):
     def learn_one(self, x: dict[Hashable, Any], y: float, w: float = 1.0) -> None:
         """Learn from one row; ``w`` is the weight of its loss."""
         target, weight, learner = self._target(y), 1.0 if w == 1.0 else importance(w), self._learner
-        row = learner.learn(x, target, weight)
-        if row is not None:
-            learner.learn_any(row, weight, lambda: (learner.codes, target))
+        learner.learn(x, weight, lambda: (learner.codes, target))
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """Return the prediction for a row; unknown names have weight 0."""

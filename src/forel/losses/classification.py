@@ -14,10 +14,10 @@ from forel.losses.margin import (
     Array,
     Constants,
     DualShape,
+    MarginLoss,
     Mixing,
     conjugate_within,
     inverse_square,
-    no_parameter,
     product,
     reach,
     share,
@@ -29,7 +29,7 @@ __all__ = ["Hinge", "Logistic", "SquaredHinge"]
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(MarginLoss):
     r"""The negative log-likelihood of a probability $p = 1/(1 + e^{-m})$, $\log(1 + e^m) - ym$.
 
     Labels are 0 and 1, or numbers between: the fraction of ones among several examples.
@@ -43,16 +43,11 @@ class Logistic:
     """
 
     name: ClassVar[str] = "logistic"
-    kernel: ClassVar[str] = "logistic"
     labels: ClassVar[Interval] = Interval(0, 1)
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
-    least: ClassVar[float] = 0.0
     link: ClassVar[Probability] = Probability()
-    joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.BAYES
     dual_shape: ClassVar[DualShape] = DualShape.ENTROPY
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return y max(−m, 0) + (1 − y) max(m, 0) + log(1 + e⁻|ᵐ|), which avoids cancellation."""
@@ -82,7 +77,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(MarginLoss):
     r"""The loss of support vector machines, $\max(0, 1 - ym)$, for labels −1 and 1.
 
     >>> Hinge().slope([0.0, 1.0, 2.0], 1), Hinge().link([-0.5, 3.0])
@@ -92,16 +87,11 @@ class Hinge:
     """
 
     name: ClassVar[str] = "hinge"
-    kernel: ClassVar[str] = "hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "hinge loss"
-    least: ClassVar[float] = 0.0
     link: ClassVar[Sign] = Sign()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return max(0, 1 − ym)."""
@@ -127,7 +117,7 @@ class Hinge:
 
 
 @dataclass(frozen=True)
-class SquaredHinge:
+class SquaredHinge(MarginLoss):
     r"""Half the hinge loss squared, $\frac12 \max(0, 1 - ym)^2$, for labels −1 and 1.
 
     >>> SquaredHinge()([-1.0, 0.0, 2.0], 1)
@@ -137,16 +127,10 @@ class SquaredHinge:
     """
 
     name: ClassVar[str] = "squared_hinge"
-    kernel: ClassVar[str] = "squared_hinge"
     labels: ClassVar[Choice] = Choice((-1, 1))
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "squared hinge loss / 2"
-    least: ClassVar[float] = 0.0
     link: ClassVar[Sign] = Sign()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ½ max(0, 1 − ym)²."""

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from forel.cvx import cvxpy
 from forel.losses.labels import Interval
 from forel.losses.links import Exponential
-from forel.losses.margin import Array, Constants, DualShape, Mixing, conjugate_within, reach, share, xlogx
+from forel.losses.margin import Array, Constants, DualShape, MarginLoss, conjugate_within, reach, share, xlogx
 from forel.validation import number, refuse
 
 __all__ = ["Poisson"]
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(MarginLoss):
     r"""The negative log-likelihood of a count of mean $e^m$, $e^m - ym$, without the terms that depend on y alone.
 
     Beyond the cap the exponential is replaced by its tangent, $e^c(1 + m - c)$: the loss stays convex and
@@ -35,13 +35,9 @@ class Poisson:
 
     cap: float = 80.0
     name: ClassVar[str] = "poisson"
-    kernel: ClassVar[str] = "poisson"
     labels: ClassVar[Interval] = Interval(0)
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Poisson loss"
     least: ClassVar[float] = -math.inf
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.CONCAVE
 
     def __post_init__(self) -> None:

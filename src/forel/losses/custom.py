@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from forel.losses.labels import Interval, Labels
 from forel.losses.links import Clipping, Identity
-from forel.losses.margin import Array, Constants, DualShape, Mixing, no_parameter
+from forel.losses.margin import Array, Constants, MarginLoss
 from forel.validation import Unsupported
 
 __all__ = ["Custom", "Function"]
@@ -19,7 +19,7 @@ Function = Callable[[float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Custom:
+class Custom(MarginLoss):
     """A user-defined loss: a function of one margin and one label that returns value and slope.
 
     Attributes of the function are used where it has them: ``labels``, ``title`` and ``least``. Otherwise labels are any
@@ -39,10 +39,6 @@ class Custom:
     function: Function
     smooth: ClassVar[bool] = False
     link: ClassVar[Identity] = Identity(Clipping())
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
-    dual_shape: ClassVar[DualShape] = DualShape.UNKNOWN
-    parameter = staticmethod(no_parameter)
 
     @property
     def name(self) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from forel.losses.labels import Labels
-from forel.losses.links import Link
+from forel.losses.labels import Interval, Labels
+from forel.losses.links import Identity, Link
 from forel.validation import refuse
 
 __all__ = ["Array", "Constants", "DualShape", "MarginLoss", "Mixing"]
@@ -79,7 +79,10 @@ class DualShape(Enum):
 
 
 class MarginLoss(Protocol):
-    """A loss ℓ(m, y), convex in the margin m; all methods broadcast over arrays."""
+    """A loss ℓ(m, y), convex in the margin m; all methods broadcast over arrays.
+
+    Attributes with a default are those of a smooth, non-negative loss of any finite label.
+    """
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ℓ(m, y)."""
@@ -103,46 +106,11 @@ class MarginLoss(Protocol):
 
     def parameter(self, dtype: DTypeLike) -> float:
         """Return the parameter of the kernel, 0 without one; raise if it is too large for a dtype."""
-        ...
+        return 0.0
 
     @property
     def name(self) -> str:
         """The name in settings and model files."""
-        ...
-
-    @property
-    def kernel(self) -> str | Callable[[float, float], tuple[float, float]]:
-        """The function to compile: its name in ``forel.learner.kernels.losses``, or a user-defined function."""
-        ...
-
-    @property
-    def labels(self) -> Labels:
-        """The domain of labels; two classes are coded −1 and 1 if it is {−1, 1}, and 0 and 1 otherwise."""
-        ...
-
-    @property
-    def link(self) -> Link:
-        """The function from margins to predictions."""
-        ...
-
-    @property
-    def joint(self) -> bool:
-        """Whether ℓ is a function of several margins, one for each class."""
-        ...
-
-    @property
-    def mixing(self) -> Mixing:
-        """How a mixture weights experts by this loss."""
-        ...
-
-    @property
-    def dual_shape(self) -> DualShape:
-        """How the dual value of a slope changes when the slope is multiplied by a factor below 1."""
-        ...
-
-    @property
-    def smooth(self) -> bool:
-        """Whether ℓ has a derivative at every margin."""
         ...
 
     @property
@@ -151,14 +119,44 @@ class MarginLoss(Protocol):
         ...
 
     @property
+    def kernel(self) -> str | Callable[[float, float], tuple[float, float]]:
+        """The function to compile: its name in ``forel.learner.kernels.losses``, or a user-defined function."""
+        return self.name
+
+    @property
+    def labels(self) -> Labels:
+        """The domain of labels; two classes are coded −1 and 1 if it is {−1, 1}, and 0 and 1 otherwise."""
+        return Interval()
+
+    @property
+    def link(self) -> Link:
+        """The function from margins to predictions."""
+        return Identity()
+
+    @property
+    def joint(self) -> bool:
+        """Whether ℓ is a function of several margins, one for each class."""
+        return False
+
+    @property
+    def mixing(self) -> Mixing:
+        """How a mixture weights experts by this loss."""
+        return Mixing.CONVEX
+
+    @property
+    def dual_shape(self) -> DualShape:
+        """How the dual value of a slope changes when the slope is multiplied by a factor below 1."""
+        return DualShape.UNKNOWN
+
+    @property
+    def smooth(self) -> bool:
+        """Whether ℓ has a derivative at every margin."""
+        return True
+
+    @property
     def least(self) -> float:
         """A lower bound on ℓ over all margins and labels, minus infinity where there is none."""
-        ...
-
-
-def no_parameter(dtype: DTypeLike) -> float:
-    """Return 0: the parameter of losses without one."""
-    return 0.0
+        return 0.0
 
 
 def conjugate_within(inside: NDArray[np.bool_], value: ArrayLike) -> Array:

@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
-from forel.losses.labels import Interval
-from forel.losses.links import Identity
-from forel.losses.margin import Array, Constants, DualShape, Mixing, conjugate_within, no_parameter, product, residual
+from forel.losses.margin import Array, Constants, DualShape, MarginLoss, conjugate_within, product, residual
 from forel.validation import number
 
 __all__ = ["Absolute", "Quantile"]
 
 
 @dataclass(frozen=True)
-class Absolute:
+class Absolute(MarginLoss):
     r"""The absolute loss, $|m - y|$; its minimizer is the median.
 
     >>> Absolute().slope([0.0, 1.0, 3.0], 1.0)
@@ -27,16 +25,9 @@ class Absolute:
     """
 
     name: ClassVar[str] = "absolute"
-    kernel: ClassVar[str] = "absolute"
-    labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "mean absolute error"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return |m − y|."""
@@ -61,7 +52,7 @@ class Absolute:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(MarginLoss):
     r"""The pinball loss, $\max(q(y - m), (1 - q)(m - y))$; its minimizer is the q-quantile.
 
     Parameters
@@ -76,14 +67,8 @@ class Quantile:
 
     q: float = 0.5
     name: ClassVar[str] = "quantile"
-    kernel: ClassVar[str] = "quantile"
-    labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "quantile loss"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:

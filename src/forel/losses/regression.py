@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from forel.cvx import cvxpy
-from forel.losses.labels import Interval
-from forel.losses.links import Identity
 from forel.losses.margin import (
     Array,
     Constants,
     DualShape,
+    MarginLoss,
     Mixing,
     conjugate_within,
     inverse_square,
-    no_parameter,
     product,
     reach,
     residual,
@@ -28,7 +26,7 @@ __all__ = ["EpsilonInsensitive", "Huber", "Squared", "SquaredError"]
 
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(MarginLoss):
     r"""The squared loss, $\frac12 (m - y)^2$.
 
     >>> float(Squared()(3.0, 1.0)), float(Squared().slope(3.0, 1.0)), Squared().constants(margin=1, label=1)[3]
@@ -38,16 +36,9 @@ class Squared:
     """
 
     name: ClassVar[str] = "squared"
-    kernel: ClassVar[str] = "squared"
-    labels: ClassVar[Interval] = Interval()
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error / 2"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
     mixing: ClassVar[Mixing] = Mixing.EXP_CONCAVE
     dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return ½(m − y)²."""
@@ -73,7 +64,7 @@ class Squared:
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(MarginLoss):
     r"""The squared error, $(m - y)^2$, which is twice :class:`Squared`.
 
     Relative to it, penalties and the rate's $\beta$ have half the effect.
@@ -85,16 +76,8 @@ class SquaredError:
     """
 
     name: ClassVar[str] = "squared_error"
-    kernel: ClassVar[str] = "squared_error"
-    labels: ClassVar[Interval] = Interval()
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "mean squared error"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.QUADRATIC
-    parameter = staticmethod(no_parameter)
 
     def __call__(self, margin: ArrayLike, y: ArrayLike) -> Array:
         """Return (m − y)²."""
@@ -120,7 +103,7 @@ class SquaredError:
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive:
+class EpsilonInsensitive(MarginLoss):
     r"""The absolute loss beyond a tolerance, $\max(0, |m - y| - \epsilon)$.
 
     Parameters
@@ -135,14 +118,8 @@ class EpsilonInsensitive:
 
     epsilon: float = 0.1
     name: ClassVar[str] = "epsilon_insensitive"
-    kernel: ClassVar[str] = "epsilon_insensitive"
-    labels: ClassVar[Interval] = Interval()
     smooth: ClassVar[bool] = False
     title: ClassVar[str] = "ε-insensitive loss"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.LINEAR
 
     def __post_init__(self) -> None:
@@ -176,7 +153,7 @@ class EpsilonInsensitive:
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(MarginLoss):
     r"""The squared loss with linear tails: $\frac12 d^2$ if $d = |m - y| \le \delta$, else $\delta(d - \frac12\delta)$.
 
     Parameters
@@ -191,14 +168,7 @@ class Huber:
 
     delta: float = 1.0
     name: ClassVar[str] = "huber"
-    kernel: ClassVar[str] = "huber"
-    labels: ClassVar[Interval] = Interval()
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "Huber loss"
-    least: ClassVar[float] = 0.0
-    link: ClassVar[Identity] = Identity()
-    joint: ClassVar[bool] = False
-    mixing: ClassVar[Mixing] = Mixing.CONVEX
     dual_shape: ClassVar[DualShape] = DualShape.CONCAVE
 
     def __post_init__(self) -> None:

@@ -15,9 +15,9 @@ from forel.losses.margin import (
     Array,
     Constants,
     DualShape,
+    MarginLoss,
     Mixing,
     conjugate_within,
-    no_parameter,
     reach,
     share,
     xlogx,
@@ -28,7 +28,7 @@ __all__ = ["Softmax"]
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(MarginLoss):
     r"""The negative log-likelihood of the probabilities $p_k \propto e^{m_k}$, $\log \sum_k e^{m_k} - m_y$.
 
     The last axis of the margins has one entry per class, and labels are the classes 0, 1, …. Slopes have the shape of
@@ -47,15 +47,11 @@ class Softmax:
 
     classes: int | None = None
     name: ClassVar[str] = "softmax"
-    kernel: ClassVar[str] = "softmax"
-    smooth: ClassVar[bool] = True
     title: ClassVar[str] = "log-loss"
-    least: ClassVar[float] = 0.0
     link: ClassVar[SoftmaxLink] = SoftmaxLink()
     joint: ClassVar[bool] = True
     mixing: ClassVar[Mixing] = Mixing.BAYES
     dual_shape: ClassVar[DualShape] = DualShape.ENTROPY
-    parameter = staticmethod(no_parameter)
 
     def __post_init__(self) -> None:
         if self.classes is not None:

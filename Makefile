@@ -43,9 +43,8 @@ build: $(READY)
 # Workers and the processes that tests start share bytecode, also where the environment says not to write it.
 test test-narrowed: export PYTHONDONTWRITEBYTECODE =
 
-# Each file is run by one worker, in the order of conftest.py: workers that need the same kernel would wait for each other.
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 	$(MAKE) test-narrowed
 
 # Run the tests of generated data and of the documents without optional CPU features such as AVX-512. The guide to

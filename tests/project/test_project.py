@@ -128,13 +128,6 @@ def test_makefile_refers_to_existing_files():
     assert not [p for p in re.findall(r"(?:tests|benchmarks)/[\w/]+\.py", makefile) if not (ROOT / p).exists()]
 
 
-@pytest.mark.parametrize(("folder", "limit"), [("src", 350), ("tests", 500)])
-def test_files_are_short(folder, limit):
-    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
-    assert lengths
-    assert not {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > limit}
-
-
 def test_no_file_names_a_package_registry():
     places = [p for p in run("git", "ls-files").stdout.split() if not p.endswith("LICENSE")]
     needles = ["py" + "pi.org", "python" + "hosted"]  # split, so that this file does not match
@@ -146,9 +139,3 @@ def test_citation_has_this_version_and_license():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"version: {forel.__version__}\n" in citation
     assert f"license: {project['license']}\n" in citation
-
-
-def test_the_longest_test_files_exist():
-    names = re.findall(r'^    "(\S+)",$', (ROOT / "conftest.py").read_text(), re.MULTILINE)
-    assert names
-    assert not [name for name in names if not (ROOT / name).exists()]

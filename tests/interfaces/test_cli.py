@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.cli.app import COMMANDS, app, load_command, main
+from forel.cli.app import COMMANDS, TOOLS, app, load_command, main
 from forel.cli.progress import Reporter
 from forel.cli.reading_flags import ReadingFlags
 from forel.cli.vowpal import NAMES
@@ -33,7 +33,7 @@ def rows(tmp_path, interpreted):
     return tmp_path / "a.vw"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS | TOOLS)
 def test_help_fits_a_terminal_of_80_columns(command):
     shown = run(command, "--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
@@ -48,10 +48,10 @@ def test_reading_flags_are_read_options_and_each_command_has_its_own():
     options = {field.name for field in fields(ReadOptions)}
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options
-    for name in COMMANDS:
+    for name in COMMANDS | TOOLS:
         expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
         assert expected == {parameter.name for parameter in load_command(name).params} & {flag.name for flag in flags}
-    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS)
+    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS | TOOLS)
 
 
 @pytest.mark.parametrize(("vw", "name"), NAMES.items())

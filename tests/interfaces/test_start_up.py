@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from forel.cli.app import COMMANDS, app, load_command
+from forel.cli.app import COMMANDS, TOOLS, app, load_command
 
 LARGE = {"numba", "numpy", "pyarrow", "scipy", "sklearn"}
 RUN = "import sys; sys.argv[0] = 'forel'\nfrom forel.cli import main\ntry: main()\nfinally: print(*sys.modules)"
@@ -36,11 +36,11 @@ def test_version_and_help_import_no_command(option, most):
     assert len([name for name in modules if name.partition(".")[0] == "forel"]) <= most
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS | TOOLS)
 def test_help_of_a_command_imports_no_large_package_and_no_other_command(command):
     modules = imported(command, "--help")
     assert not LARGE & modules
-    others = {f"forel.cli.{name}" for name in COMMANDS} - {f"forel.cli.{command}"}
+    others = {f"forel.cli.{name}" for name in COMMANDS | TOOLS} - {f"forel.cli.{command}"}
     assert not others & modules
 
 
@@ -68,7 +68,7 @@ def test_commands_start_no_threads_of_blas_unless_told_to(given, used):
 
 def test_the_table_has_the_first_line_of_each_help_text_and_fits_a_terminal():
     lines = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["--help"]).stdout.splitlines()
-    for name, text in COMMANDS.items():
+    for name, text in (COMMANDS | TOOLS).items():
         assert load_command(name).help.splitlines()[0] == text
         assert f"  {name:<8}  {text}" in lines
     assert max(map(len, lines)) <= 80
@@ -84,7 +84,7 @@ def test_commands_and_their_options_are_completed():
         ).stdout.split()
 
     assert completed("forel pre") == ["predict"]
-    assert set(COMMANDS) <= set(completed("forel "))
+    assert set(COMMANDS | TOOLS) <= set(completed("forel "))
     assert completed("forel train --certi") == ["--certificate"]
     assert completed("forel explain --rep") == []
 

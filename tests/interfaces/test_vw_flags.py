@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli import vowpal
-from forel.cli.app import COMMANDS, app, load_command
+from forel.cli.app import COMMANDS, TOOLS, app, load_command
 from forel.data import Names, concatenate, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
@@ -211,7 +211,7 @@ def test_the_constant_feature_is_added_with_its_flag():
 
 
 def test_errors_of_unsupported_options_name_an_alternative():
-    commands = map(load_command, COMMANDS)
+    commands = map(load_command, COMMANDS | TOOLS)
     own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
     assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}
     for name, advice in vowpal.UNSUPPORTED.items():

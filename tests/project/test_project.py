@@ -97,7 +97,11 @@ def test_invalid_name_prints_an_error_and_exits_with_1():
 
 
 def test_help_lists_vw_flags_and_shell_completion_works():
-    shown = run(*FOREL, "train", "--help", COLUMNS="150").stdout
+    brief = run(*FOREL, "train", "--help", COLUMNS="150").stdout
+    assert "--help-all" in brief
+    assert "--ftrl_alpha  " not in brief
+    assert brief.count("│ --") < 45
+    shown = run(*FOREL, "train", "--help-all", COLUMNS="150").stdout
     flags = "-d -f -i -t -p -b -q --l1 --l2 --ftrl_alpha --ftrl_beta --passes --link --noconstant --holdout_off"
     assert not [flag for flag in flags.split() if flag not in shown]
     assert "For Vowpal Wabbit users" in shown

@@ -13,17 +13,19 @@ from typer.main import get_command
 import forel
 from forel.cli.vowpal import suggest_train, translate_name
 
-__all__ = ["COMMANDS", "app", "load_command", "main"]
+__all__ = ["COMMANDS", "TOOLS", "app", "load_command", "main"]
 
 # The one-line help of each command, which is a function of the module of the same name.
 COMMANDS = {
-    "train": "Train a model on files, in one pass by default.",
     "peek": "Show the columns of a file, and the command to train on it.",
+    "train": "Train a model on files, in one pass by default.",
     "predict": "Write a prediction for each example.",
     "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
     "explain": "Show the contribution of each feature to a prediction.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
     "convert": "Convert data to another format, or a model to a smaller one.",
+}
+TOOLS = {
     "generate": "Write synthetic examples, and report the best possible loss.",
     "cache": "Write parsed files to a cache, or show the content of a cache.",
     "warm": "Compile and cache code of train, predict, evaluate and convert.",
@@ -34,12 +36,12 @@ COMMANDS = {
 
 def load_command(name: str) -> Any:
     """Return a command with its options, for which its module is imported."""
-    from forel.cli.commands import expand_flags
+    from forel.cli.commands import expand_flags, shorten_help
 
     module = importlib.import_module(f"forel.cli.{name}")
     alone = typer.Typer(add_completion=False)  # the application of one command is the command
     alone.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(expand_flags(vars(module)[name]))
-    return get_command(alone)
+    return shorten_help(get_command(alone), getattr(module, "COMMON_OPTIONS", None))
 
 
 class LazyGroup(TyperGroup):
@@ -47,10 +49,16 @@ class LazyGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command; an error for options and files without one names it."""
-        known = [*COMMANDS, *(option for param in self.get_params(ctx) for option in param.opts)]
+        known = [*COMMANDS, *TOOLS, *(option for param in self.get_params(ctx) for option in param.opts)]
         if args and not ctx.resilient_parsing and (command := suggest_train(args, known)) is not None:
             ctx.fail(f"No command before {args[0]!r}. Did you mean: {command}")
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands that people use every day before the others."""
+        for title, commands in (("Commands", COMMANDS), ("Tools", TOOLS)):
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name, with its options."""
@@ -86,7 +94,7 @@ def _options(
     pass
 
 
-for _name, _help in COMMANDS.items():
+for _name, _help in (COMMANDS | TOOLS).items():
     app.command(_name, help=_help)(lambda: None)
 
 

@@ -3,15 +3,16 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from forel.cli.reading_flags import ReadingFlags
 
-__all__ = ["command_of", "expand_flags"]
+__all__ = ["command_of", "expand_flags", "shorten_help"]
 
 T = TypeVar("T")
+ALL_OPTIONS = "forel.all_options"
 
 
 def command_of(options: Callable[..., T]) -> Callable[[Callable[[T, frozenset[str]], None]], Callable[..., None]]:
@@ -52,6 +53,40 @@ def expand_flags(command: Callable[..., None]) -> Callable[..., None]:
     for parameter in own.values():
         parameters += flags if parameter.name == "reading" else [parameter]
     return _signed(expanded, command, parameters)
+
+
+def shorten_help(command: Any, common: frozenset[str] | None) -> Any:
+    """Let ``--help`` show only the ``common`` options of a command, and ``--help-all`` all; unchanged for None."""
+    if common is None:
+        return command
+    format_help = command.format_help
+
+    def format_common(context: Any, formatter: Any) -> None:
+        shown = {parameter: parameter.hidden for parameter in command.params if hasattr(parameter, "hidden")}
+        for parameter in shown:
+            parameter.hidden = shown[parameter] or not (parameter.name in common or context.meta.get(ALL_OPTIONS))
+        format_help(context, formatter)
+        for parameter, hidden in shown.items():
+            parameter.hidden = hidden
+
+    def show_all(context: Any, option: Any, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            context.meta[ALL_OPTIONS] = True
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    def help_all(
+        help_all: Annotated[bool, typer.Option("--help-all", help="Show all options and exit.")] = False,
+    ) -> None:
+        pass
+
+    alone = typer.Typer(add_completion=False)
+    alone.command()(help_all)
+    option = next(parameter for parameter in typer.main.get_command(alone).params if parameter.name == "help_all")
+    option.is_eager, option.expose_value, option.callback = True, False, show_all
+    command.params.append(option)
+    command.format_help = format_common
+    return command
 
 
 def _parameters(options: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -13,6 +13,7 @@ from forel.cli.commands import command_of
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import source_of
 from forel.cli.reading_flags import ReadingFlags
+from forel.cli.train_options import COMMON_OPTIONS as COMMON_OPTIONS
 from forel.cli.train_options import TrainOptions
 from forel.cli.vowpal import translate_vw_options
 

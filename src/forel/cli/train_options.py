@@ -8,7 +8,17 @@ import typer
 from forel.cli.options import VW, AsJson, Data, Files, Threads
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
-__all__ = ["TrainOptions"]
+__all__ = ["COMMON_OPTIONS", "TrainOptions"]
+
+# What --help shows; --help-all shows all options.
+COMMON_OPTIONS = frozenset(
+    {
+        *("files", "loss", "alpha", "l1", "passes", "shuffle", "share", "by", "calibrate", "quiet", "as_json"),
+        *("holdout", "holdout_after", "certificate", "report", "model", "serving", "predictions", "start"),
+        *("checkpoint", "resume", "bits", "names", "format", "label", "positive", "classes", "importance", "keep"),
+        *("ignore", "categories", "text", "date", "interactions", "help_all"),
+    }
+)
 
 MODEL = "Model"
 EVALUATION = "Evaluation"

@@ -108,7 +108,6 @@ bench-certificates: $(READY)
 # Time training with files read on a local Ray, and measure the constants of larger clusters.
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py
-	$(BIN)/python benchmarks/feature_shards.py
 
 # Measure claims of the literature; needs data in ../shared/data or in the directory FOREL_DATA.
 reproduce: $(READY)

@@ -57,20 +57,25 @@ def test_problems_and_names_are_recorded_in_order(tmp_path, threads):
         assert not names or [reader.names[k] for k in reader.names] == [serial.names[k] for k in serial.names]
 
 
+def new_threads(before):
+    """Return the threads of readers that were not there before; other tests may have left some."""
+    return [t for t in threading.enumerate() if t.name.startswith("forel") and t not in before]
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_the_first_error_of_the_file_is_raised_after_the_blocks_before(tmp_path, threads):
     path = write(tmp_path / "a.vw", bad=(100, 101, 350))
-    sizes = []
+    sizes, before = [], threading.enumerate()
     blocks = ordered_blocks(read(path, block_bytes=300), threads)
     with pytest.raises(Malformed, match="line 101, column 8"):
         sizes.extend(map(len, blocks))
     assert 90 < sum(sizes) <= 100
-    assert not [t for t in threading.enumerate() if t.name.startswith("forel")]
+    assert not new_threads(before)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_number_of_tasks_ahead_is_bounded_and_stopping_early_ends_the_threads(threads):
-    begun, closed = [], []
+    begun, closed, before = [], [], threading.enumerate()
 
     def tasks():
         try:
@@ -86,7 +91,7 @@ def test_the_number_of_tasks_ahead_is_bounded_and_stopping_early_ends_the_thread
     assert len(begun) <= 5 + 2 * threads + 3
     results.close()
     assert closed == ["forel-reader"]
-    assert not [t for t in threading.enumerate() if t.name.startswith("forel")]
+    assert not new_threads(before)
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2])

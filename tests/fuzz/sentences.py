@@ -16,17 +16,11 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 import forel
-from forel.learner.certificate_sums import difference, merge
-from forel.learner.feature_shard import check_shardable
 from forel.learner.grid import default_grid
 from forel.learner.kernels import kernel
 from forel.learner.kernels.kernel import uncompiled_kernel
-from forel.learner.linear import Linear, Settings
-from forel.learner.merge_states import check_mergeable, learn_shard, restore
-from forel.learner.merge_states import merge as merge_states
+from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
-from forel.learner.rows import CoalescedRows, rows_of
-from forel.learner.sharding import Sharding
 from tests.fuzz import oracle
 from tests.fuzz.checks import coded, full_margins, mixture_violations, proof_violations, scales_of, with_constant
 from tests.fuzz.interfaces import door_violations
@@ -164,26 +158,12 @@ def trained_violations(rng, loss, kind):
 
 
 def learner_violations(rng, loss, kind):
-    """Train the learners directly, in float32 or float64, 50 rows at a time."""
-    return directly(rng, loss, kind, settings_for(rng, loss))
-
-
-def divided_violations(rng, loss, kind):
-    """Train learners whose features are divided among shards, in rounds of several rows."""
+    """Train a learner directly, in float32 or float64, 50 rows at a time."""
     settings = settings_for(rng, loss)
-    try:
-        check_shardable(settings)
-    except ValueError:
-        settings = Settings(loss, rate="scale_free", alpha=(0.1, 1.0, 10.0)[: int(rng.integers(1, 4))])
-    return directly(rng, loss, kind, settings, Sharding(int(rng.integers(1, 4)), int(rng.choice([1, 3, 16]))))
-
-
-def directly(rng, loss, kind, settings, sharding=None):
-    """Train a learner of some settings, and check its sentences and its certificate."""
-    dtype, made = (np.float32, np.float64)[rng.integers(2)], {"certified": True, "sharding": sharding}
+    dtype = (np.float32, np.float64)[rng.integers(2)]
     X, y, weight = stream(rng, loss, kind)
     labels, violations = coded(loss, y), []
-    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, **made)
+    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
 
     def progress(learner):
         rows = (slice(k, k + 50) for k in range(0, len(y), 50))
@@ -199,7 +179,7 @@ def directly(rng, loss, kind, settings, sharding=None):
         why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
         violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
-        each = progress(Linear(FEATURES, settings, dtype=dtype, **made))
+        each = progress(Linear(FEATURES, settings, dtype=dtype, certified=True))
         full = full_margins(settings, loss, X.astype(dtype).astype(float), labels, weight)
         violations += mixture_violations(model, loss, margins, each, full, labels, weight)
     proof = model.certificate()
@@ -209,71 +189,7 @@ def directly(rng, loss, kind, settings, sharding=None):
     return settings, violations + proof_violations(rng, proof, *given)
 
 
-def merged_violations(rng, loss, kind):
-    """Train learners on parts of the rows, each from nothing or from the rows before, and merge their certificates."""
-    settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
-    X, y, weight = stream(rng, loss, kind)
-    labels, violations, sums, margins = coded(loss, y), [], [], []
-    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
-    for part in np.array_split(np.arange(len(y)), int(rng.integers(2, 5))):
-        if rng.random() < 0.5:
-            model.reset()
-        before = model.snapshot()
-        margins.append(model.progress(X[part], labels[part], weight[part])[:, 0].astype(float))
-        sums.append(difference(model.snapshot(), before))
-    features, own = with_constant(X, settings), oracle.average(loss, np.concatenate(margins), labels, weight)
-    floor = model.loss_floor(rows=merge(*sums))
-    learned, scales = learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
-    for one in (floor, floor.with_free_bias()) if settings.bias else (floor,):
-        words = one.summary()
-        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
-        violations += [f"{words}: {why}"] if why else []
-    return settings, violations
-
-
-def sharded_violations(rng, loss, kind):
-    """Train in shards whose states are merged, and check what is claimed about the predictions as they were made."""
-    settings, dtype = settings_for(rng, loss), (np.float32, np.float64)[rng.integers(2)]
-    X, y, weight = stream(rng, loss, kind)
-    labels, violations, margins, done = coded(loss, y), [], [], 0
-    model = (Mixture if settings.lanes > 1 else Linear)(FEATURES, settings, dtype=dtype, certified=True)
-    try:
-        check_mergeable(model)
-    except ValueError:
-        return settings, []
-    while done < len(y):
-        states, first = [], done
-        for _ in range(int(rng.integers(1, 5))):
-            warm_up = int(rng.integers(0, min(done - first, 3) + 1))
-            part = slice(done - warm_up, done + int(rng.integers(1, 12)))
-            rows = CoalescedRows(*rows_of(X[part], FEATURES, dtype))
-            found, state = learn_shard(model, rows, labels[part], weight[part], warm_up=warm_up)
-            margins.append(found[:, 0].astype(float))
-            states.append(state)
-            done = min(part.stop, len(y))
-            if done == len(y):
-                break
-        restore(model, merge_states(model, states))
-    mixed = np.concatenate(margins)
-    features, own = with_constant(X, settings), oracle.average(loss, mixed, labels, weight)
-    words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
-    why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
-    violations += [f"{words}: {why}"] if why else []
-    if settings.lanes > 1:
-        guarantee, regret = model.guarantee(), model.loss - model.losses.min()
-        if not guarantee.void and not regret <= guarantee.bound * (1 + 1e-9) + 1e-9 * abs(model.loss):
-            violations.append(f"the guarantee allows {guarantee.bound}, and the regret is {regret}")
-    proof = model.certificate()
-    if proof.floor_void:
-        return settings, violations
-    given = loss, features, labels, weight, own, scales, dtype is np.float64
-    return settings, violations + proof_violations(rng, proof, *given)
-
-
-PLAYS = {
-    trained_violations: 0.38, learner_violations: 0.22, merged_violations: 0.14, door_violations: 0.1,
-    sharded_violations: 0.08, divided_violations: 0.08,
-}  # fmt: skip
+PLAYS = {trained_violations: 0.5, learner_violations: 0.35, door_violations: 0.15}
 
 
 def experts_of(settings):

@@ -62,7 +62,7 @@ def run(*words, fails=True):
         ("values.csv --label y", "line 3: got the label 1.5, expected 0 and 1"),
         ("values.csv --label y", ", --loss squared predicts numbers"),
         ("rows.csv --label churn --alpha 1 --lanes 4", "--lanes: is a number of settings to mix, and --alpha is one"),
-        ("rows.csv --label churn --bits 40", "or divide features by --feature-shards"),
+        ("rows.csv --label churn --bits 40", "--bits: got 40, expected 1 to 31"),
         ("rows.csv --label churn --loss log", "--loss: got 'log', expected one of logistic, hinge"),
     ],
 )

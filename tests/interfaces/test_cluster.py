@@ -9,28 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 import forel
 from forel.data.pieces import pieces_of, read_piece
-from forel.learner.sharding import Sharding
-from forel.ray import (
-    RayKeys,
-    RayLanes,
-    RayLearners,
-    RayShards,
-    RayWorkers,
-    ray_lanes,
-    ray_shards,
-    ray_workers,
-)
+from forel.ray import RayKeys, RayWorkers, ray_workers
 from forel.ray.ray_workers import import_ray, read_groups, run_within
-from forel.training import by_key, shards
-from forel.training.shards import Merging
+from forel.training import by_key
 
 if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'forel[ray]'", allow_module_level=True)
@@ -158,90 +145,6 @@ def test_a_killed_worker_costs_no_row_and_no_bit(address, files, tmp_path, inter
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-def test_shards_have_the_same_bits_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "MIN_SHARD_ROWS", 5)
-    alone = forel.train(files["gzip"], ONE, merge=Merging(every=20, shards=5, warm_up=7), **options_of("gzip"))
-    rounds, killed = [], []
-
-    def kill(progress):
-        rounds.append(progress.rows)
-        if progress.rows > 300 and not killed:
-            killed.extend(workers_of(os.getpid(), b"_Replica"))
-            os.kill(killed[0], signal.SIGKILL)
-
-    with RayWorkers(address, 2) as workers, RayLearners(2) as learners:
-        together = forel.train(
-            files["gzip"], ONE, cluster=workers, merge=Merging(20, 5, learners, 7), progress=kill, **options_of("gzip")
-        )
-    assert len(rounds) > 20
-    assert len(killed) == 2
-    assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.certificate == alone.certificate
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-@pytest.mark.parametrize("limit", [0, ray_lanes.REPLAYED_BYTES])
-def test_lanes_have_the_same_bytes_on_actors_of_which_one_is_killed(address, files, tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(ray_lanes, "REPLAYED_BYTES", limit)
-    monkeypatch.setattr(ray_lanes, "STATES", min(limit, ray_lanes.STATES))
-    settings = forel.Settings(alpha=(0.1, 0.3, 1.0, 3.0), l1=0.1)
-    alone = forel.train(files["gzip"], settings, **options_of("gzip"))
-    killed = []
-
-    def kill(progress):
-        if progress.rows > 300 and not killed:
-            killed.extend(workers_of(os.getpid(), b"_LaneActor"))
-            os.kill(killed[0], signal.SIGKILL)
-
-    kill.reads_model = False
-    with RayWorkers(address, 2) as workers, RayLanes(8) as lanes:
-        together = forel.train(
-            files["gzip"], settings, cluster=workers, lane_learners=lanes, progress=kill, **options_of("gzip")
-        )
-    assert len(killed) == 2
-    assert saved(tmp_path, together) == saved(tmp_path, alone)
-    assert together.report == alone.report
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
-@pytest.mark.parametrize("limit", [0, ray_shards.REPLAYED_BYTES])
-def test_shards_of_features_have_the_same_bytes_on_actors_that_are_killed(address, files, tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(ray_shards, "REPLAYED_BYTES", limit)
-    monkeypatch.setattr(ray_shards, "STATES", min(limit, ray_shards.STATES))
-    monkeypatch.setattr(ray_shards, "PUT_BYTES", min(limit, 1000))
-    monkeypatch.setattr("forel.learner.sharding.CALL_ROWS", 100)
-    sharding = Sharding(2, 32)
-    options = {**options_of("gzip"), "certified": True, "holdout": 11}
-    alone = forel.train(files["gzip"], ONE, feature_shards=sharding, **options)
-    killed = []
-
-    def kill(progress):
-        if progress.rows > 300 and not killed:
-            killed.extend(workers_of(os.getpid(), b"_ShardActor"))
-            for number in killed:
-                os.kill(number, signal.SIGKILL)
-
-    with RayWorkers(address, 2) as workers, RayShards() as holders:
-        together = forel.train(
-            files["gzip"], ONE, cluster=workers, feature_shards=replace(sharding, holders=holders), progress=kill,
-            **options,
-        )  # fmt: skip
-        assert len(killed) == 2
-        assert saved(tmp_path, together) == saved(tmp_path, alone)
-        loaded = forel.load(tmp_path / "m.forel", holders=holders)
-        assert loaded.predict_many(files["gzip"]).tolist() == alone.predict_many(files["gzip"]).tolist()
-    assert together.report == alone.report
-    assert together.certificate == alone.certificate
-    with pytest.raises(ValueError, match="shards on a cluster that has ended', expected a model that is saved before"):
-        together.model.weights_at(np.arange(3))
-
-
-def test_shards_need_a_context():
-    with pytest.raises(ValueError, match=r"holders: got 'actors that are not started', expected with RayShards\(\)"):
-        forel.Linear(10, ONE, sharding=Sharding(2, holders=RayShards()))
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds processes in /proc")
 def test_models_by_key_have_the_same_bytes_on_workers_of_which_some_are_killed(address, files, tmp_path, monkeypatch):
     monkeypatch.setattr(by_key, "FEWEST", 60)
     monkeypatch.setattr(by_key, "ROWS_PER_KEY", 1)
@@ -361,7 +264,6 @@ def test_the_command_line_reads_on_a_cluster(address, files, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--workers", "2"], "forel: --workers: got 2, expected none without --ray"),
-    (["--learners", "2"], "forel: --learners: got 2, expected none without --ray"),
     (["--ray", "local", "--workers", "0"], "forel: --workers: got 0, expected a whole number of at least 1"),
 ])  # fmt: skip
 def test_invalid_options_of_a_cluster_are_sentences(files, arguments, message):
@@ -403,8 +305,6 @@ def test_errors_within_the_time_limit_are_raised():
 def test_workers_that_are_not_started_are_refused(files):
     with pytest.raises(ValueError, match="cluster: got 'workers that are not started'"):
         forel.train(files["vw"], ONE, cluster=RayWorkers("local", 2))
-    with pytest.raises(ValueError, match="learners: got 'actors that are not started'"):
-        RayLearners(2).learn(forel.Linear(4, ONE, certified=True), [])
 
 
 @pytest.mark.parametrize("found", [None, ModuleType("ray")])

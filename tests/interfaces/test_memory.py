@@ -150,7 +150,7 @@ def test_models_to_continue_and_of_several_classes_are_left_alone(tmp_path, monk
     source.write_bytes(MANY)
     monkeypatch.setattr("forel.cli.memory.commit_memory", lambda *_: pytest.fail("committed"))
     options = ("--bits", "8", "--quiet", "--alpha", "0.1", "--model", tmp_path / "m")
-    for more in (("--oaa", "2"), ("--classes", "2"), ("--merge", "100")):
+    for more in (("--oaa", "2"), ("--classes", "2")):
         run("train", source, *options, *more)
 
 

@@ -1,9 +1,9 @@
-"""Sums of certificates: merged over learners, and with a free bias, against raw rows, slopes and a solver."""
+"""Sums of certificates: since a snapshot, and with a free bias, against raw rows, slopes and a solver."""
 
 import numpy as np
 import pytest
 
-from forel.learner.certificate_sums import CertificateSums, difference, merge
+from forel.learner.certificate_sums import difference
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from tests.fuzz import oracle
@@ -18,66 +18,23 @@ def learned(loss, rate, X, y, weight, make=Linear, alpha=(0.1, 0.4)):
     return model, model.progress(X, y, weight)
 
 
-@pytest.mark.parametrize("loss", oracle.LOSSES)
-@pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
-def test_merged_sums_are_those_of_the_rows_of_all_learners(loss, rate):
-    X, y, weight = stream(loss)
-    X[:30, 3], X[30:, 0] = 0.0, 0.0  # features that one of the learners never sees
-    parts = [learned(loss, rate, X[half], y[half], weight[half]) for half in HALVES]
-    both = merge(*(model.snapshot() for model, _ in parts))
-    model, margins = parts[0][0], np.concatenate([found for _, found in parts])
-    floor, function = model.loss_floor(1, rows=both), model.settings.loss_function
-    rows, thetas = np.column_stack([X, np.ones(len(X))]), np.array([0.2, 1.0])
-    scales = np.abs(rows).max(axis=0) if rate == "scale_free" else np.ones(rows.shape[1])
-    assert floor.rows == len(y)
-    assert floor.weight == pytest.approx(weight.sum())
-    assert floor.loss == pytest.approx(weight @ function(margins[:, 1], y), rel=1e-12)
-    for point, lane in zip(floor.points, margins.T, strict=True):
-        slopes = function.slope(lane, y)
-        gradient = (weight * slopes) @ rows / scales
-        assert point.gradient_norm == pytest.approx(np.linalg.norm(gradient), rel=1e-9)
-        assert point.weights_gradient == pytest.approx(np.linalg.norm(gradient[:-1]), rel=1e-9)
-        assert point.bias_gradient == pytest.approx(abs(gradient[-1]), rel=1e-9)
-        exact = -weight @ function.conjugate(np.outer(slopes, thetas), y[:, None])
-        assert point.energy(thetas)[-1] == pytest.approx(exact[-1], rel=1e-9)
-        assert (point.energy(thetas) <= exact + 1e-9 * np.abs(exact)).all()
-    for norm in (0.3, 3.0):
-        assert floor.at(norm) <= oracle.least_average(loss, rows / scales, y, weight, norm) + 1e-9
-
-
 @pytest.mark.parametrize("rate", ["adagrad", "scale_free"])
 @pytest.mark.parametrize("loss", ["logistic", "poisson", "squared"])
-def test_sums_since_a_moment_and_before_it_add_up(loss, rate):
+def test_floors_since_a_snapshot_are_about_the_rows_after_it(loss, rate):
     X, y, weight = stream(loss)
+    X[:30, 3], X[30:, 0] = 0.0, 0.0  # features that occur only before or after the snapshot
     model, _ = learned(loss, rate, X[:30], y[:30], weight[:30], Mixture)
     before = model.snapshot()
-    model.learn(X[30:], y[30:], weight[30:])
+    margins = model.progress(X[30:], y[30:], weight[30:])[:, 0]
     since = difference(model.snapshot(), before)
-    assert (since.rounds, since.mixture_rows) == (50, 50)
+    floor, function = model.loss_floor(since=before), model.settings.loss_function
+    assert (since.rounds, since.mixture_rows, floor.rows) == (50, 50, 50)
+    assert floor.weight == pytest.approx(weight[30:].sum())
+    assert since.mixture_loss == pytest.approx(weight[30:] @ function(margins, y[30:]), rel=1e-6)
+    rows = np.column_stack([X, np.ones(len(X))])
+    rows = rows / (np.abs(rows).max(axis=0) if rate == "scale_free" else 1.0)
     for norm in (0.3, 3.0):
-        assert model.loss_floor(rows=since).at(norm) == model.loss_floor(since=before).at(norm)
-        whole = model.loss_floor(rows=merge(before, since))
-        assert whole.at(norm) == pytest.approx(model.loss_floor().at(norm), rel=1e-9)
-        assert whole.average == pytest.approx(model.loss_floor().average, rel=1e-12)
-        assert whole.norm == pytest.approx(model.loss_floor().norm, rel=1e-12)
-
-
-def test_merging_is_commutative_and_empty_sums_are_neutral():
-    X, y, weight = stream("logistic")
-    one, two = (learned("logistic", "scale_free", X[half], y[half], weight[half])[0].snapshot() for half in HALVES)
-    first, second, third = merge(one, two), merge(two, one), merge(CertificateSums(), one, two)
-    for other in (second, third):
-        assert np.array_equal(first.slots, other.slots)
-        np.testing.assert_allclose(first.gradients, other.gradients, rtol=1e-14, atol=1e-12)
-        assert np.array_equal(first.sums, other.sums)
-        assert np.array_equal(first.scales, other.scales)
-    assert merge().rounds == 0
-    plain = Linear(4, Settings(alpha=0.1))
-    plain.learn(X, y)
-    with pytest.raises(ValueError, match="parts: got sums of different shapes"):
-        merge(one, plain.snapshot())
-    with pytest.raises(ValueError, match="rows: got sums without gradients"):
-        learned("logistic", "adagrad", X, y, weight)[0].loss_floor(rows=plain.snapshot())
+        assert floor.at(norm) <= oracle.least_average(loss, rows[30:], y[30:], weight[30:], norm) + 1e-9
 
 
 @pytest.mark.parametrize("loss", oracle.LOSSES)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import forel
 from forel.cli.app import app
 from forel.data import slot
-from forel.store import Stored, saving, serving_model
+from forel.store import Stored, serving_model
 from forel.store.explaining import Explanation
 
 OPTIONS = {
@@ -91,17 +91,6 @@ def test_crosses_are_predicted_too():
     row = {"city": "Rome", "code": 7, "age": 3}
     assert model.predict_one(row) == pytest.approx(reference(model, row), rel=1e-5)
     assert "city^Rome*code^7" in {part.name for part in model.explain_one(row).contributions}
-
-
-def test_contributions_of_too_many_slots_for_names_have_the_slots(monkeypatch):
-    model, row = stored(), {"age": "31", "city": "Rome"}
-    named = {part.name: (part.value, part.contribution) for part in model.explain_one(row).contributions}
-    monkeypatch.setattr(saving, "TABLE_BITS", 1)
-    found = {part.name: (part.value, part.contribution) for part in model.explain_one(row).contributions}
-    bits = model.read_options.bits
-    assert found == {
-        str(slot("Rome", "city", bits)): named["city^Rome"], str(slot("age", bits=bits)): named["age"]
-    }  # fmt: skip
 
 
 def test_contributions_have_names_values_and_weights():

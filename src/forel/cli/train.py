@@ -132,7 +132,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
     """Commit the memory of a new model of two classes or of numbers, beside the imports of other modules."""
-    other = options.start, options.by, options.ray, options.merge, options.feature_shards, options.oaa
+    other = options.start, options.by, options.ray, options.oaa
     if any(option is not None for option in (*other, options.reading.classes)):
         return
     from forel.cli.memory import commit_memory
@@ -211,38 +211,18 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
 
 @contextmanager
 def _cluster(options: TrainOptions) -> Iterator[dict[str, Any]]:
-    """Start what --ray, --learners, --merge and --feature-shards need, and yield arguments of ``train``."""
-    from forel.learner.sharding import Sharding
-    from forel.training.shards import Merging
+    """Start what --ray needs, and yield arguments of ``train``."""
     from forel.validation import refuse
 
-    merging = None if options.merge is None else Merging(options.merge, options.shards)
-    if options.learners is not None and (options.merge is not None or options.by is not None):
-        raise refuse("learners", options.learners, "none with --merge or --by, which learn on the workers of --ray")
-    sharding = None if options.feature_shards is None else Sharding(options.feature_shards, options.batch)
     if options.ray is None:
-        for name, value in (("workers", options.workers), ("learners", options.learners)):
-            if value is not None:
-                raise refuse(name, value, "none without --ray")
-        yield {"merge": merging, "feature_shards": sharding}
+        if options.workers is not None:
+            raise refuse("workers", options.workers, "none without --ray")
+        yield {}
         return
-    from forel.ray import RayKeys, RayLanes, RayLearners, RayShards, RayWorkers
+    from forel.ray import RayKeys, RayWorkers
 
-    with RayWorkers(options.ray, options.workers) as workers, ExitStack() as stack:
-        if options.by is not None:
-            yield {"cluster": workers, "learners": RayKeys(workers.number)}
-            return
-        if options.learners is not None:
-            yield {"cluster": workers, "lane_learners": stack.enter_context(RayLanes(options.learners))}
-            return
-        if sharding is not None:
-            shards = stack.enter_context(RayShards())
-            yield {"cluster": workers, "merge": merging, "feature_shards": replace(sharding, holders=shards)}
-            return
-        if merging is not None:
-            learners = stack.enter_context(RayLearners(min(workers.number, merging.shards)))
-            merging = replace(merging, learners=learners)
-        yield {"cluster": workers, "merge": merging}
+    with RayWorkers(options.ray, options.workers) as workers:
+        yield {"cluster": workers} | ({} if options.by is None else {"learners": RayKeys(workers.number)})
 
 
 def _check_by(options: TrainOptions) -> None:

@@ -278,38 +278,6 @@ class TrainOptions:
             show_default=False,
         ),
     ] = None
-    learners: Annotated[
-        int | None,
-        typer.Option(
-            help="Learn the settings of a grid, or classes, on this many actors of --ray. The model is the same.",
-            rich_help_panel=CLUSTER,
-            show_default=False,
-        ),
-    ] = None
-    merge: Annotated[
-        int | None,
-        typer.Option(
-            help="Learn in shards that are merged after at most this many rows each; with --ray, on the cluster.",
-            rich_help_panel=CLUSTER,
-            show_default=False,
-        ),
-    ] = None
-    shards: Annotated[
-        int, typer.Option(help="Number of shards of --merge. The model depends on it.", rich_help_panel=CLUSTER)
-    ] = 4
-    feature_shards: Annotated[
-        int | None,
-        typer.Option(
-            "--feature-shards",
-            help="Divide features among this many shards, for more than fit into memory; with --ray, on the cluster.",
-            rich_help_panel=CLUSTER,
-            show_default=False,
-        ),
-    ] = None
-    batch: Annotated[
-        int,
-        typer.Option(help="Rows of a round of --feature-shards. The model depends on it.", rich_help_panel=CLUSTER),
-    ] = 256
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False
     as_json: AsJson = False
     data: Data = None

@@ -9,20 +9,9 @@ from numpy.typing import NDArray
 
 from forel.data.position import Position
 
-__all__ = ["MOST_BITS", "TABLE_BITS", "Block", "concatenate", "index_dtype"]
+__all__ = ["MOST_BITS", "Block", "concatenate"]
 
-# 2**40 slots are 512 shards of 2**31 slots or 4,096 of 2**28, and leave 24 bits of a hash that do not select the slot.
-MOST_BITS = 40
-TABLE_BITS = 31  # above, arrays with an element for each slot are refused
-
-
-def index_dtype(bits: int) -> np.dtype[Any]:
-    """Return the dtype of slots below 2**bits: int32 up to 31 bits, otherwise int64.
-
-    >>> index_dtype(31), index_dtype(32)
-    (dtype('int32'), dtype('int64'))
-    """
-    return np.dtype(np.int32 if bits <= 31 else np.int64)
+MOST_BITS = 31  # slots are int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +21,7 @@ class Block:
     Parameters
     ----------
     indptr : offsets of rows
-    indices, values : slots below 2**bits, of :func:`index_dtype`, and their values, all finite
+    indices, values : slots below 2**bits, int32, and their values, all finite
     labels : NaN where one is missing
     importance : example weights; 1 where one is missing
     tags : one for each row, with the option ``tags``

@@ -14,7 +14,7 @@ from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
 from forel.data.features.lengths import Sequences, group_sequences, validated_lengths
-from forel.data.features.names import Names, check_name_table
+from forel.data.features.names import Names
 from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
 from forel.data.features.transforms import parse_bucket
@@ -57,7 +57,7 @@ class ReadOptions:
     ----------
     format : one of vw, svmlight, csv, tsv, jsonl, parquet, arrow; "auto" detects it from the name, then from the first
         bytes; a cache of parsed rows is detected in the same way as an Arrow file
-    bits : names are hashed to 2**bits slots, at most 2**40; svmlight ids below that are used unchanged
+    bits : names are hashed to 2**bits slots, at most 2**31; svmlight ids below that are used unchanged
     label, importance : columns or keys of labels and example weights
     positive : the label of the positive class, a word or a number; every other label is negative. By default,
         labels are numbers or two words, of which ``yes``, ``true``, ``spam`` and the like, or the last, is positive
@@ -180,8 +180,6 @@ class ReadOptions:
             raise refuse("format", self.format, f"auto or one of {', '.join(FORMATS)}")
         if not 1 <= whole("bits", self.bits, low=1) <= MOST_BITS:
             raise refuse("bits", self.bits, f"1 to {MOST_BITS}")
-        if self.names:
-            check_name_table(self.bits)
         if whole("block_bytes", self.block_bytes, low=1) > 1 << 30:
             raise refuse("block_bytes", self.block_bytes, "1 to 2**30")
         # Compiled code counts the entries of a chunk in 32 bits.

@@ -1,7 +1,4 @@
-"""The sums that loss floors are computed from, for the rows of one learner or of several.
-
-Loss floors need only convexity, so that sums of different rows add up, whichever learner predicted each row.
-"""
+"""The sums that loss floors are computed from, of all rows of a learner or of those since a snapshot."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CertificateSums", "difference", "merge"]
+__all__ = ["CertificateSums", "difference"]
 
 Array = NDArray[np.float64]
 
@@ -30,12 +27,12 @@ class CertificateSums:
     mixture_loss, mixture_rows : the loss of a mixture, and the number of rows of its first pass
 
     >>> from forel.learner.linear import Linear, Settings
-    >>> first, second = (Linear(2, Settings(alpha=1.0), certified=True) for _ in range(2))
-    >>> _ = first.learn([[1.0, 0.0]] * 30, [1, 0, 0] * 10)
-    >>> _ = second.learn([[0.0, 3.0]] * 20, [1, 0] * 10)
-    >>> both = merge(first.snapshot(), second.snapshot())
-    >>> both.rounds, first.loss_floor(rows=both).rows
-    (50, 50)
+    >>> model = Linear(2, Settings(alpha=1.0), certified=True)
+    >>> _ = model.learn([[1.0, 0.0]] * 30, [1, 0, 0] * 10)
+    >>> before = model.snapshot()
+    >>> _ = model.learn([[0.0, 3.0]] * 20, [1, 0] * 10)
+    >>> difference(model.snapshot(), before).rounds, model.loss_floor(since=before).rows
+    (20, 20)
     """
 
     rounds: int = 0
@@ -66,18 +63,21 @@ class CertificateSums:
         return self.sums if self.all_sums is None else self.all_sums
 
 
-def difference(after: CertificateSums, before: CertificateSums) -> CertificateSums:
+def difference(after: Any, before: Any) -> CertificateSums:
     """Return the sums of the rows between two snapshots of a learner; scales are those of all rows until ``after``."""
     slots, gradients = after.slots, after.gradients
     if after.slots is not None and before.slots is not None:
-        slots, gradients = _added((after, 1.0), (before, -1.0))
+        slots = np.union1d(after.slots, before.slots)
+        gradients = np.zeros((slots.size, after.gradients.shape[1]))
+        gradients[np.searchsorted(slots, after.slots)] += after.gradients
+        gradients[np.searchsorted(slots, before.slots)] -= before.gradients
     return CertificateSums(
         after.rounds - before.rounds,
         after.weight - before.weight,
         after.sums if after.sums is None or before.sums is None else after.sums - before.sums,
         slots,
         gradients,
-        None if slots is None or after.scales is None else _largest(slots, after),
+        None if slots is None or after.scales is None else _scales(slots, after),
         after.rounding_rounds,
         after.rounding_weight,
         after.rounding_sums,
@@ -86,50 +86,8 @@ def difference(after: CertificateSums, before: CertificateSums) -> CertificateSu
     )
 
 
-def merge(*parts: CertificateSums) -> CertificateSums:
-    """Return the sums of the rows of all parts together, of learners with the same settings and features.
-
-    Parts must have no row in common: for a learner that continued the state of another, use the :func:`difference` to
-    the state it started from.
-
-    >>> merge(CertificateSums(3, 3.0), CertificateSums()).rounds
-    3
-    """
-    filled: list[Any] = [part for part in parts if part.rounds]
-    if len({None if part.sums is None else part.sums.shape for part in filled}) > 1:
-        raise ValueError("parts: got sums of different shapes, expected those of learners with the same settings")
-    totals: dict[str, Any] = {
-        name: sum(getattr(part, name) for part in filled)
-        for name in ("rounds", "weight", "mixture_loss", "mixture_rows")
-    }
-    if not filled or filled[0].sums is None:
-        return CertificateSums(**totals)
-    slots, gradients = _added(*((part, 1.0) for part in filled))
-    return CertificateSums(
-        **totals,
-        sums=np.sum([part.sums for part in filled], axis=0),
-        slots=slots,
-        gradients=gradients,
-        scales=None if filled[0].scales is None else _largest(slots, *filled),
-        all_rounds=sum(part.rounding_rounds for part in filled),
-        all_weight=sum(part.rounding_weight for part in filled),
-        all_sums=np.sum([part.rounding_sums for part in filled], axis=0),
-    )
-
-
-def _added(*terms: tuple[Any, float]) -> tuple[NDArray[np.int64], Array]:
-    """Return the union of slots, in order, and the sum of gradients there, each term times its factor."""
-    slots = np.unique(np.concatenate([part.slots for part, _ in terms]))
-    total = np.zeros((slots.size, terms[0][0].gradients.shape[1]))
-    for part, factor in terms:
-        total[np.searchsorted(slots, part.slots)] += factor * part.gradients
-    return slots, total
-
-
-def _largest(slots: NDArray[np.int64], *parts: Any) -> Array:
-    """Return the largest scale of each slot in any part."""
+def _scales(slots: NDArray[np.int64], known: Any) -> Array:
+    """Return the scale of each slot; 0 for slots that have none."""
     scales = np.zeros(slots.size)
-    for part in parts:
-        at = np.searchsorted(slots, part.slots)
-        scales[at] = np.maximum(scales[at], part.scales)
+    scales[np.searchsorted(slots, known.slots)] = known.scales
     return scales

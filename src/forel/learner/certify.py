@@ -91,9 +91,8 @@ def loss_floor(
     candidates: Sequence[slice],
     since: CertificateSums | None = None,
     total_loss: float | None = None,
-    rows: CertificateSums | None = None,
 ) -> LossFloor:
-    """Return lower bounds on the losses of fixed models, on all rows, on those since a snapshot, or on given ones.
+    """Return lower bounds on the losses of fixed models, on all rows or on those since a snapshot.
 
     Parameters
     ----------
@@ -102,15 +101,11 @@ def loss_floor(
     candidates : lanes that learn from the same labels; the slopes of each are a point of the dual problem
     since : the snapshot
     total_loss : the loss on these rows; None for that of the lanes
-    rows : the sums of the rows, such as those of several learners; None for the rows of these lanes
     """
-    evidence = _evidence(state, since) if rows is None else Evidence(rows, state.layout, state.settings.loss_function)
-    if rows is not None and rows.slots is None:
-        raise ValueError("rows: got sums without gradients, expected those of certified learners")
-    other, used = since if rows is None else rows, state.seen
-    if other is not None and other.slots is not None:
-        used = np.union1d(used, other.slots)
-    norms, (weights, biases) = _norms(state, used, other, lanes, given=rows is not None)
+    evidence, used = _evidence(state, since), state.seen
+    if since is not None and since.slots is not None:
+        used = np.union1d(used, since.slots)
+    norms, (weights, biases) = _norms(state, used, since, lanes)
     scaled = state.settings.rate == "scale_free"
     valid = [one for one in candidates if not evidence.clipped(one)]
     return LossFloor(
@@ -136,11 +131,7 @@ def _evidence(state: Lanes, since: CertificateSums | None = None) -> Evidence:
 
 
 def _norms(
-    state: Lanes,
-    used: NDArray[np.int64],
-    other: CertificateSums | None = None,
-    lanes: slice | None = None,
-    given: bool = False,
+    state: Lanes, used: NDArray[np.int64], before: CertificateSums | None = None, lanes: slice | None = None
 ) -> tuple[GradientNorms, tuple[float, float]]:
     """Return the norms of g_{1:T} for each lane, and ‖x‖ of the weights and biases of some, without tables of either.
 
@@ -148,9 +139,8 @@ def _norms(
     ----------
     state : the lanes
     used : the coordinates, in order
-    other : sums of gradients that are subtracted, if not ``given``
+    before : sums of gradients that are subtracted
     lanes : the lanes of the learned model; None for no ‖x‖
-    given : whether ``other`` replaces the gradients of the lanes
     """
     certified, scaled = list(state.layout.certified_lanes), state.settings.rate == "scale_free"
     norms, squares, constants = GradientNorms.zero(len(certified)), 0.0, 0.0
@@ -158,15 +148,9 @@ def _norms(
         some = used[start : start + BLOCK]
         g = state.gradients[some] * state.units(some)[:, None]
         scales = state.scales[some].astype(np.float64) if scaled else None
-        if other is not None and other.slots is not None and other.gradients is not None:
-            low, high = np.searchsorted(other.slots, (some[0], some[-1] + 1))
-            at = np.searchsorted(some, other.slots[low:high])
-            g, others = np.zeros_like(g) if given else g, other.gradients[low:high]
-            if others.shape[1] > g.shape[1]:  # of a checkpoint of an earlier version, which kept those of all lanes
-                others = others[:, certified]
-            g[at] += others if given else -others
-            if scales is not None and other.scales is not None:
-                scales[at] = np.maximum(scales[at], other.scales[low:high])
+        if before is not None and before.slots is not None and before.gradients is not None:
+            low, high = np.searchsorted(before.slots, (some[0], some[-1] + 1))
+            g[np.searchsorted(some, before.slots[low:high])] -= before.gradients[low:high]
         bias = bool(some[-1] == state.features)
         norms = norms.add(g, scales, bias, every=lanes is None)
         if lanes is not None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forel.learner.lane_parts import LaneLearners, lane_rows
 from forel.learner.protocol import Learner
 from forel.learner.rows import training_rows
 from forel.learner.targets import labels_and_scale
@@ -21,15 +20,12 @@ def start_progress(
     importance: ArrayLike | None = None,
     held_out: NDArray[np.bool_] | None = None,
     again: bool = False,
-    lanes: LaneLearners | None = None,
 ) -> Callable[[], NDArray[Any]]:
     """Let the linear models of a learner learn rows; return a function that lets its other experts learn them.
 
     The function returns margins as :meth:`Learner.progress` does, or :meth:`Learner.relearn` if ``again``. Functions of
     several calls have to be called in their order, on any thread; the learner is complete after the last one. The
     other experts of a mixture learn from the margins of its linear models, which do not depend on them.
-
-    With ``lanes``, the linear models are learned there, and have to be collected.
 
     >>> from forel.learner.mixture import Mixture, Settings
     >>> model = Mixture(1, Settings(alpha=(0.1, 1.0)))
@@ -40,21 +36,13 @@ def start_progress(
     (array([0.  , 0.36]), 2)
     """
     pool, rows = learner.pool, training_rows(X, learner.features, learner.dtype)
-    if lanes is None:
-        learned = _known(learner.linear.progress(rows, y, importance, held_out))
-    else:
-        learned = lanes.learn(lane_rows(learner, rows, y, importance, held_out))
+    margins = learner.linear.progress(rows, y, importance, held_out)
     if pool is None:
-        return learned
+        return lambda: margins
     mix = pool.relearn if again else pool.mix
 
     def finish() -> NDArray[Any]:
-        margins = learned()
         with learner._guard.changing():
             return mix(rows, margins, *labels_and_scale(y, importance, held_out))
 
     return finish
-
-
-def _known(margins: NDArray[Any]) -> Callable[[], NDArray[Any]]:
-    return lambda: margins

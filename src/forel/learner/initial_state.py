@@ -1,13 +1,9 @@
-"""The state of a linear model before its first row, in one place or divided among shards."""
-
-from typing import cast
+"""The state of a linear model before its first row."""
 
 from numpy.typing import DTypeLike
 
 from forel.learner.lanes import Labels, Lanes
 from forel.learner.settings import Settings
-from forel.learner.sharded_lanes import ShardedLanes
-from forel.learner.sharding import Sharding
 from forel.losses import Classes
 from forel.validation import refuse, whole
 
@@ -38,7 +34,6 @@ def initial_state(
     classes: int | None,
     dtype: DTypeLike,
     certified: bool,
-    sharding: Sharding | None = None,
 ) -> Lanes:
     """Return the initial state of a model; parameters as in :class:`forel.learner.linear.Linear`.
 
@@ -51,7 +46,4 @@ def initial_state(
     if classes is not None and not settings.loss_function.joint:
         labels = "signs" if settings.signed else "classes"
     lanes = (classes or 1) * settings.lanes
-    if sharding is None:
-        return Lanes(features, settings, lanes, dtype, certified, labels)
-    sharded = ShardedLanes(features, settings, lanes, dtype, certified, labels, sharding)
-    return cast(Lanes, sharded)  # which has the interface of lanes
+    return Lanes(features, settings, lanes, dtype, certified, labels)

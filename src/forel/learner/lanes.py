@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -24,7 +24,7 @@ BLOCK = 1 << 15  # coordinates processed at a time
 EXACT = 1 << 52  # below it, floats count exactly
 CHUNK = 64  # coordinates gathered at a time, whose records fit into the first-level cache
 SCAN_BYTES = 1 << 22  # bytes scanned for touched coordinates at a time
-FEWER = "use fewer bits, or fewer lanes, or divide features by feature_shards (--feature-shards)"
+FEWER = "use fewer bits, or fewer lanes"
 
 Labels = Literal["shared", "classes", "signs"]
 
@@ -45,8 +45,6 @@ class Lanes:
 
     Survey: section 3.4
     """
-
-    sharding: ClassVar[None] = None  # of states whose features are divided
 
     def __init__(
         self,
@@ -151,10 +149,6 @@ class Lanes:
             return count
 
         return self._with_kernels(rows.number, process)
-
-    def rows_of_rounds(self) -> int:
-        """Return 1: every row is a round."""
-        return 1
 
     def predict(self, rows: Rows, out: NDArray[Any]) -> None:
         """Write the margin of every row and lane."""

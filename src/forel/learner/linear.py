@@ -19,7 +19,6 @@ from forel.learner.lanes import Lanes
 from forel.learner.loss_floor import LossFloor
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
-from forel.learner.sharding import Sharding
 from forel.learner.targets import importances_of, labels_of, not_finite
 from forel.learner.weight_table import WeightTables, count_nonzeros
 from forel.losses import Classes
@@ -40,7 +39,6 @@ class Linear:
     dtype : float32, or float64 for twice the memory and more digits
     certified : whether to keep the sums that :meth:`certificate` needs: one more number for each feature and lane where
         regularizers are proximal, two for mirror descent; with filters three for each feature
-    sharding : divides the features among shards, which may be on several machines; None for one state
 
     >>> model = Linear(2, Settings(alpha=1.0, bias=False), dtype=np.float64)
     >>> float(model.learn([[1.0, 0.0], [0.0, 1.0]], [1, 0])[0])  # progressive log-loss: predicted before learning
@@ -63,10 +61,9 @@ class Linear:
         classes: int | None = None,
         dtype: DTypeLike = np.float32,
         certified: bool = False,
-        sharding: Sharding | None = None,
     ) -> None:
         self.classes, self.joint = number_of_classes(settings, classes), settings.loss_function.joint
-        self._set_state(initial_state(features, settings, self.classes, dtype, certified, sharding))
+        self._set_state(initial_state(features, settings, self.classes, dtype, certified))
 
     def _set_state(self, lanes: Lanes) -> None:
         self._lanes, self._guard = lanes, Guard()
@@ -107,15 +104,6 @@ class Linear:
 
     def unpack(self, arrays: dict[str, NDArray[np.float64]]) -> None:
         """Do nothing: there are no arrays."""
-
-    @property
-    def sharding(self) -> Sharding | None:
-        """How features are divided among shards; None for one state."""
-        return self._lanes.sharding
-
-    def rows_of_rounds(self) -> int:
-        """Return a number of rows that are whole rounds, if features are divided; 1 if every row is a round."""
-        return self._lanes.rows_of_rounds()
 
     @property
     def linear(self) -> "Linear":
@@ -198,7 +186,7 @@ class Linear:
 
     def _margins(self, rows: Rows) -> NDArray[Any]:
         # With one setting of each class, a table takes half the memory of the state; it pays for enough non-zeros.
-        whole = self.sharding is None and self.classes is not None and self.settings.lanes == 1
+        whole = self.classes is not None and self.settings.lanes == 1
         if whole and rows.indptr[-1] >= self.features:
             table = self._tables.table(self._lanes, np.arange(self.lanes), self._guard.version)
             found = table.margins_within_scales(rows)
@@ -211,9 +199,6 @@ class Linear:
     def group_margins(self, rows: Rows, group: NDArray[np.intp]) -> NDArray[Any]:
         """Return margins of validated rows by class and setting of a group, from a table that is kept."""
         chosen = (np.arange(0, self.lanes, self.settings.lanes)[:, None] + group).ravel()
-        if self.sharding is not None:
-            found: NDArray[Any] = self.margins(rows)[:, chosen]
-            return found
         return self._guard.read(lambda: self._tables.table(self._lanes, chosen, self._guard.version).margins(rows))
 
     @property
@@ -245,7 +230,7 @@ class Linear:
             raise refuse("setting", setting, f"0 to {count - 1}")
         own_settings = self.settings.only(setting)
         certified = self.certified and (not self.settings.filters or setting in bounded_lanes(self.settings))
-        alone = Linear(self.features, own_settings, self.classes, self.dtype, certified, self.sharding)
+        alone = Linear(self.features, own_settings, self.classes, self.dtype, certified)
         alone._lanes.take(self._lanes, slice(setting, None, count))
         return alone
 
@@ -298,10 +283,7 @@ class Linear:
 
     @reads
     def snapshot(self) -> CertificateSums:
-        """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it.
-
-        Those of several learners can be merged: see :func:`forel.learner.certificate_sums.merge`.
-        """
+        """Return the sums of certificates, from which :meth:`summary` computes those of the rows after it."""
         return certify.snapshot(self._lanes)
 
     @reads
@@ -324,15 +306,13 @@ class Linear:
         lane: int = 0,
         since: CertificateSums | None = None,
         loss: float | None = None,
-        rows: CertificateSums | None = None,
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm; arguments are those of :meth:`summary`.
 
-        The slopes of every setting give a bound; the largest one is used. With ``rows``, the merged sums of several
-        learners with these settings, it covers the rows of all of them and compares with this model's norm.
+        The slopes of every setting give a bound; the largest one is used.
         """
         lanes = self.certified_lanes(lane)
-        return certify.loss_floor(self._lanes, lanes, self._candidates(lane), since, loss, rows)
+        return certify.loss_floor(self._lanes, lanes, self._candidates(lane), since, loss)
 
     def _candidates(self, lane: int) -> list[slice]:
         """Return the lanes of every setting that learns from the same labels and has sums of certificates."""

@@ -27,7 +27,6 @@ from forel.learner.pooling import Pooling
 from forel.learner.relevance import mixed_margins
 from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
-from forel.learner.sharding import Sharding
 from forel.learner.targets import labels_and_scale
 from forel.learner.weight_table import count_nonzeros
 
@@ -46,7 +45,6 @@ class Mixture:
     settings : its sequences and filters are the settings that are mixed
     share : for streams that drift, the share of its weight that each setting gives to the others after each row, as in
         :class:`forel.experts.FixedShare`; for log-loss of two classes
-    sharding : as in :class:`forel.learner.linear.Linear`
 
     >>> model = Mixture(1, Settings(alpha=(0.01, 1.0), bias=False))
     >>> _ = model.learn(np.ones((50, 1)), [1] * 50)
@@ -69,9 +67,8 @@ class Mixture:
         dtype: DTypeLike = np.float32,
         certified: bool = False,
         share: float | None = None,
-        sharding: Sharding | None = None,
     ) -> None:
-        linear = Linear(features, settings, classes, dtype, certified, sharding)
+        linear = Linear(features, settings, classes, dtype, certified)
         self._set_state(linear, ExpertPool(Pooling(settings, linear.classes, linear.joint, share)))
 
     def _set_state(self, linear: Linear, pool: ExpertPool) -> None:
@@ -325,19 +322,17 @@ class Mixture:
         lane: int = 0,
         since: CertificateSums | None = None,
         loss: float | None = None,
-        rows: CertificateSums | None = None,
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm, as :meth:`Linear.loss_floor` does."""
-        mixture_loss = self._loss_since(since, rows) if loss is None else loss
-        return self.linear.loss_floor(self._lane(self.best, lane), since, mixture_loss, rows)
+        mixture_loss = self._loss_since(since) if loss is None else loss
+        return self.linear.loss_floor(self._lane(self.best, lane), since, mixture_loss)
 
     def _lane(self, setting: int, lane: int) -> int:
         return setting + (0 if self.joint else lane * self.settings.lanes)
 
-    def _loss_since(self, since: CertificateSums | None = None, rows: CertificateSums | None = None) -> float | None:
+    def _loss_since(self, since: CertificateSums | None = None) -> float | None:
         """Return the mixture's loss; None where the best setting's is used: after a second pass, and for one class."""
-        if rows is None:
-            now = CertificateSums(self.rounds, mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
-            rows = now if since is None else difference(now, since)
+        now = CertificateSums(self.rounds, mixture_loss=self.loss, mixture_rows=self.first_pass_rows)
+        rows = now if since is None else difference(now, since)
         repeated = rows.mixture_rows < rows.rounds
         return None if repeated or not (self.classes is None or self.joint) else rows.mixture_loss

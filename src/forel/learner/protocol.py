@@ -76,7 +76,6 @@ class Learner(Protocol):
         lane: int = 0,
         since: CertificateSums | None = None,
         loss: float | None = None,
-        rows: CertificateSums | None = None,
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm."""
         ...

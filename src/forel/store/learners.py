@@ -4,7 +4,7 @@ Only coordinates with a nonzero record are stored if that is smaller: most slots
 never used. A record is nonzero if any of its bits is set, so that −0 is stored, too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,11 @@ from forel.learner.layout import CONCAVITY, SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
-from forel.learner.sharding import LocalShards, ShardHolders
 from forel.store.container import CHUNK_BYTES, ChunkedArray
 from forel.store.files import ModelFile
 from forel.store.fine_units import from_fine_units
 from forel.store.fixed_rate import from_fixed_rate
 from forel.store.header import header_int, settings_from_json, settings_to_json
-from forel.store.sharding import lanes_of_sums, restore_shards, sharding_from_json, sharding_to_json, stored_sums
 from forel.store.versions import ModelFileError, damaged
 from forel.validation import all_finite
 
@@ -87,7 +85,10 @@ def _check_finite(name: str, array: NDArray[Any]) -> None:
 def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the header and the arrays of a learner, without tables of records."""
     lanes = learner.linear._lanes
-    arrays: dict[str, NDArray[Any]] = {**stored_sums(lanes), **learner.pack()}
+    arrays: dict[str, NDArray[Any]] = {"totals": lanes.sums.ravel()}
+    if lanes.certified:
+        arrays["dual"] = lanes.dual_sums.ravel()
+    arrays |= learner.pack()
     for name, array in arrays.items():
         _check_finite(name, array)
     header = {
@@ -102,16 +103,12 @@ def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
         "adaptive_rate": True,
         **({"gradient_lanes": list(lanes.layout.gradient_lanes)} if lanes.layout.gradient_lanes else {}),
         **{name: getattr(learner, name) for name in learner.options},
-        **sharding_to_json(lanes),
     }
     return header, arrays
 
 
-def unpack_learner(file: ModelFile, loss: Any = None, holders: Callable[[], ShardHolders] = LocalShards) -> Learner:
-    """Return the learner of a file; slots that were never touched use no memory.
-
-    ``holders`` hold its shards, if features are divided.
-    """
+def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
+    """Return the learner of a file; slots that were never touched use no memory."""
     header = file.header
     settings, classes = settings_from_json(header["settings"], loss, header), header["classes"]
     features, rounds = header_int("features", header["features"], low=1), header_int("rounds", header["rounds"])
@@ -129,26 +126,22 @@ def unpack_learner(file: ModelFile, loss: Any = None, holders: Callable[[], Shar
     options = {name: header[name] for name in learner_class.options}
     shapes = learner_class.stored_arrays(settings, **options)
     own_arrays = {name: file.array(name, np.float64, shape or file.shape(name)) for name, shape in shapes.items()}
-    if (sharding := sharding_from_json(header["sharding"], holders)) is not None:
-        options["sharding"] = sharding
     learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
     if header["gradient_lanes"] not in (None, list(lanes.layout.gradient_lanes)):
         raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
-    dual, row_lanes = None, lanes_of_sums(lanes)
+    dual = None
     if file.has("dual"):  # missing from files of earlier versions, or without its last sums
-        fewer = row_lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
-        size = fewer if file.shape("dual") == (fewer,) else row_lanes.dual_sums.size
+        fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
+        size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
         dual = file.array("dual", np.float64, (size,))
     _read_tables(file, lanes, stored, rounds, settings.bias)
     if header["fine_units"]:
         from_fine_units(lanes)
     for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **own_arrays}.items():
         _check_values(name, array, rounds)
-    row_lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(row_lanes.sums.shape), rounds, float(weight)
-    row_lanes.restore_dual_sums(dual)
-    if sharding is not None:
-        restore_shards(file, lanes)
+    lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
+    lanes.restore_dual_sums(dual)
     try:
         learner.unpack(own_arrays)
     except ValueError as error:

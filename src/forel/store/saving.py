@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Names, ReadOptions, read
-from forel.data.block import TABLE_BITS
 from forel.data.features.class_names import padded_names
 from forel.learner.contributions import MixtureExplanation
 from forel.learner.guard import unchanged
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.settings import Settings
-from forel.learner.sharding import LocalShards, ShardHolders
 from forel.losses.links import Probability
 from forel.losses.sigmoid import sigmoid_of_float
 from forel.notebook import card, plain
@@ -44,11 +42,11 @@ NOT_HASHED = (
     "got a scikit-learn estimator or a river model with columns of its own, expected one of hashed names; "
     "forel.load(path).predict_many(rows) predicts frames, dicts or arrays"
 )
-# The reader of each kind of model, from an open file, a user-defined loss, and what holds shards.
-UNPACK: dict[str, Callable[[ModelFile, Any, Callable[[], ShardHolders]], Any]] = {
+# The reader of each kind of model, from an open file and a user-defined loss.
+UNPACK: dict[str, Callable[[ModelFile, Any], Any]] = {
     **dict.fromkeys(LEARNERS, unpack_learner),
-    "serving": lambda file, loss, holders: unpack_serving(file),
-    "keyed": lambda file, loss, holders: unpack_keyed(file, loss),
+    "serving": lambda file, loss: unpack_serving(file),
+    "keyed": unpack_keyed,
 }
 
 
@@ -171,8 +169,7 @@ class Stored:
 
         ``reading`` are read options that differ from those of training.
 
-        Weights of a mixture are averaged on the path from no feature to the row. With more than 31 bits, features are
-        named by their slots.
+        Weights of a mixture are averaged on the path from no feature to the row.
         """
         self._check_one()
         model, named = self.model, self.named_rows
@@ -180,7 +177,7 @@ class Stored:
             blocks: Iterator[Any] = iter([named.read(source, model.dtype)])
             return explain(model, self._array_link, blocks, lambda k: (named.name(k), False), self.classes)
         options = self._lenient.updated(reading)
-        names = Names(options.bits) if options.bits <= TABLE_BITS else None
+        names = Names(options.bits)
 
         def name(feature: int) -> tuple[str, bool]:
             if names is None or feature not in names:
@@ -329,16 +326,15 @@ def _pack(model: Any) -> tuple[dict[str, Any], Mapping[str, NDArray[Any] | Chunk
     raise refuse("model", type(model).__name__, expected)
 
 
-def load(path: Path, loss: Any = None, holders: Callable[[], ShardHolders] = LocalShards) -> Stored:
+def load(path: Path, loss: Any = None) -> Stored:
     """Read a model from a file, to continue learning or to predict.
 
-    ``loss`` is the function of a user-defined loss, which a file stores only by name. ``holders`` hold the shards of a
-    model whose features are divided, by default in this process. Loading a file runs no code from it. A file that is
-    incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
+    ``loss`` is the function of a user-defined loss, which a file stores only by name. Loading a file runs no code from
+    it. A file that is incomplete, damaged, of another program or of a later version raises a ``ModelFileError``.
     """
     with open_file(path) as file:
         header = file.header
-        model = UNPACK[header["kind"]](file, loss, holders)
+        model = UNPACK[header["kind"]](file, loss)
         if not isinstance(header["extra"], dict) or not isinstance(header["estimator"], dict | None):
             raise damaged("the header has invalid values")
         names = None if header["bits"] is None else unpack_names(file, header["bits"])

@@ -16,7 +16,7 @@ COMMON_FIELDS = (
     "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
     "check", "checks",
 )  # fmt: skip
-LEARNER_FIELDS = ("classes", "certified", "weight", "fine_units", "adaptive_rate", "gradient_lanes", "sharding")
+LEARNER_FIELDS = ("classes", "certified", "weight", "fine_units", "adaptive_rate", "gradient_lanes")
 FIELDS = {
     "trainer": LEARNER_FIELDS,
     "mixture": (*LEARNER_FIELDS, "share"),
@@ -25,7 +25,7 @@ FIELDS = {
 }
 DEFAULTS: dict[str, Any] = {
     "extra": {}, "estimator": None, "bits": None, "share": None, "measured": None, "mixed": None,
-    "fine_units": False, "adaptive_rate": False, "gradient_lanes": None, "sharding": None,
+    "fine_units": False, "adaptive_rate": False, "gradient_lanes": None,
 }  # fmt: skip
 
 

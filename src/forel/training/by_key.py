@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block, Names, Problems, ReadOptions
-from forel.data.block import TABLE_BITS
 from forel.data.features.class_names import ClassNames, padded_names
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
@@ -115,8 +114,6 @@ def train_by_key(
     """
     if by in options.slices:
         raise refuse("slices", by, "other columns than that of by, whose metrics are in keys")
-    if options.bits > TABLE_BITS:
-        raise refuse("bits", options.bits, f"at most {TABLE_BITS} with by (--by)")
     if passes > 1 and certified:
         raise refuse("passes", passes, "1 with by (--by) and a certificate, which is about the rows of one pass")
     if passes > 1 and is_one_shot(source):

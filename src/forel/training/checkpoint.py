@@ -18,7 +18,6 @@ from forel.data.features.class_names import ClassNames
 from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
 from forel.learner.settings import Settings
-from forel.learner.sharding import LocalShards, ShardHolders
 from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
@@ -130,7 +129,6 @@ def read_checkpoint(
     schema: SchemaTracker,
     new_metrics: Callable[[Any], StreamMetrics],
     loss: Any = None,
-    holders: Callable[[], ShardHolders] = LocalShards,
 ) -> tuple[Any, TrainingState]:
     """Return the model of a checkpoint and the state of its training.
 
@@ -142,10 +140,9 @@ def read_checkpoint(
     classes, schema : receive the classes and the ranges of columns found before the checkpoint
     new_metrics : creates empty metrics for predictions of a model
     loss : the user-defined loss, if the model has one
-    holders : hold the shards of a model whose features are divided
     """
     remove_leftovers(path)
-    stored = load(path, loss, holders)
+    stored = load(path, loss)
     content = stored.extra.get("checkpoint")
     if not isinstance(content, dict):
         raise ModelFileError(f"{path}: a model, but not a checkpoint; pass the model as start to continue training")

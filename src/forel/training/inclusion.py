@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.data import Block
-from forel.data.block import TABLE_BITS
 from forel.data.scanners import scanner
 from forel.learner.rows import CoalescedRows
 from forel.store.versions import damaged
@@ -52,19 +51,11 @@ class InclusionRule:
         """Whether some features may be left out."""
         return self.min_count is not None or self.probability is not None
 
-    def check_model(self, bits: int, certified: bool) -> None:
-        """Raise for a model that cannot leave features out.
-
-        >>> InclusionRule(min_count=3).check_model(33, certified=False)
-        Traceback (most recent call last):
-        ValueError: min_count: got 3, expected none for more than 31 bits: there is a count for each slot; use bits=31
-        """
+    def check_model(self, certified: bool) -> None:
+        """Raise for a model that cannot leave features out."""
         for name, value in self.to_json().items():
             if certified:
                 raise refuse(name, value, "none with a certificate, which is about models of all features of the rows")
-            if bits > TABLE_BITS:
-                expected = f"none for more than {TABLE_BITS} bits: there is a count for each slot"
-                raise refuse(name, value, f"{expected}; use bits={TABLE_BITS}")
 
     def check_start(self, known: Mapping[str, Any]) -> "InclusionRule":
         """Return the rule of a model that training continues from; raise if this one is given and differs."""

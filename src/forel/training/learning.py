@@ -12,15 +12,12 @@ from forel.data import Block, Problems
 from forel.data.features.class_names import padded_names
 from forel.data.features.rows import drop_rows
 from forel.data.holdout import Holdout
-from forel.data.regroup import regroup
 from forel.learner.deferred import start_progress
-from forel.learner.lane_parts import LaneLearners
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.training.labels import ClassEncoder, LabelEncoder, label_encoder
 from forel.training.overlap import available_cores, overlapped
 from forel.training.passes import Passes
-from forel.training.shards import Merging
 from forel.training.state import Progress, TrainingState
 from forel.training.subsampling import Subsampling
 from forel.validation import refuse
@@ -37,16 +34,13 @@ def learn_pass(
     passes: Passes,
     holdout: Holdout,
     begun: Iterator[Block] | None,
-    merge: Merging | None,
     sampling: Subsampling | None,
     exact: Callable[[], bool],
-    lanes: LaneLearners | None = None,
 ) -> Iterator[Progress]:
     """Learn from the remaining blocks of the current pass, which may have begun.
 
     The experts of a mixture are mixed on another thread while its linear models learn the next block. ``exact`` is
-    called in between; True if the model is read after the block, so that the next one has to wait. ``lanes`` learns the
-    linear models elsewhere; they are collected where the model is read, and at the end.
+    called in between; True if the model is read after the block, so that the next one has to wait.
     """
     # Only the first pass collects names and problems, and weights the settings.
     first = state.pass_number == 1
@@ -61,45 +55,11 @@ def learn_pass(
         raise refuse("subsample", sampling.rate, "labels of two classes with it")
     encoded: Iterator[Block]
     encoded = (_sampled(with_labels(block, labels), state, sampling) for block in marked_blocks(begun, state))
-    if model.linear.sharding is not None:  # rounds of several rows do not depend on blocks
-        encoded = regroup(encoded, model.linear.rows_of_rounds, state.place)
-    if merge is None:
-        start: Start = partial(start_progress, model, again=not first, lanes=lanes)
-        steps: Iterator[Callable[[], Progress]]
-        steps = (_start_block(model, state, labels.negative, block, holdout, start) for block in encoded)
-        concurrent = model.pool is not None and passes.threads != 0 and available_cores() > 1
-        if lanes is not None:
-            steps = _collected(steps, lanes, exact)
-        yield from overlapped(steps, exact) if concurrent else (finish() for finish in steps)
-        if lanes is not None:
-            lanes.collect()
-        return
-    before = state.first_pass[0]
-    for block in regroup(encoded, lambda: merge.round_sizes(before + state.rows)[0], state.place):
-        each = merge.round_sizes(before + state.rows)[1]
-        start = partial(_start_shards, partial(merge.learn, model, again=not first, each=each))
-        yield _start_block(model, state, labels.negative, block, holdout, start)()
-
-
-def _collected(
-    steps: Iterator[Callable[[], Progress]], lanes: LaneLearners, exact: Callable[[], bool]
-) -> Iterator[Callable[[], Progress]]:
-    """Yield steps that collect what was learned elsewhere if the model is read after them."""
-    for finish in steps:
-        due = exact()
-
-        def finish_step(finish: Callable[[], Progress] = finish, due: bool = due) -> Progress:
-            progress = finish()
-            if due:
-                lanes.collect()
-            return progress
-
-        yield finish_step
-
-
-def _start_shards(learn: Callable[..., Any], *rows: Any) -> Callable[[], Any]:
-    margins = learn(*rows)
-    return lambda: margins
+    start: Start = partial(start_progress, model, again=not first)
+    steps: Iterator[Callable[[], Progress]]
+    steps = (_start_block(model, state, labels.negative, block, holdout, start) for block in encoded)
+    concurrent = model.pool is not None and passes.threads != 0 and available_cores() > 1
+    yield from overlapped(steps, exact) if concurrent else (finish() for finish in steps)
 
 
 def counted_blocks(blocks: Iterator[Block], problems: Problems, counts: deque[tuple[int, int]]) -> Iterator[Block]:

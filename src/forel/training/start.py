@@ -5,11 +5,10 @@ from dataclasses import fields
 from typing import Any
 
 from forel.learner.factory import make_learner
-from forel.learner.grid import default_grid, without_filters
+from forel.learner.grid import default_grid
 from forel.learner.keyed import ONE_KEY, KeyedModels
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.learner.sharding import Sharding
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import ServingModel, Stored
@@ -43,11 +42,7 @@ def settings_with_loss(
 
 
 def initial_settings(
-    settings: Settings | None,
-    start: Stored | None,
-    certified: bool = False,
-    share: float | None = None,
-    sharding: Sharding | None = None,
+    settings: Settings | None, start: Stored | None, certified: bool = False, share: float | None = None
 ) -> Settings:
     """Return the settings of a run: ``settings``, the default grid, or those of the stored model to continue.
 
@@ -57,8 +52,7 @@ def initial_settings(
     8
     """
     if start is None:
-        chosen = default_grid() if settings is None else settings
-        return chosen if sharding is None else without_filters(chosen)
+        return default_grid() if settings is None else settings
     model: Any = start.model
     if isinstance(model, ServingModel):
         raise refuse("start", "a serving model", "a complete learner")
@@ -69,12 +63,6 @@ def initial_settings(
         name = next(f.name for f in fields(stored) if getattr(settings, f.name) != getattr(stored, f.name))
         expected = f"{stored.describe(name)}: training continues with the model's settings"
         raise refuse(name, getattr(settings, name), expected)
-    if sharding is not None and sharding != model.linear.sharding:
-        own = model.linear.sharding
-        known = "none for a model in one place" if own is None else f"{own.shards}, in batches of {own.batch} rows"
-        raise refuse(
-            "feature_shards", f"{sharding.shards}, in batches of {sharding.batch}", f"{known}, as the model has"
-        )
     if share is not None and share != model.share:
         raise refuse("share", share, f"{model.share}: training continues with the model's share")
     if certified and not model.certified:
@@ -90,7 +78,6 @@ def initial_model(
     certified: bool = False,
     share: float | None = None,
     classes: int | None = None,
-    sharding: Sharding | None = None,
 ) -> Learner:
     """Return a new model, which is a mixture if there are several settings, or the stored model to continue.
 
@@ -101,4 +88,4 @@ def initial_model(
         model: Learner = start.model
         # Settings are shared: kernels identify a user-defined loss by identity.
         return deepcopy(model, {id(settings): settings}) if copy else model
-    return make_learner(features, settings, classes, certified=certified, share=share, sharding=sharding)
+    return make_learner(features, settings, classes, certified=certified, share=share)

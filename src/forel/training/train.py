@@ -17,11 +17,8 @@ from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
 from forel.learner.certificate_sums import CertificateSums
-from forel.learner.lane_parts import LaneLearners
-from forel.learner.merge_states import check_mergeable
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
-from forel.learner.sharding import LocalShards, Sharding
 from forel.losses import MarginLoss
 from forel.losses.custom import Function
 from forel.store import Stored
@@ -42,7 +39,6 @@ from forel.training.passes import Passes
 from forel.training.progress_bar import observer
 from forel.training.schema import SchemaTracker
 from forel.training.scoring import stored_model
-from forel.training.shards import Merging
 from forel.training.slices import SliceMetrics, slice_tables
 from forel.training.start import initial_model, initial_settings, settings_with_loss
 from forel.training.state import Progress, TrainingState, reads_model
@@ -73,12 +69,9 @@ def train(
     holdout_after: int | None = None,
     threads: int | None = None,
     cluster: Workers | None = None,
-    merge: Merging | None = None,
     by: str | None = None,
     fallback: bool = False,
     learners: KeyLearners | None = None,
-    lane_learners: LaneLearners | None = None,
-    feature_shards: Sharding | None = None,
     certified: bool = False,
     share: float | None = None,
     shuffle: int | None = None,
@@ -109,16 +102,11 @@ def train(
     threads : number of parser threads, which does not change the result; None for a default
     cluster : reads and parses files elsewhere, such as :class:`forel.ray.RayWorkers` on a Ray cluster, which
         does not change the result either; None for this process
-    merge : learn in shards that are merged again and again, possibly on several machines
     by : train a model for each value of this column, each as on its rows alone; ``Trained.keys`` has their
         metrics. In VW text, the column is a namespace, or "tag"
     fallback : with ``by``, also train a model on all rows, for keys that were not in the data
     learners : with ``by``, learn the models elsewhere, such as :class:`forel.ray.RayKeys` on a Ray cluster,
         which does not change the result
-    lane_learners : learn the settings of a grid, or classes, elsewhere, such as :class:`forel.ray.RayLanes`,
-        which does not change the result either
-    feature_shards : divide the features among shards, possibly on several machines, for models of more features than
-        fit into memory; rounds are then batches of rows
     certified : keep the sums that a certificate needs
     share : share of a mixture for drifting streams, as in :class:`forel.learner.mixture.Mixture`
     shuffle : seed of a random order of the rows, by a temporary file in bounded memory; None for their own order
@@ -163,10 +151,8 @@ def train(
     options = options.updated({"classes": "auto" if joint and options.classes is None else None})
     if by is not None:
         one_model = {
-            "merge": None if merge is None else merge.every, "shuffle": shuffle, "subsample": subsample,
-            "min_count": min_count, "include_probability": include_probability,
-            "start": None if start is None else "a model", "cache": cache,
-            "lane_learners": lane_learners, "feature_shards": feature_shards,
+            "shuffle": shuffle, "subsample": subsample, "min_count": min_count,
+            "include_probability": include_probability, "start": None if start is None else "a model", "cache": cache,
         }  # fmt: skip
         for name, value in one_model.items():
             if value is not None:
@@ -181,26 +167,18 @@ def train(
             )  # fmt: skip
     if fallback or learners is not None:
         raise refuse("fallback" if fallback else "learners", fallback or learners, "none without by (--by)")
-    if lane_learners is not None and merge is not None:
-        raise refuse("lane_learners", lane_learners, "none with merge, which has its own")
-    if feature_shards is not None and (merge is not None or lane_learners is not None):
-        raise refuse(
-            "feature_shards",
-            feature_shards.shards,
-            "none with merge (--merge) or lane_learners (--learners), which divide rows or lanes",
-        )
     with ExitStack() as stack:
         number = whole("passes", passes, low=1)
         observe = stack.enter_context(observer(progress, source, number))
         seed = None if shuffle is None else whole("shuffle", shuffle)
         blocks = stack.enter_context(Passes(source, options, number, cache, threads, cluster, seed))
-        settings = initial_settings(settings, start, certified, share, feature_shards)
+        settings = initial_settings(settings, start, certified, share)
         if start is not None:
             certified, share = start.model.certified, start.model.share
         calibrate = calibrate or (start is not None and calibration_of(start.extra) is not None)
         rule = InclusionRule(min_count, include_probability)
         rule = rule if start is None else rule.check_start(start.extra.get("inclusion", {}))
-        rule.check_model(options.bits, certified)
+        rule.check_model(certified)
         sampling = None if subsample is None else Subsampling(subsample, settings.seed)
         problems, classes, schema = Problems(options.on_error), ClassNames(options.classes), SchemaTracker(options)
 
@@ -213,18 +191,12 @@ def train(
         if checkpoint is not None:
             fingerprint = run_fingerprint(blocks, held_out, settings, certified, share, start)
             fingerprint |= {} if subsample is None else {"subsample": subsample}
-            fingerprint |= {} if merge is None else {"merge": [merge.every, merge.shards, merge.warm_up]}
-            if feature_shards is not None:
-                fingerprint["feature_shards"] = [feature_shards.shards, feature_shards.batch]
             fingerprint |= rule.to_json() | ({"calibrate": True} if calibrate else {})
             every = whole("checkpoint_every", checkpoint_every, low=1)
             stack.enter_context(exclusive_lock(checkpoint))
             if resume and os.path.exists(checkpoint):
                 own = user_defined_loss(settings)
-                holders = LocalShards if feature_shards is None else feature_shards.holders
-                model, state = read_checkpoint(
-                    checkpoint, fingerprint, problems, classes, schema, new_metrics, own, holders
-                )
+                model, state = read_checkpoint(checkpoint, fingerprint, problems, classes, schema, new_metrics, own)
             extra = {**others, "reading": stored_options}
             where = (1, 0) if state is None else (state.pass_number, state.rows)
             save = CheckpointWriter(checkpoint, every, fingerprint, extra, *where)
@@ -237,9 +209,7 @@ def train(
             if certified and count is not None and not settings.loss_function.joint:
                 raise refuse("certified", certified, "False for classes one against the rest; use loss='softmax'")
             features = 1 << options.bits
-            model = initial_model(features, settings, start, copy, certified, share, count, feature_shards)
-            if merge is not None:
-                check_mergeable(model)
+            model = initial_model(features, settings, start, copy, certified, share, count)
             metrics = new_metrics(model), new_metrics(model)
             slices = [SliceMetrics(column, metrics[0]) for column in options.slices]
             state = TrainingState(
@@ -262,13 +232,11 @@ def train(
             """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
             return reads_model(observe) or (save is not None and save.due(state))
 
-        if lane_learners is not None:
-            lane_learners.start(model)
         order = LabelOrder(shuffled=shuffle is not None)
         started = time.perf_counter() - state.seconds
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
-            for update in learn_pass(model, state, blocks, held_out, given, merge, sampling, exact, lane_learners):
+            for update in learn_pass(model, state, blocks, held_out, given, sampling, exact):
                 state.seconds = time.perf_counter() - started
                 order(update)
                 if observe is not None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, index_dtype
+from forel.data.block import Block
 from forel.data.features.names import Names
 from forel.data.features.rows import drop_rows
 from forel.data.problems import Malformed, ProblemSink
@@ -149,7 +149,7 @@ class Crosses:
         bad = sizes > MOST
         size = int(sizes[~bad].sum())
         indptr = np.zeros(rows + 1, np.int64)
-        indices, values = np.empty(size, index_dtype(bits)), np.empty(size, np.float32)
+        indices, values = np.empty(size, np.int32), np.empty(size, np.float32)
         fingerprints = np.empty(0, np.uint32) if names is None else names.fingerprints
         fresh = np.empty((0 if names is None else size, 4), np.int64)
         infinite = np.zeros(rows, bool)
@@ -180,7 +180,7 @@ def transformed_block(
 ) -> Block:  # fmt: skip
     """Return the block of some rows after a transformation; ``lines`` has the line of each row."""
     line = int(lines[0]) if lines.size else 1
-    empty = np.empty(0, index_dtype(bits)), np.empty(0, np.float32)
+    empty = np.empty(0, np.int32), np.empty(0, np.float32)
     rows = Block(entries.indptr, *empty, labels, importance, None, file, line, lines=lines)
     block, wrong = transform.apply(entries, rows, bits, names)
     for problem in wrong:

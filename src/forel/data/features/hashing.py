@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import index_dtype
 from forel.data.compiled.layout import PAD
 from forel.data.scanners import scanner
 
@@ -54,7 +53,7 @@ def slots_of_hashes(hashes: NDArray[np.uint64], bits: int) -> NDArray[Any]:
     >>> slots_of_hashes(np.array([0xA9BC9F2F7ED051B2], np.uint64), 10)
     array([434], dtype=int32)
     """
-    return (hashes & np.uint64((1 << bits) - 1)).astype(index_dtype(bits))
+    return (hashes & np.uint64((1 << bits) - 1)).astype(np.int32)
 
 
 def cross_slot(*features: tuple[str | bytes, str | bytes], bits: int = 22) -> int:

@@ -6,29 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import TABLE_BITS
 from forel.data.scanners import scanner
-from forel.validation import refuse
 
-__all__ = ["Names", "PackedNames", "check_name_table", "recorded_name"]
+__all__ = ["Names", "PackedNames", "recorded_name"]
 
 COLLIDED, FINGERPRINT, USED = 2, 0xFFFFFFFC, 1
 PackedNames = tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint8]]
-
-
-def check_name_table(bits: int) -> None:
-    """Raise if there are too many slots for a table of their names.
-
-    >>> check_name_table(33)
-    Traceback (most recent call last):
-    ValueError: names: got True, expected False for more than 31 bits: their table has an element for each slot; use \
-    bits=31, or forel.data.slot, which returns the slot of a name
-    """
-    if bits > TABLE_BITS:
-        expected = f"False for more than {TABLE_BITS} bits: their table has an element for each slot"
-        raise refuse(
-            "names", True, f"{expected}; use bits={TABLE_BITS}, or forel.data.slot, which returns the slot of a name"
-        )
 
 
 def recorded_name(text: NDArray[np.uint8], records: NDArray[np.int64], k: int) -> tuple[bytes, bytes]:
@@ -59,7 +42,6 @@ class Names:
     """
 
     def __init__(self, bits: int) -> None:
-        check_name_table(bits)
         self.bits = bits
         self.fingerprints = np.zeros(1 << bits, np.uint32)
         self._pieces: list[tuple[NDArray[np.int64], bytes, NDArray[np.int64]]] = []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, index_dtype
+from forel.data.block import Block
 from forel.data.features.hashing import ALL, slot
 from forel.data.scanners import scanner
 
@@ -37,7 +37,7 @@ class SlotTable:
             10, (4 * len(names)).bit_length()
         )  # at least 1,024 entries, so that most other slots find an empty one
         size, shift = 1 << bit_length, 64 - bit_length
-        table = cls(np.full(size, -1, index_dtype(bits)), np.zeros(size, np.int32), np.uint64(shift))
+        table = cls(np.full(size, -1, np.int32), np.zeros(size, np.int32), np.uint64(shift))
         for column, name in enumerate(names):
             column_slot = slot(name.encode("utf-8", "surrogatepass"), bits=bits)
             place = (column_slot * FACTOR & ALL) >> shift

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, index_dtype
+from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.problems import Malformed, ProblemSink
 from forel.data.scanners import scanner
@@ -26,9 +26,7 @@ class Cells:
     @classmethod
     def empty(cls, rows: int, features: int, bits: int, buffers: Buffers) -> "Cells":
         """Return an uninitialized table, except that values are 1."""
-        slots, values, present = (
-            buffers.empty((rows, features), kind) for kind in (index_dtype(bits), np.float32, bool)
-        )
+        slots, values, present = (buffers.empty((rows, features), kind) for kind in (np.int32, np.float32, bool))
         values.fill(1)
         return cls(slots, values, present, buffers)
 

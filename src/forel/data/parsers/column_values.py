@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import index_dtype
 from forel.data.buffers import Buffers
 from forel.data.features.hashing import hash_spans, slots_of_hashes
 from forel.data.features.rows import Cells
@@ -118,7 +117,7 @@ class DictionaryColumns:
         """Collect the features that are dictionary-encoded, each with ``rows`` rows and slots of ``bits`` bits."""
         coded = {column: one for column, one in enumerate(features) if isinstance(one, DictionaryColumn)}
         codes = buffers.empty((len(coded), rows), np.int32)
-        slots, end = [np.full(1, -1, index_dtype(bits))], 1
+        slots, end = [np.full(1, -1, np.int32)], 1
         for row, one in zip(codes, coded.values(), strict=True):
             np.add(one.codes, end, out=row, casting="unsafe")
             if not one.present.all():

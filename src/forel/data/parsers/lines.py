@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import Block, index_dtype
+from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
@@ -93,7 +93,7 @@ def _parse(
     rows, capacity = chunk.lines, length // 2 + 1
     indptr = np.empty(rows + 1, np.int64)
     indptr[0] = 0
-    indices, values = (buffers.empty(capacity, kind) for kind in (index_dtype(form.bits), np.float32))
+    indices, values = (buffers.empty(capacity, kind) for kind in (np.int32, np.float32))
     labels, importance = np.empty(rows, np.float32), np.empty(rows, np.float32)
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices

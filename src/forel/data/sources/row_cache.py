@@ -20,7 +20,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.data.block import MOST_BITS, Block, index_dtype
+from forel.data.block import MOST_BITS, Block
 from forel.data.position import Position
 from forel.data.problems import Malformed, Problems
 from forel.data.tasks import Task, completed_task
@@ -61,7 +61,7 @@ class CacheWriter:
     def add(self, block: Block) -> None:
         """Write a block."""
         start, check = self._offset, 0
-        for name, kind in _kinds(block.indices.dtype).items():
+        for name, kind in _kinds().items():
             array: Any = np.ascontiguousarray(getattr(block, name), kind)
             memory = memoryview(array).cast("B")
             check = zlib.crc32(memory, check)
@@ -264,20 +264,20 @@ def _checked(content: dict[str, Any], end: int) -> list[dict[str, Any]]:
     return blocks
 
 
-def _kinds(slots: np.dtype[Any]) -> dict[str, np.dtype[Any]]:
-    """Return the dtypes of the arrays of a block, in their order in the file; ``slots`` is that of its indices."""
-    return {"indptr": np.dtype(np.int64), "indices": slots, **dict.fromkeys(FLOATS, np.dtype(np.float32))}
+def _kinds() -> dict[str, np.dtype[Any]]:
+    """Return the dtypes of the arrays of a block, in their order in the file."""
+    return {"indptr": np.dtype(np.int64), "indices": np.dtype(np.int32), **dict.fromkeys(FLOATS, np.dtype(np.float32))}
 
 
 def _size(known: Mapping[str, Any], bits: int) -> int:
     rows, entries = known["rows"], known["entries"]
-    return int(8 * (rows + 1) + (index_dtype(bits).itemsize + 4) * entries + 8 * rows)
+    return int(8 * (rows + 1) + 8 * entries + 8 * rows)
 
 
 def _arrays(memory: NDArray[np.uint8], rows: int, entries: int, bits: int) -> dict[str, NDArray[Any]]:
     """Return the arrays of a block as views, aligned because the widest numbers come first."""
     sizes, arrays, start = (rows + 1, entries, entries, rows, rows), {}, 0
-    for (name, kind), size in zip(_kinds(index_dtype(bits)).items(), sizes, strict=True):
+    for (name, kind), size in zip(_kinds().items(), sizes, strict=True):
         stop = start + size * kind.itemsize
         arrays[name], start = memory[start:stop].view(kind), stop
     return arrays

@@ -105,3 +105,39 @@ def test_groups_do_not_span_files():
     one = Block(np.arange(21), np.zeros(20, np.int32), np.ones(20, np.float32), np.zeros(20, np.float32), file="a")
     other = Block(np.arange(6), np.zeros(5, np.int32), np.ones(5, np.float32), np.zeros(5, np.float32), file="b")
     assert [(len(g), g.file) for g in shuffle._groups([one, other])] == [(16, "a"), (4, "a"), (5, "b")]
+
+
+@pytest.mark.parametrize("rule", [{"holdout": 5}, {"holdout_after": 300}])
+def test_held_out_rows_are_never_learned_from(rule):
+    rng = np.random.default_rng(0)
+    coins = [{f"f{k}": 1.0, "y": int(flip)} for k, flip in enumerate(rng.random(400) < 0.5)]
+    learned, held_out = set(), set()
+
+    def note(progress):
+        numbers = progress.block.numbers
+        mask = numbers >= 300 if "holdout_after" in rule else numbers % 5 == 4
+        held_out.update(progress.block.indices[mask].tolist())
+        learned.update(progress.block.indices[~mask].tolist())
+
+    trained = forel.train(coins, ONE, label="y", bits=18, shuffle=1, passes=5, progress=note, **rule)
+    assert trained.holdout.rows == len(held_out) == (100 if "holdout_after" in rule else 80)
+    assert not learned & held_out
+    assert not trained.model.weights[list(held_out)].any()
+    assert trained.holdout.loss == pytest.approx(np.log(2), abs=0.03)
+
+
+def test_a_certificate_is_about_the_rows_that_every_pass_learned():
+    rng = np.random.default_rng(3)
+    coins = [{f"f{k % 20}": 1.0, "y": int(flip)} for k, flip in enumerate(rng.random(200) < 0.5)]
+    rows = {k: [] for k in (1, 2, 3)}
+
+    def note(progress):
+        numbers = progress.block.numbers
+        rows[progress.pass_number] += numbers[numbers % 4 != 3].tolist()
+
+    run = {"shuffle": 2, "passes": 3, "holdout": 4}
+    trained = forel.train(coins, ONE, label="y", bits=10, certified=True, progress=note, **run)
+    assert sorted(rows[1]) == sorted(rows[2]) == sorted(rows[3])
+    assert rows[1] != rows[2]
+    assert "on these 150 rows" in trained.certificate
+    assert trained.model.rounds == 450

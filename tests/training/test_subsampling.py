@@ -1,6 +1,7 @@
 """Subsampling of negatives: the choice, the importances, and calibration."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import forel
 from forel.data import read
 from forel.learner.settings import Settings
+from forel.training import shuffle
 from forel.training.subsampling import Subsampling
 
 ONE = Settings(alpha=1.0)
@@ -20,29 +22,30 @@ def clicks(rows=600, rate=0.2):
 
 
 def blocks(size=1 << 20):
-    return list(read(io.BytesIO(clicks()), "vw", bits=8, block_bytes=size))
+    before = 0
+    for block in read(io.BytesIO(clicks()), "vw", bits=8, block_bytes=size):
+        yield replace(block, numbers=np.arange(before, before + len(block)))
+        before += len(block)
 
 
 def test_positives_are_kept_and_importances_compensate_for_dropped_negatives():
     (block,) = blocks()
-    kept = Subsampling(0.25, seed=3).apply(block, 0)
+    kept = Subsampling(0.25, seed=3).apply(block)
     assert np.sum(kept.labels > 0) == np.sum(block.labels > 0)
     negatives = kept.importance[kept.labels < 0]
     assert set(negatives.tolist()) == {4.0}
     assert set(kept.importance[kept.labels > 0].tolist()) == {1.0}
     # 480 negatives: the sum of importances has a standard deviation of about 38.
     assert abs(negatives.sum() - np.sum(block.labels < 0)) < 4 * 38
-    assert np.array_equal(Subsampling(1.0).apply(block, 0).labels, block.labels)
+    assert np.array_equal(Subsampling(1.0).apply(block).labels, block.labels)
 
 
 def test_the_choice_depends_on_the_number_of_a_row():
-    sampling, before, parts = Subsampling(0.3, seed=1), 0, []
-    for block in blocks(200):
-        parts.append(sampling.apply(block, before).labels)
-        before += len(block)
+    sampling = Subsampling(0.3, seed=1)
+    parts = [sampling.apply(block).labels for block in blocks(200)]
     (whole,) = blocks()
-    assert np.array_equal(np.concatenate(parts), sampling.apply(whole, 0).labels)
-    assert not np.array_equal(Subsampling(0.3, seed=2).apply(whole, 0).indices, sampling.apply(whole, 0).indices)
+    assert np.array_equal(np.concatenate(parts), sampling.apply(whole).labels)
+    assert not np.array_equal(Subsampling(0.3, seed=2).apply(whole).indices, sampling.apply(whole).indices)
 
 
 def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted):
@@ -61,6 +64,21 @@ def test_models_are_calibrated_and_resume_to_the_same_bits(tmp_path, interpreted
         forel.train(str(path), ONE, checkpoint=check, progress=stop, **options)
     resumed = forel.train(str(path), ONE, checkpoint=check, resume=True, **options)
     assert resumed.model.state.tobytes() == whole.model.state.tobytes()
+
+
+def test_every_pass_keeps_the_same_rows_in_any_order(interpreted, monkeypatch):
+    monkeypatch.setattr(shuffle, "GROUP", 64)
+    seen = {1: set(), 2: set()}
+
+    def note(progress):
+        seen[progress.pass_number] |= set(progress.block.numbers.tolist())
+
+    forel.train(
+        io.BytesIO(clicks()), ONE, bits=8, subsample=0.5, shuffle=1, passes=2, format="vw", certified=True,
+        progress=note, block_bytes=500,
+    )  # fmt: skip
+    assert seen[1] == seen[2]
+    assert len(seen[1]) < 450
 
 
 def test_losses_and_labels_that_cannot_be_subsampled_are_refused(interpreted):

@@ -33,6 +33,7 @@ class Block:
     entry_names : namespace and name of each entry, with the option ``entry_names``; equal slots of a row are then not
         summed
     slices : values of the columns in the option ``slices``, a row for each column; empty where one is missing
+    numbers : the number of each row in its source, from 0, in whatever order rows come; None where it is not counted
 
     >>> block = Block(np.array([0, 2, 3]), np.int32([4, 1, 4]), np.float32([1, 2, 3]), np.float32([1, 0]))
     >>> len(block), block.importance.tolist()
@@ -55,6 +56,7 @@ class Block:
     entry_names: tuple[tuple[bytes, bytes], ...] | None = None
     label_words: tuple[str, ...] | None = None
     slices: NDArray[np.object_] | None = None
+    numbers: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.importance is None:
@@ -92,6 +94,7 @@ def concatenate(blocks: Iterable[Block]) -> Block:
     entry_names = None if unnamed else tuple(name for b in all_blocks for name in b.entry_names or ())
     lines = [b.lines for b in all_blocks if b.lines is not None]
     slices = [b.slices for b in all_blocks if b.slices is not None]
+    numbers = [b.numbers for b in all_blocks if b.numbers is not None]
     return Block(
         np.concatenate(parts),
         np.concatenate([b.indices for b in all_blocks]),
@@ -106,4 +109,5 @@ def concatenate(blocks: Iterable[Block]) -> Block:
         lines=np.concatenate(lines) if len(lines) == len(all_blocks) else None,
         entry_names=entry_names,
         slices=np.concatenate(slices, axis=1) if len(slices) == len(all_blocks) else None,
+        numbers=np.concatenate(numbers) if len(numbers) == len(all_blocks) else None,
     )

@@ -1,4 +1,4 @@
-"""Held-out rows of a stream: predicted in order, and never learned from."""
+"""Held-out rows: predicted, and never learned from, in any pass and any order."""
 
 from typing import NamedTuple
 
@@ -9,21 +9,18 @@ __all__ = ["Holdout"]
 
 
 class Holdout(NamedTuple):
-    """The rule for held-out rows: every n-th row (``every``), or all rows after the first n (``after``).
+    """The rule for held-out rows: every n-th row of the source (``every``), or all rows after the first n (``after``).
 
-    >>> Holdout(every=3).rows(1, 4), Holdout(after=3).rows(1, 4), Holdout().rows(1, 4)
-    (array([False,  True, False, False]), array([False, False,  True,  True]), None)
+    >>> numbers = np.array([3, 1, 2, 4])  # in any order
+    >>> Holdout(every=3).mask(numbers), Holdout(after=3).mask(numbers), Holdout().mask(numbers)
+    (array([False, False,  True, False]), array([ True, False, False,  True]), None)
     """
 
     every: int = 0
     after: int | None = None
 
-    def rows(self, before: int, count: int) -> NDArray[np.bool_] | None:
-        """Return the mask of held-out rows after ``before`` rows were read; None if nothing is held out."""
-        return self.mask(np.arange(before, before + count))
-
     def mask(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-        """Return the mask of held-out rows by their numbers, from 0; None if nothing is held out."""
+        """Return the mask of held-out rows by their numbers in the source, from 0; None if nothing is held out."""
         if self.after is not None:
             return numbers >= self.after
         return (numbers + 1) % self.every == 0 if self.every else None

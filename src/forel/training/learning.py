@@ -49,12 +49,12 @@ def learn_pass(
     labels = label_encoder(model.settings, problems, model.classes, state.classes.names, state.negative_label, seen)
     if begun is None:
         place = None if state.place is None else state.place._replace(rows=0)
-        begun = passes.blocks(state.pass_number, problems, names, place, state.kinds, state.classes)
+        begun = passes.blocks(state.pass_number, problems, names, place, state.kinds, state.classes, state.rows_read)
         begun = counted_blocks(begun, state.problems, state.counts)
     if sampling is not None and (model.classes is not None or labels.kind == "number"):
         raise refuse("subsample", sampling.rate, "labels of two classes with it")
     encoded: Iterator[Block]
-    encoded = (_sampled(with_labels(block, labels), state, sampling) for block in marked_blocks(begun, state))
+    encoded = (_sampled(with_labels(block, labels), sampling) for block in marked_blocks(begun, state))
     start: Start = partial(start_progress, model, again=not first)
     steps: Iterator[Callable[[], Progress]]
     steps = (_start_block(model, state, labels.negative, block, holdout, start) for block in encoded)
@@ -79,6 +79,7 @@ def marked_blocks(blocks: Iterator[Block], state: TrainingState) -> Iterator[Blo
     """Yield blocks, and keep what was counted before each."""
     for block in blocks:
         state.before_block = *state.counts.popleft(), state.rows_read
+        state.rows_read += len(block)
         yield block
 
 
@@ -89,13 +90,9 @@ def with_labels(block: Block, encoder: LabelEncoder | ClassEncoder) -> Block:
     return encoded if valid is None else drop_rows(encoded, np.flatnonzero(~valid))
 
 
-def _sampled(block: Block, state: TrainingState, sampling: Subsampling | None) -> Block:
+def _sampled(block: Block, sampling: Subsampling | None) -> Block:
     """Return a block without the negative rows that are left out."""
-    if sampling is None:
-        return block
-    before = state.rows_read
-    state.rows_read += len(block)
-    return sampling.apply(block, before)
+    return block if sampling is None else sampling.apply(block)
 
 
 def _start_block(
@@ -105,7 +102,8 @@ def _start_block(
     labels, first = block.labels, state.pass_number == 1
     if first:
         state.schema.add(block, state.kinds)
-    held_out = holdout.rows(state.rows, len(block))
+    assert block.numbers is not None
+    held_out = holdout.mask(block.numbers)
     rows = CoalescedRows(*block.rows)
     if state.inclusion is not None:
         rows = state.inclusion.apply(block, state.rows, held_out, first)

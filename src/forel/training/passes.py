@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from forel.data import Block, Names, Position, Problems, Reader, ReadOptions, read
 from forel.data.features.class_names import ClassNames
 from forel.data.features.constant import add_constant, record_constant
@@ -93,14 +95,19 @@ class Passes:
 
     def blocks(
         self, pass_number: int, problems: Problems, names: Names | None = None, start: Position | None = BEGINNING,
-        kinds: Kinds | None = None, classes: ClassNames | None = None,
+        kinds: Kinds | None = None, classes: ClassNames | None = None, before: int = 0,
     ) -> Iterator[Block]:  # fmt: skip
-        """Yield the blocks of a pass from position ``start`` on; update problems, names, kinds and classes."""
+        """Yield the blocks of a pass from position ``start`` on; update problems, names, kinds and classes.
+
+        Each row has its number in the source; ``before`` rows of the pass precede the position.
+        """
         reader = replace(self._reader, problems=problems, names=names, start=start or BEGINNING)
         reader = reader if kinds is None else replace(reader, kinds=kinds)
         reader = reader if classes is None else replace(reader, classes=classes)
-        ordered = self._blocks if self.shuffle is None else self._in_random_order
-        blocks = ordered(pass_number, reader)
+        if self.shuffle is None:
+            blocks = _numbered(self._blocks(pass_number, reader), before)
+        else:
+            blocks = self._in_random_order(pass_number, reader)
         if not self.options.constant:
             yield from blocks
         else:
@@ -124,7 +131,7 @@ class Passes:
             resumed = reader.start != BEGINNING  # with the problems found before
             problems = Problems(reader.problems.on_error) if resumed else reader.problems
             source = self._blocks(self.number, replace(reader, start=BEGINNING, problems=problems))
-            self._shuffled = ShuffledRows(source, self._stack, self.shuffle)
+            self._shuffled = ShuffledRows(_numbered(source), self._stack, self.shuffle)
         yield from self._shuffled.blocks(pass_number, reader.start.blocks)
 
     def _ordered(self, reader: Reader) -> Iterator[Block]:
@@ -160,3 +167,10 @@ class Passes:
                 raise CacheWriteError(error.errno, message) from error
             warnings.warn(f"{error.strerror}; each pass reads the source instead", RuntimeWarning, stacklevel=2)
             return None
+
+
+def _numbered(blocks: Iterator[Block], before: int = 0) -> Iterator[Block]:
+    """Yield blocks with the number of each row in the source, where ``before`` rows precede them."""
+    for block in blocks:
+        yield replace(block, numbers=np.arange(before, before + len(block)))
+        before += len(block)

@@ -22,7 +22,7 @@ GROUP = 1 << 13  # rows that stay together in the file
 POOL = 16  # groups whose rows are mixed
 PARTS = {  # of a block, with their dtypes; that of indices depends on the number of slots
     "indptr": np.int64, "indices": None, "values": np.float32, "labels": np.float32, "importance": np.float32,
-    "lines": np.int64,
+    "lines": np.int64, "numbers": np.int64,
 }  # fmt: skip
 
 
@@ -38,9 +38,10 @@ def take_rows(block: Block, order: NDArray[Any]) -> Block:
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     entries = np.repeat(block.indptr[:-1][order] - indptr[:-1], sizes) + np.arange(indptr[-1])
     lines = None if block.lines is None else block.lines[order]
+    numbers = None if block.numbers is None else block.numbers[order]
     return replace(
         block, indptr=indptr, indices=block.indices[entries], values=block.values[entries], labels=block.labels[order],
-        importance=block.importance[order], tags=None, lines=lines, slices=None,
+        importance=block.importance[order], tags=None, lines=lines, slices=None, numbers=numbers,
     )  # fmt: skip
 
 

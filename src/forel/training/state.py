@@ -79,10 +79,10 @@ class TrainingState:
     problems, names : malformed examples, and names of features, found in the first pass
     pass_number : the current pass, from 1
     rows, entries, bytes : rows, features and bytes of text read in this pass
-    rows_read : rows before subsampling in this pass; 0 without it
+    rows_read : rows of the source read in this pass, including those that were left out
     negative_label : label of the negative class in this pass, −1 or 0; None before the first one
     place : place in the source after the last block
-    before_block : problems, their messages, and rows before subsampling, before the block that ``place`` is in
+    before_block : problems, their messages, and rows of the source, before the block that ``place`` is in
     counts : problems and their messages before each block that was read and not learned from
     first_pass : rows and entries of the first pass, once it has ended
     finished : metrics of the rows learned from in each earlier pass

@@ -23,10 +23,11 @@ class Subsampling:
     Parameters
     ----------
     rate : probability to keep a negative row
-    seed : seed of the choice, which depends only on it and on the number of the row
+    seed : seed of the choice, which depends only on it and on the number of the row in the source
 
-    >>> block = Block(np.zeros(5, np.int64), np.int32([]), np.float32([]), np.float32([0, 1, 0, 0]))
-    >>> kept = Subsampling(0.5, seed=1).apply(block, 0)
+    >>> labels, numbers = np.float32([0, 1, 0, 0]), np.arange(4)
+    >>> block = Block(np.zeros(5, np.int64), np.int32([]), np.float32([]), labels, numbers=numbers)
+    >>> kept = Subsampling(0.5, seed=1).apply(block)
     >>> kept.labels.tolist(), kept.importance.tolist()
     ([0.0, 1.0, 0.0], [2.0, 1.0, 2.0])
     """
@@ -37,16 +38,17 @@ class Subsampling:
     def __post_init__(self) -> None:
         number("subsample", self.rate, "a number above 0 and at most 1", low=1e-9, high=1.0)
 
-    def apply(self, block: Block, before: int) -> Block:
-        """Return a block with labels 0 and 1, or −1 and 1, without some negative rows; ``before`` rows precede it."""
+    def apply(self, block: Block) -> Block:
+        """Return a block with labels 0 and 1, or −1 and 1, and the numbers of rows, without some negative rows."""
+        assert block.numbers is not None
         negative = block.labels <= 0
-        kept = ~negative | (self._uniform(before, len(block)) < self.rate)
+        kept = ~negative | (self._uniform(block.numbers) < self.rate)
         weight = np.where(negative, block.importance / np.float32(self.rate), block.importance)
         return drop_rows(replace(block, importance=weight.astype(np.float32)), np.flatnonzero(~kept))
 
-    def _uniform(self, before: int, count: int) -> NDArray[np.float64]:
+    def _uniform(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return a number in [0, 1) for each row, by the finalizer of SplitMix64."""
-        state = np.arange(before + 1, before + count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        state = (numbers + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         state = state + np.uint64(self.seed * 0xD1B54A32D192ED03 % (1 << 64))
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -107,4 +107,5 @@ def drop_rows(block: Block, rows: NDArray[Any]) -> Block:
         entry_names=entry_names,
         label_words=block.label_words,
         slices=None if block.slices is None else block.slices[:, kept],
+        numbers=None if block.numbers is None else block.numbers[kept],
     )  # fmt: skip

@@ -95,7 +95,6 @@ bench: $(READY)
 bench-quality: $(READY)
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/class_experts.py
-	$(BIN)/python benchmarks/intervals.py
 	$(BIN)/python benchmarks/churn.py
 
 bench-sparsity: $(READY)

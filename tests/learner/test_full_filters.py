@@ -76,18 +76,6 @@ def test_squared_loss_gives_ridge_regression():
     np.testing.assert_allclose(filters.margins(rows_of(X, 4, np.float64))[:, 0], A @ ridge, atol=1e-10)
 
 
-def test_variances_of_margins_are_those_of_ridge_regression():
-    X, y = stream(5)
-    X = np.clip(X, -1, 1)
-    X[0] = 1
-    filters = FullFilters((FullFilter(3.0),), logistic=False)
-    filters.progress(rows_of(X, 4, np.float64), y, np.ones(len(X)))
-    A = np.column_stack((X, np.ones(len(X))))
-    covariance = np.linalg.inv(A.T @ A + np.eye(5) / 3)
-    found = filters.variances(rows_of(np.column_stack((X, np.full(len(X), 7.0))), 5, np.float64))  # one more feature
-    np.testing.assert_allclose(found[:, 0], np.einsum("ri,ij,rj->r", A, covariance, A) + 3.0, atol=1e-10)
-
-
 def test_without_bias_there_is_no_constant(interpreted):
     X, y = stream(5)
     model = Mixture(4, default_grid(bias=False))

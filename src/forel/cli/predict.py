@@ -27,12 +27,6 @@ def predict(
         bool,
         typer.Option("--probabilities", help="Of several classes, write name:probability of each, separated by tabs."),
     ] = False,
-    uncertainty: Annotated[
-        bool,
-        typer.Option("--uncertainty", help="Write the ends of an interval after each prediction, separated by tabs."),
-    ] = False,
-    level: Annotated[float, typer.Option(help="With --uncertainty, the probability of intervals.")] = 0.9,
-    scale: Annotated[float, typer.Option(help="With --uncertainty, a factor of standard errors.")] = 1.0,
     data: Data = None,
     test: Annotated[bool, typer.Option("-t", help="No effect; predict never learns.", rich_help_panel=VW)] = False,
     reading: ReadingFlags = NO_FLAGS,
@@ -46,12 +40,10 @@ def predict(
     Example: forel predict new.vw --model m.forel --output predictions.txt
     """
     with errors_as_messages():
-        import numpy as np
-
         from forel.data import Problems
         from forel.data.sources.arriving import arriving
         from forel.store import load
-        from forel.training.scoring import interval_blocks, predict_blocks, prediction_link
+        from forel.training.scoring import predict_blocks, prediction_link
         from forel.validation import refuse
 
         source = source_of(files, data)
@@ -60,8 +52,6 @@ def predict(
         names = stored.classes
         if names is not None and link != "auto":
             raise refuse("--link", link, "auto for several classes; --probabilities writes their probabilities")
-        if uncertainty and (probabilities or link != "auto"):
-            raise refuse("--uncertainty", True, "no --link and no --probabilities")
         several = names is not None or probabilities
         apply_link = prediction_link(stored, probabilities) if several else link_named(link, stored.settings)
         columns = names if probabilities else None
@@ -70,12 +60,8 @@ def predict(
             # Standard input may be a pipe from a program that waits for each answer.
             rows = arriving(sys.stdin.buffer) if source == ["-"] else source
             given = {"threads": threads, "problems": problems, "tags": True, **reading.options()}
-            if uncertainty:
-                for block, found in interval_blocks(stored, rows, level, scale, **given):
-                    write(block, np.column_stack(found[:3]))
-            else:
-                for block, margins in predict_blocks(stored, rows, **given):
-                    write(block, apply_link(margins), columns)
+            for block, margins in predict_blocks(stored, rows, **given):
+                write(block, apply_link(margins), columns)
         if problems.count:
             from forel.cli.console import open_console
             from forel.cli.show import print_problems
@@ -132,8 +118,6 @@ def _write_block(write: Callable[[str], object], block: Any, values: Any, names:
     if names is not None:
         pairs = ("\t".join(f"{n}:{p:.6g}" for n, p in zip(names, row, strict=True)) for row in values.tolist())
         text = "".join(f"{line}\n" for line in pairs)
-    elif values.ndim == 2:
-        text = "".join("\t".join(f"{value:.6g}" for value in row) + "\n" for row in values.tolist())
     else:
         text = number_lines(values) if values.dtype.kind == "f" else "".join(f"{name}\n" for name in values.tolist())
     if block.tags is not None and any(block.tags):

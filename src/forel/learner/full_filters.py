@@ -83,22 +83,6 @@ class FullFilters:
         routine("full_filter", "predict")(*rows, float(self.bias), self.logistic, *known, out)
         return out
 
-    def variances(self, rows: Rows) -> Array:
-        r"""Return the variance $x^\top C x$ of the margin of every row, a column for each filter."""
-        n, used = self.size, int(rows.indptr[-1])
-        _, slots, places, scales, _, covariances = self._arrays
-        at = np.minimum(np.searchsorted(slots[:n], rows.indices[:used]), n - 1)
-        known = slots[at] == rows.indices[:used]
-        owners, limits = np.repeat(np.arange(rows.number), np.diff(rows.indptr)), scales[places[at]]
-        dense = np.zeros((rows.number, n))
-        dense[:, 0] = self.bias
-        dense[owners[known], places[at[known]]] = np.clip(rows.values[:used], -limits, limits)[known]
-        new = np.bincount(owners[~known & (rows.values[:used] != 0)], minlength=rows.number)
-        prior = np.array([one.variance for one in self.filters])
-        found = np.einsum("ri,fij,rj->rf", dense, covariances[:, :n, :n], dense, optimize=True)
-        total: Array = np.maximum(found, 0.0) + new[:, None] * prior
-        return total
-
     def weights_at(self, coordinates: NDArray[np.int64], features: int) -> Array:
         """Return the means of weights, a column for each filter; the bias is ``features``."""
         at, known = self._find(np.where(coordinates == features, -1, coordinates))

@@ -248,7 +248,6 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     progressive_loss_ = property(shared.progressive_loss)
     certificate_ = property(shared.certificate)
     guarantee_ = property(shared.guarantee)
-    predict_interval = shared.predicts(shared.predict_interval)
     explain_mixture = shared.explain_mixture
     get_feature_names_out = shared.get_feature_names_out
     sparsify = shared.sparsify

@@ -21,7 +21,6 @@ from forel.learner.guard import Guard, unchanged
 from forel.learner.protocol import Learner
 from forel.learner.rows import rows_of
 from forel.learner.settings import Settings
-from forel.learner.uncertainty import intervals
 from forel.losses.vocabulary import synonym_hint
 from forel.notebook import card
 from forel.sklearn.inputs import dtype_of, validate
@@ -161,16 +160,6 @@ def likeliest(estimator: Any, X: Any) -> NDArray[np.intp]:
         margins = model.margins(X)
         found = margins.argmax(axis=1) if margins.shape[1] > 1 else (margins[:, 0] > 0).astype(np.intp)
     return found
-
-
-def predict_interval(self: Any, X: Any, level: float = 0.9, scale: float = 1.0) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the ends of intervals of the expected label, or of the probability of the second of two classes.
-
-    ``level`` and ``scale`` are as in :func:`forel.learner.uncertainty.intervals`.
-    """
-    check_is_fitted(self)
-    found = intervals(self._model, validate(self, X), level, scale)
-    return found.low, found.high
 
 
 def coef(estimator: Any) -> Any:

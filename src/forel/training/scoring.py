@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from forel.data import Block, Problems, read
 from forel.data.pipeline import ordered_blocks
-from forel.learner.keyed import ONE_KEY, KeyedModels
-from forel.learner.rows import CoalescedRows
-from forel.learner.uncertainty import Intervals, intervals
+from forel.learner.keyed import KeyedModels
 from forel.notebook import card, plain
 from forel.store import Stored, load
 from forel.store.classes import class_link, number_of_classes
 from forel.store.keyed import block_margins
-from forel.store.serving import ServingModel
 from forel.training.classes import metrics_for
 from forel.training.labels import label_encoder
 from forel.training.metrics import Report
@@ -93,9 +90,6 @@ def predict(
     *,
     margins: bool = False,
     probabilities: bool = False,
-    uncertainty: bool = False,
-    level: float = 0.9,
-    scale: float = 1.0,
     threads: int | None = None,
     **reading: Any,
 ) -> Any:
@@ -110,8 +104,6 @@ def predict(
     source : as in :func:`forel.data.read`
     margins : return margins w·x instead of predictions, with a column for each of several classes
     probabilities : return probabilities, with a column for each of several classes
-    uncertainty : return :class:`forel.learner.uncertainty.Intervals` of predictions, of one margin
-    level, scale : of intervals, as in :func:`forel.learner.uncertainty.intervals`
     threads : number of parser threads; None for a default
     reading : options of :class:`forel.data.ReadOptions` that differ from those of training
 
@@ -122,12 +114,6 @@ def predict(
     [True, False]
     """
     stored = stored_model(model)
-    if uncertainty:
-        if margins or probabilities:
-            raise refuse("uncertainty", True, "False with margins or probabilities")
-        found = [each for _, each in interval_blocks(stored, source, level, scale, threads, **reading)]
-        columns = zip(*found, strict=True) if found else [[np.zeros(0)]] * len(Intervals._fields)
-        return Intervals(*(np.concatenate(column) for column in columns))
     names = stored.classes
     link = np.asarray if margins else prediction_link(stored, probabilities)
     if stored.named_rows is not None:
@@ -188,36 +174,6 @@ def predict_blocks(
     if equal.rows_differ and equal.rows >= MIN_ROWS:
         named = "check that their features have the names of training"
         warnings.warn(f"all {equal.rows:,} rows have the same prediction; {named}", UserWarning, stacklevel=2)
-
-
-def interval_blocks(
-    stored: Stored,
-    source: Any,
-    level: float = 0.9,
-    scale: float = 1.0,
-    threads: int | None = None,
-    problems: Problems | None = None,
-    **reading: Any,
-) -> Iterator[tuple[Block, Intervals]]:
-    """Yield each block of a source with predictions and intervals, as :func:`forel.learner.uncertainty.intervals` does.
-
-    >>> from forel.training.train import train
-    >>> clicks = [{"site": "news", "click": 1}, {"site": "shop", "click": 0}] * 50
-    >>> stored = train(clicks, label="click", bits=10).stored
-    >>> ((_, found),) = interval_blocks(stored, clicks[:2])
-    >>> ((found.low < found.prediction) & (found.prediction < found.high)).tolist()
-    [True, True]
-    """
-    if isinstance(stored.model, KeyedModels):
-        raise refuse("uncertainty", True, f"False for models by key; use {ONE_KEY}")
-    if isinstance(stored.model, ServingModel):
-        raise refuse("uncertainty", True, "False for a serving model, which has no variances; use the whole model")
-    if (classes := number_of_classes(stored.model)) is not None:
-        raise refuse("uncertainty", True, f"False for {classes} classes: intervals are of one margin")
-    link, calibration = prediction_link(stored), stored.calibration
-    apply = link if calibration is None else lambda margins: link(calibration.margins(margins))
-    for block in _blocks(stored, source, threads, problems, reading):
-        yield block, intervals(stored.model, CoalescedRows(*block.rows), level, scale, apply)
 
 
 def _blocks(

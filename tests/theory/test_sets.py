@@ -73,6 +73,35 @@ def test_a_tolerance_grows_and_shrinks_with_the_set(feasible):
     assert wrong not in feasible
 
 
+@pytest.mark.parametrize(
+    "feasible",
+    [
+        Box(-1e-9, 1e-9),
+        Box([0.0, -1e-9], [1.0, 1e-9]),
+        Box(0.0, 1e-9),
+        HalfSpace([1.0, 1.0], 1e-9),
+        Affine([[1.0, 1.0]], [1e-9]),
+        Polyhedron([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1e-9, 0.0, 0.0]),
+        Simplex(1e-9),
+        l1_ball(1e-9),
+        l2_ball(1e-9, center=[1.0, 1.0]),
+    ],
+    ids=str,
+)
+def test_points_far_outside_of_a_small_set_are_not_in_it(feasible):
+    middle = np.ones(2) if isinstance(feasible, Ball) and np.any(feasible.center) else np.zeros(2)
+    assert project(middle + 0.6e-9, feasible) in feasible
+    assert middle + 1.01e-9 not in feasible
+    assert middle + 1e-7 not in feasible
+
+
+@pytest.mark.parametrize("feasible", [Box(0.0, math.inf), Polyhedron(A=-np.eye(2), b=np.zeros(2))], ids=str)
+def test_a_tolerance_of_a_cone_is_relative_to_the_point(feasible):
+    for size in (1e-12, 1.0, 1e12):
+        assert [size, -1e-9 * size] in feasible
+        assert [size, -1e-5 * size] not in feasible
+
+
 @pytest.mark.parametrize("name", [name for name, s in sets(N).items() if s.rotatable])
 def test_a_rotated_set_has_the_rotated_points(name):
     feasible, rng = sets(N)[name], np.random.default_rng(3)

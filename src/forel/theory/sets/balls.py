@@ -55,8 +55,8 @@ class Ball:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether ‖x − c‖ ≤ R."""
         x = vector("x", np.atleast_1d(np.asarray(x, dtype=np.float64)), self.dimension)
-        slack = tolerance * (self.radius + float(np.max(np.abs(self.center))))
-        return self.norm(x - self.center) <= self.radius + slack
+        rounding = 4 * float(np.finfo(np.float64).eps) * self.norm(np.broadcast_to(self.center, x.size))
+        return self.norm(x - self.center) <= self.radius * (1 + tolerance) + rounding
 
     def __contains__(self, x: ArrayLike) -> bool:
         return self.contains(x)

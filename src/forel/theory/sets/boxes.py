@@ -106,8 +106,11 @@ class Box:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether every coordinate is within its bounds."""
         x = vector("x", np.atleast_1d(np.asarray(x, dtype=np.float64)), self.dimension)
-        slack = [tolerance * np.where(np.isfinite(side), 1 + np.abs(side), 0) for side in self.bounds]
-        return bool(((x >= self.lower - slack[0]) & (x <= self.upper + slack[1])).all())
+        width = np.subtract(self.upper, self.lower)
+        ends = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in self.bounds]
+        size = np.where(np.isfinite(width) & (width > 0), width, np.maximum(*ends))
+        slack = tolerance * np.where(size > 0, size, np.abs(x).max())  # a side at 0 alone has no size
+        return bool(((x >= self.lower - slack) & (x <= self.upper + slack)).all())
 
     def __contains__(self, x: ArrayLike) -> bool:
         return self.contains(x)

@@ -45,7 +45,7 @@ class HalfSpace:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether a·x ≤ b."""
         x = vector("x", x, self.dimension)
-        scale = abs(self.offset) + float(np.abs(self.normal) @ np.abs(x)) + float(np.abs(self.normal).max())
+        scale = abs(self.offset) + float(np.abs(self.normal).sum() * np.abs(x).max())
         return float(self.normal @ x) <= self.offset + tolerance * scale
 
     def __contains__(self, x: ArrayLike) -> bool:
@@ -115,7 +115,7 @@ class Affine:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether Cx = d, with the rows of C made orthonormal."""
         x = vector("x", x, self.dimension)
-        scale = 1 + float(np.abs(self.target).max()) + float(np.abs(x).max())
+        scale = float(np.abs(self.target).max()) + float(np.abs(x).max())
         return bool(np.abs(self.matrix @ x - self.target).max() <= tolerance * scale)
 
     def __contains__(self, x: ArrayLike) -> bool:
@@ -206,7 +206,8 @@ class Polyhedron:
     def contains(self, x: ArrayLike, tolerance: float = TOLERANCE) -> bool:
         """Return whether Ax ≤ b and Cx = d, each row up to its scale."""
         x = vector("x", x, self.dimension)
-        scale = [np.abs(rows) @ np.abs(x) + np.abs(side) + 1 for rows, side in ((self.A, self.b), (self.C, self.d))]
+        pairs = ((self.A, self.b), (self.C, self.d))
+        scale = [np.abs(rows).sum(axis=1) * np.abs(x).max() + np.abs(side) for rows, side in pairs]
         below = self.A @ x - self.b <= tolerance * scale[0]
         level = np.abs(self.C @ x - self.d) <= tolerance * scale[1]
         return bool(below.all() and level.all())

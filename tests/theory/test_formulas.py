@@ -259,6 +259,10 @@ HYPOTHESES = {
         lambda: dual_averaging_formula(pulled(dual_averaging(2.0, 3.0, l2_ball(1.0))), X, 2.0, 3.0),
         "the comparator lies outside X",
     ),
+    "dual averaging, small rate": (
+        lambda: dual_averaging_formula(play(dual_averaging(2.0, 3.03e-12), [Linear([3e-12, 0.0, 0.0])]), X, 2.0, 3e-12),
+        "the rate is not the one the formula is for",
+    ),
     "dual averaging, rate": (
         lambda: dual_averaging_formula(pulled(dual_averaging(2.02, 3.0)), X, 2.0, 3.0),
         "the rate is not the one the formula is for",
@@ -299,6 +303,7 @@ HYPOTHESES = {
             ("offset", DiagonalAdaGrad(DIAGONAL_SCALE, 1.0), True),
             ("beta", DiagonalAdaGrad(DIAGONAL_SCALE, beta=1.0), True),
             ("scale", DiagonalAdaGrad(1.01 * DIAGONAL_SCALE), True),
+            ("scale by a millionth", DiagonalAdaGrad((1 + 1e-6) * DIAGONAL_SCALE), True),
         ]
     },
     "entropic, gradient": (

@@ -1,11 +1,13 @@
 """Bounds are void where a point that was played is not an argmin, with the round that it was played in."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from catalogue import ALGORITHMS, N
 from forel.cvx import minimize
@@ -36,7 +38,7 @@ from forel.theory.geometries import Diagonal, Entropy, Euclidean, FullMatrix, Sq
 from forel.theory.penalties import NONE, ElasticNet, Indicator, l1
 from forel.theory.rates import Constant, DiagonalAdaGrad, InverseSqrt, MatrixAdaGrad, ScalarAdaGrad
 from forel.theory.regularizers import Regularizer
-from forel.theory.sets import Box, Simplex, l2_ball
+from forel.theory.sets import Box, Simplex, l1_ball, l2_ball
 from forel.theory.weights import EveryRound, Once
 from forel.validation import Unsupported
 
@@ -97,6 +99,57 @@ def test_the_one_round_in_which_a_point_is_no_argmin_is_named(name, wrong):
     assert trace.suboptimality[wrong - 1] > 1e-3
     limit = bound(trace, np.full(3, 1 / 3))
     assert limit.void.startswith(f"the point of round {wrong} is not an argmin: its objective is ")
+
+
+def in_units(loss, unit):
+    """Algorithms for losses of size ``loss`` and points of size ``unit``, and a point of size ``unit`` in every set."""
+    slope, weights = loss / unit, EveryRound()
+    elastic = ElasticNet(0.1 * slope, 0.2 * slope / unit)
+    return {
+        "centered": dual_averaging(unit, slope, l2_ball(unit)),
+        "proximal": ftrl_proximal(unit, slope),
+        "L1": FTRL(DiagonalAdaGrad(unit, slope), Diagonal(), True, penalty=l1(0.1 * slope), weights=weights),
+        "L1 ball": FTRL(DiagonalAdaGrad(unit), Diagonal(), True, feasible=l1_ball(unit, [unit / 5, 0, unit / 5])),
+        "matrix": FTRL(MatrixAdaGrad(unit, slope), FullMatrix()),
+        "solver": FTRL(MatrixAdaGrad(unit, slope), FullMatrix(), feasible=Box(-unit, unit)),
+        "entropy": FTRL(Constant(0.3 / slope), Entropy(), feasible=Simplex(unit)),
+        "mirror": MirrorDescent(Constant(0.3 * unit / slope), Euclidean(), elastic, feasible=Box(-unit, unit)),
+        "mirror, entropy": MirrorDescent(Constant(0.3 / slope), Entropy(), feasible=Simplex(unit)),
+    }
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("loss", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("name", in_units(1.0, 1.0))
+def test_rounding_voids_no_bound_and_a_millionth_of_the_bound_does_in_all_units(name, loss, unit):
+    """A point whose objective is 1e-6 of the bound above its minimum, in one round of thirty."""
+    if name == "solver" and unit > 1:
+        pytest.skip("the solver refuses it: rescale the inputs")
+    right, middle = in_units(loss, unit)[name], np.full(3, unit / 3)
+    losses = [Linear(f.g * (loss / unit)) for f in random_linear(3, 30)]
+    trace = play(right, losses)
+    assert bound(trace, middle).total == pytest.approx(loss * bound_in_units_of_one(name), rel=1e-6)
+    excess, objective, best = 1e-6 * bound(trace, middle).total, trace.stages[15].objective, trace.points[16]
+
+    def change(t, x):
+        return x + step * (middle - x) if t == 17 else x
+
+    step = brentq(lambda s: (objective(best + s * (middle - best)) - objective(best)) / excess - 1, 0.0, 1.0)
+    wrong = bound(play(Wrong(right, change), losses), middle)
+    assert wrong.void.startswith("the point of round 17 is not an argmin: its objective is ")
+
+
+@functools.cache
+def bound_in_units_of_one(name):
+    return bound(play(in_units(1.0, 1.0)[name], random_linear(3, 30)), np.full(3, 1 / 3)).total
+
+
+def test_a_point_that_is_zero_but_for_rounding_is_an_argmin():
+    """All terms of the objective vanish there, so that rounding is not small relative to them."""
+    for right in (KINDS["centered"], KINDS["L1"], KINDS["mirror"]):
+        losses = [Linear([1.0, 0.0, 0.0]), Linear([-1.0, 0.0, 0.0]), Linear([0.0, 1.0, 0.0])]
+        rounded = play(Wrong(right, lambda t, x: x + 5e-17), losses)
+        assert not bound(rounded, np.zeros(3)).void
 
 
 def test_points_outside_of_x_are_no_argmins_however_low_the_objective_is_there():

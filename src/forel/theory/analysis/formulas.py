@@ -66,7 +66,7 @@ def _rate(trace: Trace, geometry: Geometry, expected: Vector, first: int) -> str
     if trace.initial.geometry != geometry:
         return f"the geometry is not {geometry}"
     used = [np.max(getattr(state, "strength", math.nan)) for state in trace.states[first : first + expected.size]]
-    return "" if np.allclose(used, expected, rtol=1e-9) else "the rate is not the one the formula is for"
+    return "" if np.allclose(used, expected, rtol=1e-9, atol=0.0) else "the rate is not the one the formula is for"
 
 
 def _centered(trace: Trace) -> str:
@@ -179,7 +179,7 @@ def adagrad_proximal_formula(trace: Trace, x: Vector, radius: float) -> Bound:
     fits = trace.algorithm.proximal and isinstance(rate, DiagonalAdaGrad)
     if isinstance(rate, DiagonalAdaGrad):
         fits = fits and not np.any(rate.offset) and not np.any(rate.beta)
-        fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius)
+        fits = fits and np.allclose(rate.scale, math.sqrt(2) * radius, rtol=1e-9, atol=0.0)
     return _formula(
         trace,
         "section 3.4, 2√2·R√Σg²",

@@ -168,7 +168,7 @@ class Trace:
     @cached_property
     def suboptimality(self) -> Vector:
         r"""$h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where every point is an argmin."""
-        return suboptimality(self.algorithm, self.initial, self.stages, self.points)
+        return suboptimality(self.algorithm, self.initial, self.stages, self.points, self.squared_norms[1])
 
     def regrets(self, x: ArrayLike, linearized: bool = False) -> Vector:
         r"""Return $\sum_{s \le t} f_s(x_s) - f_s(x)$ for every t; linearized, $\sum_{s \le t} g_s \cdot (x_s - x)$."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["first_suboptimal_round", "suboptimality"]
 
-# Relative to the terms of the objective. Closed forms leave rounding; the solver stops at its tolerance.
+# Relative to the bound and to the terms of the objective, which may all vanish. Closed forms leave rounding; the solver
+# stops at its tolerance.
 ROUNDING, SOLVED = 1e-12, 1e-8
 
 
@@ -70,7 +71,13 @@ class _Objective(NamedTuple):
         return np.array([*((self.losses.g - r.linear) * x), quadratic, penalty, value, *others])
 
 
-def suboptimality(algorithm: Algorithm, initial: Regularizer, stages: Sequence["Stage"], points: Matrix) -> Vector:
+def suboptimality(
+    algorithm: Algorithm,
+    initial: Regularizer,
+    stages: Sequence["Stage"],
+    points: Matrix,
+    squared_norms: Vector,
+) -> Vector:
     r"""Return $h_{0:t-1}(x_t) - \min_{x \in X} h_{0:t-1}(x)$ for t = 1, …, T + 1: 0 where that is but rounding.
 
     These are the largest remainders of the Strong FTRL Lemma at each horizon, over all comparators. Infinite outside
@@ -80,9 +87,11 @@ def suboptimality(algorithm: Algorithm, initial: Regularizer, stages: Sequence["
     Parameters
     ----------
     algorithm, initial, stages, points : as a trace has them
+    squared_norms : $\|g_t\|^2_{(t),\star}$ for every round, half the sum of which is the stability of a bound
 
     Survey: Lemma 5
     """
+    stability = np.cumsum(np.where(np.isfinite(squared_norms), squared_norms, 0.0) / 2).tolist()
     argmin = Argmin(initial.geometry, algorithm.penalty, algorithm.feasible)
     objectives = [_Objective(Total.zero(points.shape[1]), 0.0, initial)]
     weight, tangents = 0.0, Total.zero(points.shape[1])
@@ -95,10 +104,12 @@ def suboptimality(algorithm: Algorithm, initial: Regularizer, stages: Sequence["
         else:
             weight += added.weight
             objectives.append(_Objective(stage.losses, weight, stage.regularizer))
-    return np.array([_suboptimality(argmin, *pair) for pair in zip(objectives, points, strict=True)])
+    # x_t counts from horizon t − 1 on, and x_1 from the first.
+    rounds = zip(objectives, points, [stability[0], *stability], strict=True)
+    return np.array([_suboptimality(argmin, *parts) for parts in rounds])
 
 
-def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
+def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector, stability: float) -> float:
     if not (argmin.feasible.contains(x) and argmin.penalty(x) < math.inf):
         return math.inf
     if objective.constant:
@@ -109,7 +120,7 @@ def _suboptimality(argmin: Argmin, objective: _Objective, x: Vector) -> float:
         return math.inf
     here, least = objective.terms(argmin, x), objective.terms(argmin, best)
     closed = objective.strength() is not None and argmin.method != SOLVER
-    allowance = (ROUNDING if closed else SOLVED) * float(np.abs(here).sum() + np.abs(least).sum())
+    allowance = (ROUNDING if closed else SOLVED) * (stability + float(np.abs(here).sum() + np.abs(least).sum()))
     above = math.fsum(here) - math.fsum(least)
     return above if above > allowance else 0.0
 

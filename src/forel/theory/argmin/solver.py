@@ -1,5 +1,6 @@
 """All other problems: a convex program, compiled once per dimension and then called with parameters."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from forel import cvx
 from forel.theory.argmin.problem import Problem, Solve
 from forel.theory.penalties import ElasticNet, Penalty
+from forel.theory.sets import Box
 from forel.validation import Unsupported, Vector
 
 
@@ -26,12 +28,16 @@ def solver(problem: Problem) -> Solve:
         if z.size not in compiled:
             compiled[z.size] = _compile(problem, z.size)
         program, x, parameters = compiled[z.size]
-        parameters["z"].value = z
-        parameters["factor"].value = problem.geometry.factor(strength)
-        parameters["weight"].value = weight
+        # The solver stops at absolute tolerances, so that the objective is divided by its size, a power of 2.
+        size = math.ldexp(1.0, math.frexp(max(np.abs(z).max(), np.max(np.abs(strength)), weight))[1])
+        parameters["z"].value = z / size
+        parameters["factor"].value = problem.geometry.factor(strength / size)
+        parameters["weight"].value = weight / size
         found = cvx.solve(program, x)
         # The solver's answer may be outside by a rounding, where an entropy would be infinite.
-        return np.maximum(found, 0.0) if problem.feasible.on_simplex else found
+        if problem.feasible.on_simplex:
+            return np.maximum(found, 0.0)
+        return np.clip(found, *problem.feasible.bounds) if isinstance(problem.feasible, Box) else found
 
     return solve
 

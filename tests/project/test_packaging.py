@@ -1,6 +1,7 @@
 """Source distribution and wheel: they build, contain the right files, install and run; metadata agree with CI."""
 
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
@@ -20,8 +21,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = forel.__version__
 
 
+# Nothing is imported from folders that the caller's environment names.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 def run(*command, cwd):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+    command = list(map(str, command))
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

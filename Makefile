@@ -15,7 +15,7 @@ KERNEL_TESTS := tests/jit/test_code_cache.py tests/jit/test_bitcode.py tests/jit
 # Train on generated clicks and evaluate on the last 20,000 rows.
 run: $(RUN)
 	mkdir -p $(DEMO)
-	$(BIN)/forel generate ctr --rows 200000 --output $(DEMO)/clicks.vw
+	$(BIN)/forel dev generate ctr --rows 200000 --output $(DEMO)/clicks.vw
 	head -n 180000 $(DEMO)/clicks.vw > $(DEMO)/train.vw
 	tail -n 20000 $(DEMO)/clicks.vw > $(DEMO)/test.vw
 	$(BIN)/forel train $(DEMO)/train.vw --model $(DEMO)/clicks.forel --certificate --names --report $(DEMO)/report.html
@@ -23,9 +23,9 @@ run: $(RUN)
 	$(BIN)/forel inspect $(DEMO)/clicks.forel --top 10
 
 survey: $(READY)
-	$(BIN)/forel survey --plots figures
+	$(BIN)/forel dev survey --plots figures
 
-# Write a source distribution and a wheel to dist. The wheel has LLVM code of what `forel warm` compiles with each of
+# Write a source distribution and a wheel to dist. The wheel has LLVM code of what `forel dev warm` compiles with each of
 # PYTHONS, interpreters of environments with forel's dependencies; with other versions kernels are compiled.
 PYTHONS ?= $(BIN)/python
 WHEEL := build/wheel
@@ -34,8 +34,8 @@ build: $(READY)
 	$(BIN)/python -m build --no-isolation --sdist --outdir dist .
 	tar -xzf dist/forel-$$($(BIN)/forel --version | cut -d' ' -f2).tar.gz -C $(WHEEL)/package --strip-components=1
 	export PYTHONPATH=$(CURDIR)/$(WHEEL)/package/src; for python in $(PYTHONS); do \
-	  export FOREL_CACHE=$$(mktemp -d $(CURDIR)/$(WHEEL)/XXXXXX) && $$python -m forel warm && \
-	  $$python -m forel warm --formats vw --certificate && \
+	  export FOREL_CACHE=$$(mktemp -d $(CURDIR)/$(WHEEL)/XXXXXX) && $$python -m forel dev warm && \
+	  $$python -m forel dev warm --formats vw --certificate && \
 	  $$python -B -c 'from forel.jit.shipped import export; print(export(), "files of LLVM code")' || exit 1; \
 	done
 	$(BIN)/python -m build --no-isolation --wheel --outdir dist $(WHEEL)/package

@@ -1,6 +1,6 @@
 """VW files of the two shapes that benchmarks time: the same labels, 39 features a row.
 
-``own``: 39 namespaces of one letter with one word of five letters each, as ``forel generate`` writes them.
+``own``: 39 namespaces of one letter with one word of five letters each, as ``forel dev generate`` writes them.
 ``mixed``: 13 numbers in one namespace, such as ``i3:0.5234``, and 26 words of one to five letters in namespaces of two
 or three letters.
 """

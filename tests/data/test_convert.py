@@ -18,7 +18,7 @@ from forel.sklearn import estimator_of
 from forel.store import load
 from forel.training.scoring import predict_blocks
 from forel.training.train import train
-from reference_parsers import VW_LINES, command, examples, same
+from reference_parsers import VW_LINES, examples, same
 
 
 @pytest.fixture(scope="module")
@@ -120,31 +120,6 @@ def test_columns_keep_their_types(tmp_path):
     with pytest.raises(ValueError, match=r"to: got '.*c\.xml', expected one of svmlight, vw"):
         convert(tmp_path / "a.vw", tmp_path / "c.xml")
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("c.")]
-
-
-def test_the_command_converts_data_and_models(folder, tmp_path):
-    model, small, data = tmp_path / "m.forel", tmp_path / "s.forel", tmp_path / "a.svm"
-    done = command("convert", folder / "a.csv", "--label", "click", "--bits", 16, "-o", data)
-    assert done.returncode == 0, done.stderr
-    assert "1,000 examples written" in done.stderr
-    assert "not kept: names, of which the slots are left (1,000 times)" in done.stderr
-    train(folder / "a.vw", Settings(l1=0.2), bits=16, names=True).save(model)
-    done = command("convert", model, "--float16", "--measure", folder / "a.vw", "-o", small)
-    assert done.returncode == 0, done.stderr
-    assert "before" in done.stdout
-    stored = load(small)
-    assert stored.model.weights.dtype == np.float16
-    assert set(stored.model.measured) == {"learner", "serving"}
-    before, after = (np.concatenate([m for _, m in predict_blocks(s, data)]) for s in (load(model), stored))
-    assert 0 < np.abs(before - after).max() < 0.01
-    for arguments, message in [
-        ((folder / "a.vw", "--serving", "-o", small), "not a complete model file"),
-        ((small, "--serving", "-o", model), "model: got 'a serving model of float"),
-        (("--serving", "-o", model), "expected one model file"),
-    ]:
-        done = command("convert", *arguments, stdin=None)
-        assert done.returncode == 2
-        assert message in done.stderr
 
 
 def test_a_model_file_is_an_estimator_as_it_is(folder, tmp_path):

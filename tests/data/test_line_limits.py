@@ -217,7 +217,7 @@ def test_rows_after_an_open_quote_are_learned_from(tmp_path):
 
 def test_generate_writes_the_format_of_the_suffix(tmp_path):
     def generate(name, *more):
-        return CliRunner().invoke(app, ["generate", "ctr", "--rows", "50", "-o", str(tmp_path / name), *more])
+        return CliRunner().invoke(app, ["dev", "generate", "ctr", "--rows", "50", "-o", str(tmp_path / name), *more])
 
     for name in ("a.vw", "a.csv", "a.csv.gz", "a.vw.gz", "a.txt", "a"):
         assert generate(name).exit_code == 0

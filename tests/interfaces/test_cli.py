@@ -5,11 +5,12 @@ import json
 import re
 from dataclasses import fields
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import forel
-from forel.cli.app import COMMANDS, TOOLS, app, load_command, main
+from forel.cli.app import COMMANDS, DEV, app, load_command, main
 from forel.cli.progress import Reporter
 from forel.cli.reading_flags import ReadingFlags
 from forel.cli.vowpal import NAMES
@@ -27,15 +28,20 @@ def run(*arguments, **environment):
     return CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1", **environment}).invoke(app, [str(a) for a in arguments])
 
 
+def path(command):
+    """Return the words of a command."""
+    return ["dev", command] if command in DEV else [command]
+
+
 @pytest.fixture
 def rows(tmp_path, interpreted):
     (tmp_path / "a.vw").write_text(ROWS)
     return tmp_path / "a.vw"
 
 
-@pytest.mark.parametrize("command", COMMANDS | TOOLS)
+@pytest.mark.parametrize("command", COMMANDS | DEV)
 def test_help_fits_a_terminal_of_80_columns(command):
-    shown = run(command, "--help").stdout
+    shown = run(*path(command), "--help").stdout
     assert max(map(len, shown.splitlines())) <= 80
     options = re.findall(r"^│ \*? *(-\S+)", shown, re.MULTILINE)
     assert len(options) >= 1
@@ -48,10 +54,10 @@ def test_reading_flags_are_read_options_and_each_command_has_its_own():
     options = {field.name for field in fields(ReadOptions)}
     flags = fields(ReadingFlags)
     assert {flag.name for flag in flags} <= options
-    for name in COMMANDS | TOOLS:
+    for name in COMMANDS | DEV:
         expected = {flag.name for flag in flags if name in flag.metadata["commands"]}
         assert expected == {parameter.name for parameter in load_command(name).params} & {flag.name for flag in flags}
-    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS | TOOLS)
+    assert {name for flag in flags for name in flag.metadata["commands"]} <= set(COMMANDS | DEV)
 
 
 @pytest.mark.parametrize(("vw", "name"), NAMES.items())
@@ -111,10 +117,10 @@ def test_no_bias_is_a_setting_that_a_continued_model_has_to_share(rows, tmp_path
 
 
 def test_a_cache_has_a_limit_of_lines(rows, tmp_path):
-    done = run("cache", rows, "--line-limit", 4, "--output", tmp_path / "c")
+    done = run("dev", "cache", rows, "--line-limit", 4, "--output", tmp_path / "c")
     assert done.exit_code == 2
     assert "a.vw" in done.stderr
-    assert run("cache", rows, "--line-limit", 100, "--output", tmp_path / "c").exit_code == 0
+    assert run("dev", "cache", rows, "--line-limit", 100, "--output", tmp_path / "c").exit_code == 0
 
 
 def test_names_that_look_like_codes_of_emoji_are_printed_unchanged(tmp_path, interpreted):
@@ -207,9 +213,28 @@ def test_one_is_singular_and_zero_has_no_sign(tmp_path, interpreted, monkeypatch
     shown = run("train", "one.csv", "--label", "y", "--alpha", "0.5", "--bits", "4", "--model", "m")
     assert "\n1 row, 1 feature in all, 1 non-zero weight, " in shown
     assert "; first 1 row\n" in run("peek", "one.csv")
-    assert "1 example written to one.vw" in run("convert", "one.csv", "--label", "y", "-o", "one.vw")
-    assert "one.cache: 1 row, 1 feature in all, 1 block\n" in run("cache", "one.csv", "--label", "y", "-o", "one.cache")
+    assert "one.cache: 1 row, 1 feature in all, 1 block\n" in run(
+        "dev", "cache", "one.csv", "--label", "y", "-o", "one.cache"
+    )
     explained = run("explain", "zero.csv", "--model", "m")
     assert " 0.00000 " in explained
     assert "+0.00000" not in explained
     assert "-0.00000" not in explained
+
+
+def test_convert_makes_models_smaller_and_measures_them(tmp_path, rows):
+    model, small = tmp_path / "m.forel", tmp_path / "s.forel"
+    assert run("train", rows, *FEW, "--lanes", 2, "--model", model).exit_code == 0
+    done = run("convert", model, "--float16", "--measure", rows, "-o", small)
+    assert done.exit_code == 0, done.output
+    assert re.search(r"loss on .*: \d\.\d+ before, \d\.\d+ after", done.stdout)
+    assert load(small).model.weights.dtype == np.float16
+    for arguments, message in [
+        ((rows, "--serving", "-o", small), "not a complete model file"),
+        ((small, "--serving", "-o", model), "model: got 'a serving model of float"),
+        ((model, "-o", small), "convert: got 'no conversion', expected --serving, --float16 or --key"),
+        (("--serving", "-o", model), "Missing argument 'model'"),
+    ]:
+        done = run("convert", *arguments, COLUMNS="200")
+        assert done.exit_code == 2
+        assert message in done.stderr

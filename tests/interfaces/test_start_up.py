@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from forel.cli.app import COMMANDS, TOOLS, app, load_command
+from forel.cli.app import COMMANDS, DEV, app, load_command
 
 LARGE = {"numba", "numpy", "pyarrow", "scipy", "sklearn"}
 RUN = "import sys; sys.argv[0] = 'forel'\nfrom forel.cli import main\ntry: main()\nfinally: print(*sys.modules)"
@@ -36,11 +36,11 @@ def test_version_and_help_import_no_command(option, most):
     assert len([name for name in modules if name.partition(".")[0] == "forel"]) <= most
 
 
-@pytest.mark.parametrize("command", COMMANDS | TOOLS)
+@pytest.mark.parametrize("command", COMMANDS | DEV)
 def test_help_of_a_command_imports_no_large_package_and_no_other_command(command):
-    modules = imported(command, "--help")
+    modules = imported(*(["dev"] if command in DEV else []), command, "--help")
     assert not LARGE & modules
-    others = {f"forel.cli.{name}" for name in COMMANDS | TOOLS} - {f"forel.cli.{command}"}
+    others = {f"forel.cli.{name}" for name in COMMANDS | DEV} - {f"forel.cli.{command}"}
     assert not others & modules
 
 
@@ -67,11 +67,12 @@ def test_commands_start_no_threads_of_blas_unless_told_to(given, used):
 
 
 def test_the_table_has_the_first_line_of_each_help_text_and_fits_a_terminal():
-    lines = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, ["--help"]).stdout.splitlines()
-    for name, text in (COMMANDS | TOOLS).items():
-        assert load_command(name).help.splitlines()[0] == text
-        assert f"  {name:<8}  {text}" in lines
-    assert max(map(len, lines)) <= 80
+    for arguments, commands in ((["--help"], COMMANDS), (["dev", "--help"], DEV)):
+        lines = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1"}).invoke(app, arguments).stdout.splitlines()
+        for name, text in commands.items():
+            assert load_command(name).help.splitlines()[0] == text
+            assert f"  {name:<8}  {text}" in lines
+        assert max(map(len, lines)) <= 80
 
 
 def test_commands_and_their_options_are_completed():
@@ -84,7 +85,8 @@ def test_commands_and_their_options_are_completed():
         ).stdout.split()
 
     assert completed("forel pre") == ["predict"]
-    assert set(COMMANDS | TOOLS) <= set(completed("forel "))
+    assert {*COMMANDS, "dev"} == set(completed("forel "))
+    assert set(DEV) == set(completed("forel dev "))
     assert completed("forel train --certi") == ["--certificate"]
     assert completed("forel explain --rep") == []
 

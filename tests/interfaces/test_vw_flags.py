@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import forel
 from forel.cli import vowpal
-from forel.cli.app import COMMANDS, TOOLS, app, load_command
+from forel.cli.app import COMMANDS, DEV, app, load_command
 from forel.data import Names, concatenate, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
@@ -162,7 +162,7 @@ def test_the_constant_is_penalized_and_kept_with_the_model(folder):
 def test_passes_and_caches_have_the_constant_once(folder):
     flags = "--loss_function squared --ftrl_alpha 0.3 -b 16 --quiet --passes 2"
     run("train", folder / "zero.vw", "-f", folder / "a", *flags.split())
-    run("cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
+    run("dev", "cache", folder / "zero.vw", "--output", folder / "c", "-b", 16)
     run("train", folder / "c", "-f", folder / "b", *flags.split())
     run("train", folder / "zero.vw", "-f", folder / "d", *flags.split(), "--keep-cache", folder / "k")
     states = [forel.load(folder / name).model.state.tobytes() for name in "abd"]
@@ -211,7 +211,7 @@ def test_the_constant_feature_is_added_with_its_flag():
 
 
 def test_errors_of_unsupported_options_name_an_alternative():
-    commands = map(load_command, COMMANDS | TOOLS)
+    commands = map(load_command, COMMANDS | DEV)
     own = {option.lstrip("-") for command in commands for param in command.params for option in param.opts}
     assert not own & {*vowpal.UNSUPPORTED, *vowpal.SHORT}
     for name, advice in vowpal.UNSUPPORTED.items():

@@ -1,4 +1,4 @@
-"""``forel warm`` runs real commands on rows of each format, so that their code is in the cache."""
+"""``forel dev warm`` runs real commands on rows of each format, so that their code is in the cache."""
 
 import subprocess
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ def commands(monkeypatch, interpreted):
 
 
 def test_every_format_is_trained_predicted_evaluated_and_converted(commands):
-    done = CliRunner().invoke(app, ["warm", "--alpha", "0.1", "--bits", "6"])
+    done = CliRunner().invoke(app, ["dev", "warm", "--alpha", "0.1", "--bits", "6"])
     assert done.exit_code == 0, done.stderr
     *lines, last = done.stdout.splitlines()
     assert [tuple(line.partition(":")[0].split()[1:]) for line in lines] == NAMES
@@ -40,9 +40,9 @@ def test_every_format_is_trained_predicted_evaluated_and_converted(commands):
 
 
 def test_errors_are_those_of_the_options(commands):
-    wrong = CliRunner().invoke(app, ["warm", "--formats", "vw,xml"])
+    wrong = CliRunner().invoke(app, ["dev", "warm", "--formats", "vw,xml"])
     assert (wrong.exit_code, commands) == (2, [])
     assert "--formats: got 'xml', expected some of vw, csv, jsonl" in wrong.stderr
-    wrong = CliRunner().invoke(app, ["warm", "--loss", "nonsense", "--bits", "6"])
+    wrong = CliRunner().invoke(app, ["dev", "warm", "--loss", "nonsense", "--bits", "6"])
     assert (wrong.exit_code, len(commands)) == (2, 1)
     assert "nonsense" in wrong.stderr

@@ -79,18 +79,18 @@ def test_examples_on_real_data_print_known_results(name, printed_by):
 
 
 def test_help_lists_commands_and_version_is_that_of_the_package():
-    assert "methods" in run(*FOREL, "--help").stdout
+    assert "inspect" in run(*FOREL, "--help").stdout
     assert run(*FOREL, "--version").stdout.startswith("forel 0.")
 
 
 def test_methods_shows_how_a_combination_is_solved():
-    done = run(*FOREL, "methods", "entropy", COLUMNS="100")
+    done = run(*FOREL, "dev", "methods", "entropy", COLUMNS="100")
     assert "softmax" in done.stdout
     assert "dual exponent" not in done.stdout
 
 
 def test_invalid_name_prints_an_error_and_exits_with_1():
-    done = run(*FOREL, "methods", "nosuch")
+    done = run(*FOREL, "dev", "methods", "nosuch")
     assert done.returncode == 1
     assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
     assert "Traceback" not in done.stderr

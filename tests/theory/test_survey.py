@@ -87,7 +87,7 @@ def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypa
     results = [replace(r, run=lambda key=r.key: called.append(key) or Outcome(1.0, 1.0)) for r in RESULTS]
     monkeypatch.setattr(command, "RESULTS", tuple(results))
     monkeypatch.setattr(command, "EXTENSIONS", ())
-    done = CliRunner().invoke(app, ["survey", "--plots", str(tmp_path / "figures")])
+    done = CliRunner().invoke(app, ["dev", "survey", "--plots", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
     assert called == [r.key for r in RESULTS]
     assert "27 recomputed" in done.output
@@ -96,11 +96,11 @@ def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypa
 
 
 def test_the_command_takes_one_result_as_json():
-    done = forel("survey", "--only", "11", "--json")
+    done = forel("dev", "survey", "--only", "11", "--json")
     (row,) = json.loads(done.stdout)
     assert row["result"] == "Theorem 11"
     assert row["holds"]
-    assert forel("survey", "--only", "99").returncode == 1
+    assert forel("dev", "survey", "--only", "99").returncode == 1
 
 
 def test_the_command_exits_1_when_a_result_fails(monkeypatch, capsys):

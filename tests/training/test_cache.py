@@ -275,22 +275,23 @@ def command(*arguments, **options):
 @pytest.mark.slow
 def test_the_command_writes_shows_and_reads_a_cache(folder, tmp_path):
     path = tmp_path / "c.cache"
-    done = command("cache", folder / "a.vw", "--output", path, "--bits", 12)
+    done = command("dev", "cache", folder / "a.vw", "--output", path, "--bits", 12)
     assert (done.returncode, done.stdout.split(": ")[1].split(",")[0]) == (0, "400 rows")
     before = path.read_bytes()
 
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    done = command("cache", folder / "a.vw", "--output", path, "--bits", 12, preexec_fn=small)
+    done = command("dev", "cache", folder / "a.vw", "--output", path, "--bits", 12, preexec_fn=small)
     assert (done.returncode, done.stdout) == (2, "")
     assert "c.cache: could not be written (File too large)" in done.stderr
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["c.cache"]
-    shown = CliRunner().invoke(app, ["cache", str(path)])
+    shown = CliRunner().invoke(app, ["dev", "cache", str(path)])
     assert "400 rows" in shown.output
     assert "a.vw" in shown.output
-    assert "expected a cache; --output writes one" in CliRunner().invoke(app, ["cache", str(folder / "a.vw")]).output
+    other = CliRunner().invoke(app, ["dev", "cache", str(folder / "a.vw")])
+    assert "expected a cache; --output writes one" in other.output
     text = (folder / "a.vw").read_text()
     done = command(
         "train", "-", "--format", "vw", "--passes", 2, "-b", 12, "--alpha", 0.3, "--json", preexec_fn=small, input=text

@@ -308,7 +308,7 @@ def test_generated_labels_follow_the_true_probabilities():
 
 def test_generate_is_deterministic(tmp_path):
     one, two = tmp_path / "1.vw", tmp_path / "2.vw"
-    assert "true probabilities have a log-loss of" in command("generate", "ctr", "--rows", 500, "-o", one).stderr
+    assert "true probabilities have a log-loss of" in command("dev", "generate", "ctr", "--rows", 500, "-o", one).stderr
     with two.open("wb") as file:
         write_clicks(file, 500)
     assert one.read_bytes() == two.read_bytes()

@@ -1,4 +1,4 @@
-"""The application: a table of commands, whose modules are imported when they run."""
+"""The application: tables of commands, whose modules are imported when they run."""
 
 import importlib
 import io
@@ -13,7 +13,7 @@ from typer.main import get_command
 import forel
 from forel.cli.vowpal import suggest_train, translate_name
 
-__all__ = ["COMMANDS", "TOOLS", "app", "load_command", "main"]
+__all__ = ["COMMANDS", "DEV", "app", "load_command", "main"]
 
 # The one-line help of each command, which is a function of the module of the same name.
 COMMANDS = {
@@ -23,9 +23,10 @@ COMMANDS = {
     "evaluate": "Measure a model on files: loss, AUC, calibration, confusion.",
     "explain": "Show the contribution of each feature to a prediction.",
     "inspect": "Show the settings, experts, weights and certificate of a model.",
-    "convert": "Convert data to another format, or a model to a smaller one.",
+    "convert": "Convert a model to a smaller one, or write that of one key.",
 }
-TOOLS = {
+# The commands of ``forel dev``.
+DEV = {
     "generate": "Write synthetic examples, and report the best possible loss.",
     "cache": "Write parsed files to a cache, or show the content of a cache.",
     "warm": "Compile and cache code of train, predict, evaluate and convert.",
@@ -47,36 +48,37 @@ def load_command(name: str) -> Any:
 class LazyGroup(TyperGroup):
     """A group whose commands have only a name and a one-line help until one of them is invoked or completed."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name, with its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name in COMMANDS | DEV else command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with their whole one-line help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in self.commands.items()])
+
+
+class MainGroup(LazyGroup):
+    """The commands of ``forel``, with a suggestion for the command line of Vowpal Wabbit, which has no commands."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command; an error for options and files without one names it."""
-        known = [*COMMANDS, *TOOLS, *(option for param in self.get_params(ctx) for option in param.opts)]
+        known = [*self.commands, *(option for param in self.get_params(ctx) for option in param.opts)]
         if args and not ctx.resilient_parsing and (command := suggest_train(args, known)) is not None:
             ctx.fail(f"No command before {args[0]!r}. Did you mean: {command}")
         return super().parse_args(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands that people use every day before the others."""
-        for title, commands in (("Commands", COMMANDS), ("Tools", TOOLS)):
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name, with its options."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else load_command(name), rest
-
-
+SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,  # for the list of commands and errors of usage; the help of a command uses rich
+    "context_settings": {"help_option_names": ["-h", "--help"], "token_normalize_func": translate_name},
+}
 app = typer.Typer(
-    cls=LazyGroup,
-    name="forel",
-    help="Adaptive online learning: every learner carries its proof.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # for the list of commands and errors of usage; the help of a command uses rich
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "token_normalize_func": translate_name,
-    },
+    cls=MainGroup, name="forel", help="Adaptive online learning: every learner carries its proof.", **SETTINGS
 )
+dev = typer.Typer(cls=LazyGroup, **SETTINGS)
 
 
 def _version(wanted: bool) -> None:
@@ -94,8 +96,10 @@ def _options(
     pass
 
 
-for _name, _help in (COMMANDS | TOOLS).items():
-    app.command(_name, help=_help)(lambda: None)
+for _group, _commands in ((app, COMMANDS), (dev, DEV)):
+    for _name, _help in _commands.items():
+        _group.command(_name, help=_help)(lambda: None)
+app.add_typer(dev, name="dev", help="Tools: synthetic data, caches, compiling ahead, and the survey.")
 
 
 def _replace_unencodable() -> None:

@@ -1,4 +1,4 @@
-"""``forel cache``: parse files into a cache, or show the content of a cache."""
+"""``forel dev cache``: parse files into a cache, or show the content of a cache."""
 
 import json
 from typing import Annotated, Any
@@ -26,9 +26,9 @@ def cache(
 
     \b
     Examples:
-      forel cache clicks.vw --output clicks.cache
+      forel dev cache clicks.vw --output clicks.cache
       forel train clicks.cache --model m.forel
-      forel cache clicks.cache
+      forel dev cache clicks.cache
     """
     source = source_of(files, None)
     with errors_as_messages():

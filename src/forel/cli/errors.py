@@ -114,7 +114,7 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
 
 def all_options() -> list[str]:
     """Return the long options of all commands."""
-    from forel.cli.app import COMMANDS, load_command
+    from forel.cli.app import COMMANDS, DEV, load_command
 
-    options = [param.opts[0] for name in COMMANDS for param in load_command(name).params]
+    options = [param.opts[0] for name in COMMANDS | DEV for param in load_command(name).params]
     return [option for option in options if option.startswith("--")]

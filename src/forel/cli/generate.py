@@ -1,4 +1,4 @@
-"""``forel generate``: synthetic examples of a known distribution."""
+"""``forel dev generate``: synthetic examples of a known distribution."""
 
 import gzip
 import sys
@@ -19,7 +19,7 @@ def generate(
 ) -> None:
     """Write synthetic examples, and report the best possible loss.
 
-    Example: forel generate ctr --rows 1000000 --output clicks.vw
+    Example: forel dev generate ctr --rows 1000000 --output clicks.vw
     """
     from forel.data.clicks import write_clicks
 
@@ -46,5 +46,5 @@ def _format(output: str) -> str:
     suffix = output.lower().removesuffix(".gz").rpartition(".")[2]
     found = "zstd" if suffix in ("zst", "zstd") else SUFFIXES.get(suffix, "vw")
     if found not in ("vw", "csv"):
-        raise refuse("--output", output, f"a name for vw or csv, which forel convert makes {found} of; or --format")
+        raise refuse("--output", output, "a name that ends in .vw or .csv, or --format vw or csv")
     return found

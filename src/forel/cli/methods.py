@@ -1,4 +1,4 @@
-"""``forel methods``: the table of ``docs/argmin.md``, with penalties grouped by method."""
+"""``forel dev methods``: the table of ``docs/argmin.md``, with penalties grouped by method."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ def methods(
 
     Combinations that neither can solve are shown as well.
 
-    Example: forel methods entropy
+    Example: forel dev methods entropy
     """
     from rich.table import Table
 

@@ -17,7 +17,6 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": 
 # The commands that take a flag.
 TRAIN = {"commands": ("train",)}
 PARSE = {"commands": ("train", "cache")}
-CONVERT = {"commands": ("train", "cache", "convert")}
 LABELLED = {"commands": ("train", "cache", "convert", "evaluate")}
 MEASURE = {"commands": ("train", "evaluate")}
 SCORE = {"commands": ("predict", "evaluate")}
@@ -38,7 +37,7 @@ class ReadingFlags:
     """
 
     bits: Annotated[int | None, _option("--bits", "-b", help="Hash names to 2**bits slots; 22 by default.")] = field(
-        default=None, metadata=CONVERT
+        default=None, metadata=PARSE
     )
     names: Annotated[bool, _option("--names", help="Keep the names of features; reading is slower.")] = field(
         default=False, metadata=TRAIN
@@ -64,16 +63,16 @@ class ReadingFlags:
         ),
     ] = field(default=None, metadata=TRAIN)
     importance: Annotated[str | None, _option(help="Column of importance weights.")] = field(
-        default=None, metadata=CONVERT
+        default=None, metadata=PARSE
     )
     keep: Annotated[
         list[str] | None, _option(help="Use only these columns, or VW namespaces by first letter; repeatable.")
-    ] = field(default=None, metadata=CONVERT)
+    ] = field(default=None, metadata=PARSE)
     ignore: Annotated[
         list[str] | None, _option(help="Columns, or VW namespaces by first letter, to ignore; repeatable.")
-    ] = field(default=None, metadata=CONVERT)
+    ] = field(default=None, metadata=PARSE)
     categories: Annotated[list[str] | None, _option(help="Columns whose numbers are categories; repeatable.")] = field(
-        default=None, metadata=CONVERT
+        default=None, metadata=PARSE
     )
     log: Annotated[list[str] | None, _option(help="Columns to replace by their logarithms; repeatable.")] = field(
         default=None, metadata=PARSE

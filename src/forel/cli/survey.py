@@ -1,4 +1,4 @@
-"""``forel survey``: recompute and check every numbered result, and related statements."""
+"""``forel dev survey``: recompute and check every numbered result, and related statements."""
 
 import pathlib
 from typing import Annotated
@@ -16,7 +16,7 @@ def survey(
     These are its theorems, lemmas, algorithms and figures. The exit code is 1
     if a check fails.
 
-    Examples: forel survey; forel survey --only 11; forel survey --plots figures
+    Examples: forel dev survey; forel dev survey --only 11; forel dev survey --plots figures
     """
     from forel.cli.survey_results import run
 

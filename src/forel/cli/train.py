@@ -19,8 +19,6 @@ from forel.cli.vowpal import translate_vw_options
 
 __all__ = ["train"]
 
-DEFAULT_BITS = 22  # as in ReadOptions, which is not imported yet
-
 
 @command_of(TrainOptions)
 def train(options: TrainOptions, explicit: frozenset[str]) -> None:
@@ -130,20 +128,7 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
     return _Model(settings, stored, False)
 
 
-def _commit_memory(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
-    """Commit the memory of a new model of two classes or of numbers, beside the imports of other modules."""
-    other = options.start, options.by, options.ray, options.oaa
-    if any(option is not None for option in (*other, options.reading.classes)):
-        return
-    from forel.cli.memory import commit_memory
-
-    settings, bits = _model_of(options, explicit).settings, options.reading.bits
-    if not settings.loss_function.joint:
-        commit_memory(source, DEFAULT_BITS if bits is None else bits, settings, options.certificate)
-
-
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
-    _commit_memory(options, source, explicit)
     from forel.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
     from forel.cli.predict import check_files, link_named
     from forel.cli.progress import Reporter, print_summary

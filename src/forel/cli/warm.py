@@ -1,4 +1,4 @@
-"""``forel warm``: compile what other commands need before they run, such as for the image of a container."""
+"""``forel dev warm``: compile what other commands need before they run, such as for the image of a container."""
 
 import csv
 import json
@@ -30,9 +30,9 @@ def warm(
 
     \b
     Examples:
-      forel warm
-      forel warm --certificate
-      forel warm --formats csv --loss squared
+      forel dev warm
+      forel dev warm --certificate
+      forel dev warm --formats csv --loss squared
     """
     with errors_as_messages():
         from forel.jit.deferred import AT_ONCE

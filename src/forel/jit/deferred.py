@@ -8,7 +8,7 @@ from forel.jit.function import CachedFunction
 
 __all__ = ["AT_ONCE", "Deferred"]
 
-AT_ONCE = "FOREL_COMPILE_AT_ONCE"  # set by ``forel warm``, and when a wheel is built
+AT_ONCE = "FOREL_COMPILE_AT_ONCE"  # set by ``forel dev warm``, and when a wheel is built
 
 
 class Deferred:

@@ -1,12 +1,6 @@
-"""Write small model files of the current version of the format, and their predictions, to a folder of that version.
-
-``python -m tests.files.make`` is run once for each version, before it is released; the files of older versions stay as
-they are. Rows come from integer arithmetic and kernels run uncompiled, so that predictions are the same everywhere to
-the few digits that tests compare.
-"""
+"""Small files of every kind of learner, of a run and of a checkpoint, for tests that read, damage or resume them."""
 
 import io
-import json
 import pathlib
 import shutil
 import tempfile
@@ -19,12 +13,9 @@ from forel.learner.mixture import Mixture
 from forel.losses import Quantile
 from forel.sklearn import FTRLClassifier
 from forel.store import load, save, serving_model
-from forel.store.versions import VERSION
 from forel.training.scoring import predict_blocks
 from forel.training.train import train
-from tests.fuzz.sentences import uncompiled
 
-HERE = pathlib.Path(__file__).parent
 FEATURES = 24
 TEXT = "".join(f"{k % 2} |site s{k % 5} s{k * k % 7} |user u{k % 11}:{1 + k % 3} age:{k % 4}.5\n" for k in range(120))
 MIXED = Settings("logistic", rate="scale_free", alpha=(0.1, 0.5, 2.0), l1=(0.0, 0.1, 0.5))
@@ -128,20 +119,3 @@ def resumed(folder, checkpoint):
 def text():
     """Return the text as a file."""
     return io.BytesIO(TEXT.encode())
-
-
-def main():
-    folder = HERE / f"v{VERSION}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    with uncompiled():
-        write_all(folder)
-        expected = {path.name: found(path) for path in sorted(folder.glob("*.forel"))}
-        with tempfile.TemporaryDirectory() as scratch:
-            expected["checkpoint.forel"]["resumed"] = resumed(scratch, folder / "checkpoint.forel")
-    (folder / "expected.json").write_text(json.dumps(expected, indent=None, sort_keys=True) + "\n")
-    print(f"{len(expected)} files of {sum(p.stat().st_size for p in folder.iterdir()):,} bytes in {folder.name}")
-
-
-if __name__ == "__main__":
-    main()

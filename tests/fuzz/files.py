@@ -23,8 +23,7 @@ from safetensors.numpy import save_file
 from forel.data import Block, Problems, concatenate, read
 from forel.data.sources.row_cache import CacheWriter
 from forel.store import load
-from forel.store.files import canonical_json
-from forel.store.versions import VERSION
+from forel.store.header import canonical_json
 from forel.training.row_cache import write_cache
 from forel.training.scoring import predict_blocks
 from tests.files import make
@@ -215,7 +214,9 @@ def run(seconds, seed=0):
         folder = pathlib.Path(scratch)
         (folder / "clicks.vw").write_text(make.TEXT)
         write_cache(folder / "clicks.vw", folder / "rows.cache", bits=BITS, block_bytes=400)
-        wholes = [*sorted((make.HERE / f"v{VERSION}").glob("*.forel")), *[folder / "rows.cache"] * 5]
+        with uncompiled():
+            make.write_all(folder)
+        wholes = [*sorted(folder.glob("*.forel")), *[folder / "rows.cache"] * 5]
         opener = Opener()
         try:
             known = {path: opener(path) for path in wholes}

@@ -1,6 +1,5 @@
 """Certificates of settings with filters: which lanes they are computed from, and the gradients kept after scales."""
 
-import json
 import pickle
 
 import numpy as np
@@ -16,9 +15,7 @@ from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.store import ModelFileError, load, save
-from forel.store.fine_units import from_fine_units
-from tests.files import make
-from tests.store.test_model_versions import rewritten
+from tests.store.cases import rewritten
 
 N, ROUNDS = 6, 90
 FILTERS = (Filter(10.0, 1.0), Filter(0.3, 1.0), Filter(0.03))
@@ -89,21 +86,6 @@ def test_blocks_of_any_size_and_kernels_with_units_give_the_same_bits(value, mon
     for model in models[1:]:
         for name in ("records", "totals"):
             assert getattr(model._lanes, name).tobytes() == getattr(models[0]._lanes, name).tobytes()
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_gradients_of_version_2_are_converted_exactly():
-    X, y, importance = stream(units=np.ldexp(1.0, np.arange(N) * 9 - 20).astype(np.float32))
-    model = Linear(N, SETTINGS, certified=True)
-    model.learn(X, y, importance)
-    stored = model._lanes.copied()
-    fine = np.exp2(np.floor(np.log2(stored.scales.astype(np.float64)))) / stored.units(slice(None))
-    stored.state[:, 1] /= np.float32(fine[:, None] ** 2)
-    stored.state[:, 0, :4] /= np.float32(fine[:, None])
-    stored.gradients[:] /= np.float32(fine[:, None])
-    assert not np.array_equal(stored.gradients, model._lanes.gradients)
-    from_fine_units(stored)
-    assert stored.records.tobytes() == model._lanes.records.tobytes()
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -217,14 +199,3 @@ def test_files_keep_the_gradients(tmp_path):
     rewritten(tmp_path / "m", lambda header: header.update(gradient_lanes=[0, 1, 2]))
     with pytest.raises(ModelFileError, match=r"gradients of the lanes \[0, 1, 2\] are not those of the settings"):
         load(tmp_path / "m")
-
-
-def test_files_of_before_with_gradients_of_all_lanes_are_read():
-    folder = make.HERE / "all_gradients"
-    expected = json.loads((folder / "expected.json").read_text())
-    model = load(folder / "filters.forel").model
-    kept = certified_lanes(model.settings)
-    for name in ("points", "points after"):
-        found = [[point.lower, point.gradient_norm] for point in model.loss_floor().points]
-        np.testing.assert_allclose(found, np.array(expected[name])[list(kept)], rtol=1e-5)
-        make.learn(model, 10, 40)

@@ -15,7 +15,6 @@ from forel.learner.mixture import Mixture
 from forel.learner.settings import Settings
 from forel.losses.margin import Mixing
 from forel.store import load, save
-from forel.store.fixed_rate import from_fixed_rate
 
 N, ROUNDS = 4, 150
 SETTINGS = Settings("squared", alpha=(3.0, 300.0), rate="scale_free", filters=(Filter(3.0), Filter(3.0, memory=0.9)))
@@ -148,17 +147,6 @@ def test_the_rate_falls_no_further_than_the_range_of_labels_needs():
         mixing.squared(experts, np.array([label]), np.ones(1), spans, ledger, out)
         assert out[0] == pytest.approx(w @ experts[0] / w.sum(), rel=1e-12)
     assert ledger[2] == 5.0
-
-
-def test_a_file_of_a_fixed_rate_keeps_it():
-    """The bound relies on rates that never rise, so that a resumed mixture may not start with a larger one."""
-    model = Mixture(N, Settings("squared", alpha=(3.0, 300.0)))
-    model.ledger.lowest, model.ledger.highest, model.ledger.largest_importance = -1.0, 3.0, 2.0
-    from_fixed_rate(model.pool)
-    assert model.pool.pooling.rate(model.ledger) == pytest.approx(1 / (2 * 16))
-    logistic = Mixture(N, Settings(alpha=(3.0, 300.0)))
-    from_fixed_rate(logistic.pool)
-    assert logistic.ledger.gap == 0
 
 
 @given(

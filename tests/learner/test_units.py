@@ -14,7 +14,6 @@ from forel.learner.lanes import Lanes
 from forel.learner.layout import Layout
 from forel.learner.linear import Linear, Settings
 from forel.learner.units import units_and_thresholds, units_of
-from forel.store.fine_units import from_fine_units
 
 N = 9
 
@@ -147,22 +146,3 @@ def test_records_change_units_without_a_change_of_weights(algorithm, interpreted
     after = model._lanes
     assert after.units(some).tolist() == [2.0**48 if k == 2 else 1 for k in some]
     np.testing.assert_array_equal(after.state[some, after.layout.gradient_part, 0] * after.units(some), gradients)
-
-
-@pytest.mark.parametrize("lanes", [1, 2])
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("algorithm", ["proximal", "mirror"])
-def test_records_of_version_2_are_converted_exactly(algorithm, lanes, kind, interpreted):
-    X, y = rows(kind=kind)
-    X *= np.ldexp(1.0, np.arange(N) * 5 - 20).astype(kind)
-    settings = Settings(rate="scale_free", algorithm=algorithm, alpha=0.5 if lanes == 1 else (0.5, 2.0))
-    model = Linear(N, settings, dtype=kind, certified=True)
-    model.learn(X, y)
-    stored = model._lanes.copied()
-    fine = np.exp2(np.floor(np.log2(stored.scales.astype(np.float64)))) / stored.units(slice(None))
-    assert len(set(fine)) > 5
-    stored.state[:, int(stored.layout.primal) :] /= fine[:, None, None].astype(kind)
-    stored.state[:, 1] /= fine[:, None].astype(kind)
-    assert stored.records.tobytes() != model._lanes.records.tobytes()
-    from_fine_units(stored)
-    assert stored.records.tobytes() == model._lanes.records.tobytes()

@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from forel.data import read
 from forel.learner.linear import Linear, Settings
-from forel.store import files
+from forel.store import header as header_fields
 
 N = 6
 
@@ -35,17 +35,22 @@ def learned(features=N, options=Settings(), classes=None, rounds=8, **keywords):
     return model
 
 
-def rewritten(path, change, arrays=None):
-    """Write a file once more with another header, whose own check is right again."""
+def header_and_arrays(path):
+    """Return the header of a file as JSON, and its arrays."""
     with safe_open(path, framework="numpy") as f:
         header = json.loads(f.metadata()["forel"])
-        held = {name: f.get_tensor(name) for name in f.keys()}  # noqa: SIM118
+        return header, {name: f.get_tensor(name) for name in f.keys()}  # noqa: SIM118
+
+
+def rewritten(path, change, arrays=None):
+    """Write a file once more with another header, whose own check is right again."""
+    header, held = header_and_arrays(path)
     held.update(arrays or {})
     header["checks"] = {name: zlib.crc32(a.tobytes()) for name, a in held.items()}
     change(header)
     header.pop("check", None)
-    header["check"] = zlib.crc32(files.canonical_json(header).encode())
-    save_file(held, path, {"forel": files.canonical_json(header)})
+    header["check"] = zlib.crc32(header_fields.canonical_json(header).encode())
+    save_file(held, path, {"forel": header_fields.canonical_json(header)})
 
 
 def user_loss(margin, label):

@@ -37,7 +37,7 @@ from forel.store import ServingModel, save
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 slots, weights = np.arange(10**5, dtype=np.uint32), np.ones((10**5, 1), np.float32)
-big = ServingModel(10**6, slots, weights, np.ones(1, "f4"), "identity")
+big = ServingModel(10**6, slots, weights, np.ones(1, "f4"), "identity", {})
 try:
     save(sys.argv[1], big)
 except OSError as error:

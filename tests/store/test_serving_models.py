@@ -12,7 +12,10 @@ from forel.data import slot
 from forel.learner.linear import Linear, Settings
 from forel.losses import Poisson, Quantile
 from forel.store import ServingModel, load, save, serving_model
+from forel.store.header import settings_to_json
 from tests.store.cases import learned, reader_of, stream, user_loss
+
+USUAL = settings_to_json(Settings())
 
 pytestmark = pytest.mark.usefixtures("interpreted", "unsynced")  # the content of a file does not depend on compiling
 
@@ -38,7 +41,7 @@ def test_serving_without_weights_predicts_from_the_bias(monkeypatch, tmp_path):
         monkeypatch.setattr("forel.store.serving.MAX_DENSE", dense)
         save(
             tmp_path / "s",
-            ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "sign"),
+            ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "sign", USUAL),
         )
         assert load(tmp_path / "s").model.predict(np.ones((2, 4))).tolist() == [[1.0], [1.0]]
 
@@ -129,7 +132,7 @@ def test_serving_files_hold_names_of_nonzero_weights_only(tmp_path):
 def test_predicting_with_a_serving_model_does_not_import_numba(tmp_path):
     save(
         tmp_path / "s",
-        ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "identity"),
+        ServingModel(4, np.empty(0, np.uint32), np.empty((0, 1), np.float32), np.ones(1, "f4"), "identity", USUAL),
     )
     code = "import sys, forel; print('safetensors' in sys.modules or 'numpy' in sys.modules);"
     code += (

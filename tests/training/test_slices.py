@@ -151,11 +151,6 @@ def test_tables_do_not_depend_on_blocks(sizes):
     again = SliceMetrics("c", metrics)
     again.unpack(json.loads(json.dumps(known)), arrays)
     assert again.table() == whole.table()
-    earlier = SliceMetrics("c", metrics)  # from a checkpoint without histograms of periods
-    earlier.unpack(known, {name: array for name, array in arrays.items() if not name.startswith("period")})
-    found = earlier.table().slices
-    assert all(period.auc is None for one in found for period in one.periods)
-    assert [one.report for one in found] == [one.report for one in whole.table().slices]
 
 
 def test_values_beyond_the_first_are_others(monkeypatch):

@@ -287,16 +287,12 @@ class ReadOptions:
     @property
     def meaning(self) -> dict[str, Any]:
         """The options that decide what examples mean, as JSON."""
-        values = {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
-        # Without the defaults of added options, caches and checkpoints of earlier versions stay valid.
-        usual = ReadOptions()
-        return {k: v for k, v in values.items() if k not in ADDED or getattr(self, k) != getattr(usual, k)}
+        return {**self.to_json(MEANING), "bucket": [f"{name}:{per}" for name, per in self.buckets.items()]}
 
     @property
     def resume_key(self) -> dict[str, Any]:
         """The options that a resumed run has to repeat, as JSON."""
-        repeated = {**self.meaning, **self.to_json(RESUME)}  # checkpoints of earlier versions have no slices
-        return {name: value for name, value in repeated.items() if name != "slices" or value}
+        return {**self.meaning, **self.to_json(RESUME)}
 
 
 def _with(use: Use) -> tuple[str, ...]:
@@ -304,8 +300,6 @@ def _with(use: Use) -> tuple[str, ...]:
 
 
 TEXT = ("separator", "header", "missing", "decimal")  # options of delimited text
-# Options that earlier versions did not have.
-ADDED = (*TEXT, "positive", "classes", "text", "ngram", "skips", "char_ngram", "date")
 MEANING, STORED, RESUME, COLUMNS, LENIENT = map(_with, (Use.MEANING, Use.STORED, Use.RESUME, Use.COLUMNS, Use.LENIENT))
 
 

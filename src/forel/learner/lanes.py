@@ -211,17 +211,6 @@ class Lanes:
         """The further sums of certificates, in the order of :attr:`forel.learner.layout.Layout.dual_sums`."""
         return self.all_sums[SUMS:]
 
-    def restore_dual_sums(self, stored: NDArray[np.float64] | None) -> None:
-        """Set the further sums of certificates; a state that was saved without all of them has weaker bounds."""
-        if stored is not None:
-            rows = stored.reshape(-1, self.lanes)
-            self.dual_sums[: len(rows)] = rows
-        elif self.certified:
-            # An upper bound: dividing by the smallest scale of all coordinates.
-            scaled = self.settings.rate == "scale_free"
-            smallest = float(self.scales[self.seen].min(initial=1.0)) if scaled else 1.0
-            self.dual_sums[0] = np.minimum(self.sums[4] / smallest / smallest, np.finfo(np.float64).max)
-
     @property
     def clipped(self) -> NDArray[np.float64]:
         """The number of rows of each lane in which a number was clipped; 0 without a certificate."""

@@ -23,10 +23,10 @@ renamed, so that an incomplete file never replaces a complete one.
 True
 """
 
+from forel.store.header import ModelFileError
 from forel.store.saving import Stored, load, save
 from forel.store.serving import ServingModel, serving_model
 from forel.store.serving_choice import ServingChoice, choose_serving
-from forel.store.versions import ModelFileError
 
 __all__ = [
     "ModelFileError", "ServingChoice", "ServingModel", "Stored", "choose_serving", "load", "save", "serving_model",

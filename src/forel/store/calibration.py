@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.store.versions import damaged
+from forel.store.header import damaged
 
 __all__ = ["Calibration", "calibration_of", "calibration_state"]
 

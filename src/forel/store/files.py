@@ -19,19 +19,14 @@ from safetensors import SafetensorError, safe_open
 
 from forel.store.atomic import Path, permissions, sync, temporary_path, write_error
 from forel.store.container import ChunkedArray, array_bytes, write_container
+from forel.store.header import VERSION, ModelFileError, canonical_json, checked_header, damaged
 from forel.store.locks import try_lock
-from forel.store.versions import VERSION, ModelFileError, damaged, migrate
 from forel.version import __version__
 
-__all__ = ["ModelFile", "canonical_json", "open_file", "write_file"]
+__all__ = ["ModelFile", "open_file", "write_file"]
 
 ENTRY, FORMAT = "forel", "forel"
 CHUNK_BYTES = 1 << 24  # size of the chunks that arrays are read in
-
-
-def canonical_json(content: Any) -> str:
-    """Return JSON text that is the same for equal content."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def write_file(path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | ChunkedArray]) -> None:
@@ -75,7 +70,7 @@ class ModelFile:
 
     Parameters
     ----------
-    header : the header, migrated to the current version
+    header : the header
     handle : the open container
     used : names of the arrays that were accessed; a valid model accesses all of them
     """
@@ -156,7 +151,7 @@ def _header(handle: Any) -> dict[str, Any]:
     newer = type(header.get("version")) is int and header["version"] > VERSION  # may use another checksum
     if not newer and header.get("check") != zlib.crc32(canonical_json(content).encode()):
         raise damaged("the checksum of the header does not match")
-    header = migrate(header)
+    header = checked_header(header)
     if not isinstance(header["checks"], dict) or set(header["checks"]) != set(handle.keys()):
         raise damaged("the arrays do not match the header")
     return header

@@ -1,21 +1,86 @@
-"""Fields of a header: settings and extra content as JSON, and back."""
+"""The header of a model file: its fields, which are all required, and settings and extra content as JSON, and back."""
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forel.learner.settings import Settings
 from forel.losses.margin import MarginLoss
 from forel.losses.vocabulary import VOCABULARY, built_in, by_name
-from forel.store.files import canonical_json
-from forel.store.versions import ModelFileError, check_fields, damaged
 from forel.validation import refuse, whole
+from forel.version import __version__
 
 __all__ = [
-    "built_in_loss", "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
+    "VERSION", "ModelFileError", "built_in_loss", "canonical_json", "check_fields", "checked_header", "damaged",
+    "header_int", "settings_from_json", "settings_to_json", "user_defined_loss", "validated_extra",
     "validated_settings",
 ]  # fmt: skip
+
+VERSION = 1
+COMMON_FIELDS = (
+    "kind", "settings", "features", "dtype", "rounds", "extra", "estimator", "bits", "format", "version", "written_by",
+    "check", "checks",
+)  # fmt: skip
+LEARNER_FIELDS = ("classes", "certified", "weight", "gradient_lanes")
+FIELDS = {
+    "trainer": LEARNER_FIELDS,
+    "mixture": (*LEARNER_FIELDS, "share"),
+    "keyed": (*LEARNER_FIELDS, "share", "by", "keys", "learner", "parts", "fallback"),
+    "serving": ("lanes", "link", "measured", "mixed"),
+}
+SETTINGS_FIELDS = tuple(field.name for field in dataclasses.fields(Settings))
+
+
+class ModelFileError(ValueError):
+    """The file is not a complete model file of a known version."""
+
+
+def damaged(what: str) -> ModelFileError:
+    """Return the error for a file whose content is invalid.
+
+    >>> damaged("the header has invalid values")
+    ModelFileError('the header has invalid values; take another copy, or train again')
+    """
+    return ModelFileError(f"{what}; take another copy, or train again")
+
+
+def canonical_json(content: Any) -> str:
+    """Return JSON text that is the same for equal content."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def checked_header(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a header; raise unless it has this version and exactly the fields of its kind.
+
+    >>> checked_header({"version": 2, "written_by": "9.9"})
+    Traceback (most recent call last):
+    forel.store.header.ModelFileError: a model file of version 2, written by forel 9.9; this is forel ..., which reads
+    version 1; update forel
+    """
+    version, kind = header.get("version"), header.get("kind")
+    if type(version) is not int or version < 1:
+        raise damaged("the header has no valid version")
+    if version > VERSION:
+        here = f"this is forel {__version__}, which reads version {VERSION}; update forel"
+        raise ModelFileError(f"a model file of version {version}, written by {_writer(header)}; {here}")
+    if not isinstance(kind, str) or kind not in FIELDS:
+        raise ModelFileError(f"a model of unknown kind {kind!r}; update forel")
+    check_fields("a header", header, (*COMMON_FIELDS, *FIELDS[kind]), header)
+    return dict(header)
+
+
+def check_fields(what: str, content: Mapping[str, Any], names: Iterable[str], header: Mapping[str, Any]) -> None:
+    """Raise unless some content of a file has exactly these fields."""
+    known = set(names)
+    for name in sorted(content.keys() - known):
+        raise ModelFileError(f"{what} with an unknown field {name!r}; update to {_writer(header)}")
+    for name in sorted(known - content.keys()):
+        raise damaged(f"{what} without the field {name!r}")
+
+
+def _writer(header: Mapping[str, Any]) -> str:
+    return f"forel {header.get('written_by', 'of unknown version')}"
 
 
 def header_int(name: str, value: Any, low: int = 0) -> int:
@@ -49,7 +114,7 @@ def settings_to_json(settings: Settings) -> dict[str, Any]:
     >>> settings_to_json(Settings(Quantile(0.9), alpha=[0.1, 1.0]))["loss"]
     {'name': 'quantile', 'parameters': {'q': 0.9}}
     """
-    content = {field.name: getattr(settings, field.name) for field in dataclasses.fields(Settings)}
+    content = {name: getattr(settings, name) for name in SETTINGS_FIELDS}
     loss: Any = settings.loss
     if user_defined_loss(settings) is not None:
         name = getattr(loss, "__qualname__", type(loss).__qualname__)
@@ -84,21 +149,21 @@ def built_in_loss(content: Mapping[str, Any]) -> MarginLoss | None:
 
 
 def validated_settings(content: Any, header: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the settings of a header as JSON; raise for unknown fields."""
+    """Return the settings of a header as JSON; raise for missing and for unknown fields."""
     if not isinstance(content, dict):
         raise damaged("the header has invalid values")
-    check_fields("settings", content, [field.name for field in dataclasses.fields(Settings)], header or {})
+    check_fields("settings", content, SETTINGS_FIELDS, header or {})
     return content
 
 
 def settings_from_json(
     content: Mapping[str, Any], loss: Any = None, header: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Return the settings of a header, with defaults for missing fields.
+    """Return the settings of a header.
 
     A user-defined function is never imported by its name in a file; the caller passes it as ``loss``.
     """
-    fields = {**settings_to_json(Settings()), **validated_settings(content, header)}
+    fields = dict(validated_settings(content, header))
     header_int("seed", fields["seed"])
     if type(fields["bias"]) is not bool:
         raise refuse("bias", fields["bias"], "true or false")

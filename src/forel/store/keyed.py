@@ -13,8 +13,8 @@ from forel.learner.keyed import ALL, UNSEEN, KeyedLearner, KeyedModels, LearnerO
 from forel.learner.protocol import Learner
 from forel.learner.rows import CoalescedRows
 from forel.store.files import ModelFile
+from forel.store.header import damaged
 from forel.store.learners import pack_dense, unpack_learner
-from forel.store.versions import damaged
 
 __all__ = ["block_margins", "pack_keyed", "unpack_keyed"]
 

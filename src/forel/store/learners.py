@@ -12,16 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forel.learner.lanes import Lanes
-from forel.learner.layout import CONCAVITY, SUMS
+from forel.learner.layout import SUMS
 from forel.learner.linear import Linear
 from forel.learner.mixture import Mixture
 from forel.learner.protocol import Learner
 from forel.store.container import CHUNK_BYTES, ChunkedArray
 from forel.store.files import ModelFile
-from forel.store.fine_units import from_fine_units
-from forel.store.fixed_rate import from_fixed_rate
-from forel.store.header import header_int, settings_from_json, settings_to_json
-from forel.store.versions import ModelFileError, damaged
+from forel.store.header import ModelFileError, damaged, header_int, settings_from_json, settings_to_json
 from forel.validation import all_finite
 
 __all__ = ["LEARNERS", "pack_dense", "pack_learner", "slot_dtype", "slots_in_order", "unpack_learner"]
@@ -100,8 +97,7 @@ def _packed(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
         "certified": bool(learner.certified),
         "rounds": learner.rounds,
         "weight": learner.weight,
-        "adaptive_rate": True,
-        **({"gradient_lanes": list(lanes.layout.gradient_lanes)} if lanes.layout.gradient_lanes else {}),
+        "gradient_lanes": list(lanes.layout.gradient_lanes),
         **{name: getattr(learner, name) for name in learner.options},
     }
     return header, arrays
@@ -128,26 +124,18 @@ def unpack_learner(file: ModelFile, loss: Any = None) -> Learner:
     own_arrays = {name: file.array(name, np.float64, shape or file.shape(name)) for name, shape in shapes.items()}
     learner: Learner = learner_class(features, settings, classes, header["dtype"], header["certified"], **options)
     lanes = learner.linear._lanes
-    if header["gradient_lanes"] not in (None, list(lanes.layout.gradient_lanes)):
+    if header["gradient_lanes"] != list(lanes.layout.gradient_lanes):
         raise damaged(f"gradients of the lanes {header['gradient_lanes']} are not those of the settings")
-    dual = None
-    if file.has("dual"):  # missing from files of earlier versions, or without its last sums
-        fewer = lanes.dual_sums.size - CONCAVITY * count * lanes.layout.concavity
-        size = fewer if file.shape("dual") == (fewer,) else lanes.dual_sums.size
-        dual = file.array("dual", np.float64, (size,))
+    dual = file.array("dual", np.float64, (lanes.dual_sums.size,)) if lanes.certified else np.zeros(0)
     _read_tables(file, lanes, stored, rounds, settings.bias)
-    if header["fine_units"]:
-        from_fine_units(lanes)
-    for name, array in {"totals": totals, "dual": np.zeros(0) if dual is None else dual, **own_arrays}.items():
+    for name, array in {"totals": totals, "dual": dual, **own_arrays}.items():
         _check_values(name, array, rounds)
     lanes.sums[:], lanes.rounds, lanes.weight = totals.reshape(lanes.sums.shape), rounds, float(weight)
-    lanes.restore_dual_sums(dual)
+    lanes.dual_sums[:] = dual.reshape(lanes.dual_sums.shape)
     try:
         learner.unpack(own_arrays)
     except ValueError as error:
         raise damaged(str(error)) from error
-    if learner.pool is not None and not header["adaptive_rate"]:
-        from_fixed_rate(learner.pool)
     return learner
 
 
@@ -156,21 +144,13 @@ def _read_tables(file: ModelFile, lanes: Lanes, stored: int, rounds: int, bias: 
     slots = lanes.features + 1
     chosen: Any = slots_in_order(file, stored, slots, slots) if file.has("slots") else None
     last_updates: list[NDArray[Any]] = []
-    kept, tables = lanes.layout.gradient_lanes, lanes.tables
-    in_records = bool(kept) and file.header["gradient_lanes"] is None  # as in files of before, for all lanes
-    if in_records:
-        del tables["gradients"]
-    for name, table in tables.items():
-        shape = (stored, 3, lanes.lanes) if in_records and name == "state" else (stored, *table.shape[1:])
-        for start, chunk in file.chunks(name, table.dtype, shape):
+    for name, table in lanes.tables.items():
+        for start, chunk in file.chunks(name, table.dtype, (stored, *table.shape[1:])):
             _check_values(name, chunk, rounds)
             if name == "last" and lanes.layout.catch_up == "replay":
                 last_updates.append(chunk[chunk > 0])
             stop = start + len(chunk)
-            places = slice(start, stop) if chosen is None else chosen[start:stop]
-            if in_records and name == "state":
-                lanes.gradients[places], chunk = chunk[:, 2, list(kept)], chunk[:, :2]
-            table[places] = chunk
+            table[slice(start, stop) if chosen is None else chosen[start:stop]] = chunk
     _check_replay(last_updates, rounds, bias)
 
 

@@ -23,7 +23,7 @@ from forel.store.classes import class_link, number_of_classes
 from forel.store.container import ChunkedArray
 from forel.store.explaining import Explanation, explain
 from forel.store.files import ModelFile, open_file, write_file
-from forel.store.header import settings_from_json, validated_extra
+from forel.store.header import damaged, settings_from_json, validated_extra
 from forel.store.keyed import block_margins, pack_keyed, unpack_keyed
 from forel.store.learners import LEARNERS, pack_learner, unpack_learner
 from forel.store.named_rows import NamedRows, named_rows
@@ -32,7 +32,6 @@ from forel.store.row_scores import NewKeys, RowScorer
 from forel.store.serving import ServingModel, pack_serving, unpack_serving
 from forel.store.stored_names import pack_names, unpack_names
 from forel.store.summary import summary
-from forel.store.versions import damaged
 from forel.validation import refuse
 
 __all__ = ["Stored", "load", "save"]
@@ -97,8 +96,13 @@ class Stored:
         stored = self.extra.get("reading", {})
         if self.named_rows is not None:
             raise ValueError(f"model: {NOT_HASHED}")
-        bits = {"bits": max(1, (self.model.features - 1).bit_length())}
-        options = ReadOptions.from_json({**bits, **stored} if isinstance(stored, dict) else stored, owner="model")
+        if not stored:  # a learner by itself
+            stored = {"bits": max(1, (self.model.features - 1).bit_length())}
+        options = ReadOptions.from_json(stored, owner="model")
+        if "bits" not in stored:
+            raise damaged("read options without the field 'bits'")
+        if self.model.features < 1 << options.bits:
+            raise damaged(f"read options of {options.bits} bits for a model of {self.model.features:,} features")
         return options.updated({"slices": (self.model.by,)}) if isinstance(self.model, KeyedModels) else options
 
     @property

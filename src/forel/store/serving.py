@@ -4,7 +4,7 @@ Predicting with one needs neither numba nor a compiler.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,9 @@ from forel.learner.mixture import Mixture
 from forel.learner.rows import rows_of
 from forel.losses.links import BY_NAME, Link, link_by_name
 from forel.store.files import ModelFile
-from forel.store.header import built_in_loss, header_int, settings_to_json, validated_settings
+from forel.store.header import built_in_loss, damaged, header_int, settings_to_json, validated_settings
 from forel.store.learners import slot_dtype, slots_in_order
 from forel.store.serving_mixture import ServingMixture, is_servable, serving_mixture
-from forel.store.versions import damaged
 from forel.validation import all_finite, refuse, whole
 
 __all__ = ["ServingModel", "pack_serving", "serving_model", "unpack_serving"]
@@ -60,7 +59,7 @@ class ServingModel:
     weights: NDArray[Any]
     bias: NDArray[np.float32]
     link: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
     rounds: int = 0
     measured: Mapping[str, float] | None = None
     mixture: ServingMixture | None = None
@@ -241,20 +240,17 @@ def pack_serving(small: ServingModel) -> tuple[dict[str, Any], dict[str, NDArray
         "kind": "serving",
         "features": small.features,
         "dtype": small.weights.dtype.name,
-        "lanes": small.lanes,
+        "lanes": int(small.bias.size),
         "link": small.link,
         "settings": dict(small.settings),
         "rounds": small.rounds,
         "measured": None if small.measured is None else dict(small.measured),
+        "mixed": None if small.mixture is None else [small.mixture.clip, small.mixture.limit],
     }
     arrays = {"slots": small.slots, "weights": small.weights, "bias": small.bias}
     if small.mixture is None:
         return header, arrays
-    mixed = {"experts": small.mixture.weights, "mixers": small.mixture.mixers}
-    return {**header, "lanes": int(small.bias.size), "mixed": [small.mixture.clip, small.mixture.limit]}, {
-        **arrays,
-        **mixed,
-    }
+    return header, {**arrays, "experts": small.mixture.weights, "mixers": small.mixture.mixers}
 
 
 def unpack_serving(file: ModelFile) -> ServingModel:

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from forel.data import Names
 from forel.store.files import ModelFile
-from forel.store.header import header_int
-from forel.store.versions import damaged
+from forel.store.header import damaged, header_int
 from forel.validation import refuse
 
 __all__ = ["pack_names", "unpack_names"]

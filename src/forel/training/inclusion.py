@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from forel.data import Block
 from forel.data.scanners import scanner
 from forel.learner.rows import CoalescedRows
-from forel.store.versions import damaged
+from forel.store.header import damaged
 from forel.validation import number, refuse, whole
 
 __all__ = ["Inclusion", "InclusionRule"]

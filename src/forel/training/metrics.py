@@ -232,9 +232,7 @@ class Metrics:
         self._sums[:] = arrays["sums"]
         self._bins[:] = 0
         self._bins[:, arrays["used"].astype(np.int64)] = arrays["bins"]
-        # Checkpoints of earlier versions do not have all errors: those of the rest of the run are not known either.
-        known = arrays.get("errors", np.zeros(0))
-        self._errors[:] = np.append(known, np.full(self._errors.size - known.size, np.nan))
+        self._errors[:] = arrays["errors"]
         self.running = RunningTotals(self._sums)  # recent rows are those after these
 
     def report(self) -> Report:

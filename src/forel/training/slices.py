@@ -190,10 +190,7 @@ class SliceMetrics:
         by_part = np.zeros((3, len(self._bins) * BINS))
         by_part[:, arrays["used"].astype(np.int64)] = arrays["bins"]
         self._bins = np.ascontiguousarray(np.moveaxis(by_part.reshape(3, -1, BINS), 0, 1))
-        if "period_used" in arrays:
-            self._period_bins.ravel()[arrays["period_used"].astype(np.int64)] = arrays["period_bins"]
-        else:  # a checkpoint of an earlier version, from which the areas of its periods are not known
-            self._period_bins[self._sums[:, :, 0] > 0] = np.nan
+        self._period_bins.ravel()[arrays["period_used"].astype(np.int64)] = arrays["period_bins"]
 
 
 def _period(sums: list[float], calibrated: bool, auc: float | None, auc_error: float | None) -> Period:

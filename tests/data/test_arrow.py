@@ -47,7 +47,7 @@ def test_the_first_value_of_a_column_that_is_empty_at_first_decides_its_kind():
     st.sampled_from([pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64(), pa.null()]),
 )
 def test_arrays_are_read_where_they_lie(values, start, kind):
-    from forel.data.parsers.arrow_arrays import float_array, plain, valid
+    from forel.data.parsers.arrow_arrays import plain, valid
 
     array = pa.array([None] * len(values) if kind == pa.null() else values, kind)[start:]
     there = array.is_valid().to_numpy(zero_copy_only=False)
@@ -56,8 +56,6 @@ def test_arrays_are_read_where_they_lie(values, start, kind):
     assert (found is None) == (kind == pa.null())
     if found is not None:
         assert found[there].tolist() == [value for value in array.to_pylist() if value is not None]
-    values = np.array([value or 0.0 for value in array.to_pylist()], np.float64)
-    assert float_array(values, there).equals(array.cast(pa.float64()))
 
 
 def test_reading_a_table_imports_neither_pandas_nor_the_documentation_of_arrow(tmp_path):

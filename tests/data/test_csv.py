@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 
 from forel.data import concatenate, read, slot
 from forel.data.features.class_names import class_name
-from forel.data.features.crosses import parse_crosses
 from forel.data.features.label_words import CLASSES, LabelWords
-from forel.data.features.names import Names
 from forel.data.parsers.cells import Spans
-from forel.data.parsers.columns import Columns
-from forel.data.parsers.csv_blocks import csv_batches
-from forel.data.parsers.csv_rows import CsvFormat, cell_numbers
-from forel.data.parsers.tables import table_blocks
+from forel.data.parsers.csv_rows import cell_numbers
 from forel.data.pipeline import ordered_blocks
-from forel.data.problems import Problems
 from reference_parsers import NUMBER, Wrong, examples, put, same
 
 BITS = 9
@@ -284,25 +278,6 @@ READING = [
     {}, {"names": True}, {"log": ["n"]}, {"bucket": ["n:2"]}, {"bucket": ["n"], "names": True},
     {"interactions": ["city*code"]}, {"interactions": ["cc", "n*city"], "names": True}, {"keep": ["city"]},
 ]  # fmt: skip
-
-
-@given(st.lists(CELLS, min_size=1, max_size=9), st.sampled_from(READING), st.integers(1, 99))
-@settings(max_examples=200)
-def test_batches_for_columnar_files_mean_the_same(rows, more, block_bytes):
-    text = "\n".join(["y,n,city,code", *map(",".join, rows)]).encode()
-    kinds = {"categories": ["code", "city"], "label": "y", **more}
-    mine = read(io.BytesIO(text), "csv", bits=BITS, block_bytes=block_bytes, **kinds)
-    blocks = list(mine)
-    columns = Columns(mine.options)
-    names = Names(BITS) if "names" in more else None
-    form = CsvFormat(",", Columns(known=columns.kinds), BITS, block_bytes)
-    batches = csv_batches(io.BytesIO(text), form, Problems(), "")
-    step = parse_crosses(more.get("interactions", ()))
-    other = list(table_blocks(batches, columns, BITS, 1 << 20, Problems(), names, "", step))
-    same(examples(blocks), examples(other))
-    if names is not None:
-        assert {k: mine.names[k] for k in mine.names} == {k: names[k] for k in names}
-        assert mine.names.collisions == names.collisions
 
 
 def test_any_number_of_threads_and_any_beginning_give_the_same_blocks():

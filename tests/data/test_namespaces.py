@@ -44,7 +44,7 @@ def parsed(lines, **options):
 
 @pytest.mark.filterwarnings("ignore:interactions")  # of namespaces that no row has
 @pytest.mark.parametrize("given", OPTIONS)
-@pytest.mark.parametrize("more", [{}, {"interactions": ["ab"]}, {"ngram": 2}, {"tags": True, "block_bytes": 64}])
+@pytest.mark.parametrize("more", [{}, {"interactions": ["ab"]}, {"tags": True, "block_bytes": 64}])
 def test_namespaces_are_left_out_as_if_lines_did_not_have_them(given, more):
     found, expected = (concatenate(each) for each in (parsed(LINES, **given, **more), parsed(twin(given), **more)))
     for name in ("indptr", "indices", "values", "importance", "labels", "tags"):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import forel
 from forel.data import ReadOptions, read
-from forel.data.convert import convert
 from forel.data.parsers.csv_separator import separator_of
 from forel.data.sources.streams import expand_paths, natural_key
 from reference_parsers import examples, same
@@ -154,12 +153,3 @@ def test_a_model_stores_the_options_of_its_text(tmp_path, interpreted):
     usual = {"header": True, "decimal": ".", "separator": ","}
     found = forel.predict(stored, tmp_path / "new.csv")
     np.testing.assert_array_equal(found, forel.predict(stored, tmp_path / "plain.csv", **usual))
-
-
-def test_a_table_is_converted_as_it_is_read(tmp_path):
-    (tmp_path / "raw.csv").write_bytes(b"1;2,5;Rome\n0;-3;-\n")
-    convert(tmp_path / "raw.csv", tmp_path / "t.parquet", header=False, decimal=",", missing=["-"])
-    import pyarrow.parquet as pq
-
-    found = pq.read_table(tmp_path / "t.parquet").to_pydict()
-    assert found == {"c1": [1.0, 0.0], "c2": [2.5, -3.0], "c3": ["Rome", ""]}

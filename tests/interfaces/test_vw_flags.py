@@ -13,14 +13,11 @@ from typer.testing import CliRunner
 import forel
 from forel.cli import vowpal
 from forel.cli.app import COMMANDS, DEV, app, load_command
-from forel.data import Names, concatenate, read, slot
+from forel.data import Names, read, slot
 from forel.data.block import Block
 from forel.data.features.constant import add_constant
 from forel.learner import linear
 from forel.learner.kernels import kernel
-from forel.learner.linear import Linear
-from forel.learner.rows import CoalescedRows
-from forel.learner.settings import Settings
 from forel.losses import Quantile
 from forel.training.scoring import predict_blocks
 
@@ -53,40 +50,6 @@ FIGURES = [
 ]
 
 
-# vw --ftrl -d FILE -b 28 --no_stdin --loss_function logistic --ftrl_alpha 0.3 --ftrl_beta 1 --l1 0.5 --l2 0.5 FLAGS,
-# version 9.11.9: "average loss" and "total feature number", the constant among them. With fewer bits, slots that two
-# sequences share change the fourth digit, in VW and here.
-SEQUENCES = [
-    ("sign", "--ngram 2", 0.612559, 4800),
-    ("sign", "--ngram 3", 0.612535, 6400),
-    ("sign", "--ngram 2 --skips 1", 0.605606, 6400),
-    ("sign", "--ngram 3 --skips 2", 0.597046, 14000),
-    ("two", "--ngram 2", 0.592516, 5200),
-    ("two", "--ngram 3 --skips 1", 0.590052, 8400),
-    ("two", "--ngram x2", 0.591975, 4400),
-    ("two", "--ngram z3", 0.595357, 4400),
-    ("two", "--ngram x2 --ngram z3", 0.592460, 5600),
-    ("two", "--ngram 2 --ngram z3", 0.592460, 5600),
-    ("two", "--ngram z3 --ngram 2", 0.592516, 5200),
-    ("two", "--ngram x3 --skips x1", 0.591157, 6800),
-    ("two", "--ngram 2 --skips z1", 0.591054, 5600),
-    ("two", "--ngram x2 --skips 1", 0.591614, 5200),
-    ("two", "--ngram x2 --ngram z2 --skips z1", 0.591054, 5600),
-]
-# vw --audit FLAGS: the names of features, where forel has a space between words and VW has ^.
-AUDITED = [
-    ("--ngram 2", "|a x y z", "x y z x^y y^z"),
-    ("--ngram 2", "|a x:2 y:3 z", "x:2 y:3 z x^y y^z"),
-    ("--ngram 2", "|a:2 x y:3", "x:2 y:6 x^y"),
-    ("--ngram 2", "|a x x x", "x:3 x^x:2"),
-    ("--ngram 3", "|a x y z w", "x y z w x^y y^z z^w x^y^z y^z^w"),
-    ("--ngram 2 --skips 2", "|a x y z w", "x y z w x^y y^z z^w x^z y^w x^w"),
-    ("--ngram 2 --skips 1", "|a x y x y", "x:2 y:2 x^y:2 y^x x^x y^y"),
-    ("--ngram 3 --skips 1", "|a x y z w v",
-     "x y z w v x^y y^z z^w w^v x^z y^w z^v x^y^z y^z^w z^w^v x^y^w y^z^v x^z^w y^w^v"),
-]  # fmt: skip
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel, "kernel", kernel.uncompiled_kernel)
@@ -110,33 +73,6 @@ def run(*words):
 def test_losses_are_those_of_vowpal_wabbit(file, flags, loss, folder):
     words = ("train", "--ftrl", "-d", folder / f"{file}.vw", "-b", 16, "--quiet", "--json", *flags.split())
     assert json.loads(run(*words))["report"]["loss"] == pytest.approx(loss, abs=1e-5)
-
-
-def reading(flags):
-    """Return the options of reading that flags stand for."""
-    words, found = flags.replace("--", "").split(), {}
-    for name, value in zip(words[::2], words[1::2], strict=True):
-        found.setdefault(name, []).append(value)
-    return found
-
-
-@pytest.mark.parametrize(("file", "flags", "loss", "features"), SEQUENCES)
-def test_sequences_are_those_of_vowpal_wabbit(file, flags, loss, features, folder):
-    block = concatenate(read(folder / f"{file}.vw", bits=28, constant=True, **reading(flags)))
-    assert block.indices.size == features
-    slots, numbers = np.unique(block.indices, return_inverse=True)  # few weights, which no compiled code reads
-    model = Linear(slots.size, Settings(alpha=0.3, beta=1.0, l1=0.5, l2=0.5, bias=False))
-    model.learn(CoalescedRows(block.indptr, numbers.astype(np.int32), block.values), (block.labels + 1) / 2)
-    assert model.loss[0] / 400 == pytest.approx(loss, abs=1e-5)
-
-
-@pytest.mark.parametrize(("flags", "line", "features"), AUDITED)
-def test_sequences_have_the_names_and_values_of_an_audit(flags, line, features):
-    names = Names(20)
-    (block,) = read(io.BytesIO(f"1 {line}\n".encode()), "vw", bits=20, names=names, **reading(flags))
-    found = {names[k]: value for k, value in zip(block.indices.tolist(), block.values.tolist(), strict=True)}
-    expected = (feature.partition(":") for feature in features.split())
-    assert found == {"a^" + name.replace("^", " "): float(value or 1) for name, _, value in expected}
 
 
 def test_the_constant_is_penalized_and_kept_with_the_model(folder):
@@ -246,20 +182,12 @@ def test_other_arguments_without_a_command_are_misspelled(word):
     assert "forel train" not in failed.stderr
 
 
-def test_sequences_of_one_namespace_are_options_of_training(folder):
-    for flags, features in (("--ngram x2", 4000), ("--ngram z3 --ngram 2", 4800), ("--ngram x2,z2 --skips z1", 5200)):
-        words = ("train", folder / "two.vw", "-b", 16, "--alpha", 0.3, "--quiet", "--json", *flags.split())
-        assert json.loads(run(*words))["features_in_all"] == features
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--ngram ab2", "--ngram: got 'ab2', expected a number, or the first letter of a namespace and a number"),
-        ("--ngram two", "--ngram: got 'two', expected a number"),
-        ("--ngram a20", "--ngram: got 20, expected 1 to 8 words"),
-        ("--ngram x2 --skips z1", "--skips: got 'z1', expected 0 without ngram of at least 2"),
-        ("--ngram x2 --text x", "--ngram: got 'x2', expected a number with --text,"),
+        ("--ngram 2", "--ngram: got 2, expected none without --text, which names columns"),
+        ("--text x --ngram 20", "--ngram: got 20, expected 1 to 8 words"),
+        ("--text x --skips 1", "--skips: got 1, expected 0 without ngram of at least 2"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(flags, message, folder):

@@ -4,8 +4,6 @@ import numba
 import numpy as np
 import pytest
 
-from forel.data.sources import streams
-from forel.data.writers import _write_plain, write_numbers
 from forel.jit import CachedFunction, files
 from forel.jit.deferred import AT_ONCE, Deferred
 from forel.training import counting
@@ -82,22 +80,3 @@ def test_sums_of_numpy_have_the_bits_of_compiled_code(bins):
         function(margins, labels, labels / 3, importance, losses, predictions, sums, counted, 30.0)
         found.append(sums.tobytes() + counted.tobytes())
     assert found[0] == found[1]
-
-
-def test_numbers_of_python_are_the_text_of_compiled_code():
-    rng = np.random.default_rng(0)
-    numbers = np.append(rng.normal(size=500) * 10.0 ** rng.integers(-12, 12, 500), [0.0, -0.0, np.nan, np.inf, -np.inf])
-    for value in numbers:
-        texts = np.zeros((2, 20), np.uint8)
-        ends = [
-            _write_plain(np.array([value]), 0, 3, texts[0]),
-            write_numbers.compiled()(np.array([value]), 0, 3, texts[1]),
-        ]
-        if ends[1][0] == 1:  # the number is not left to Python
-            assert ends[0] == ends[1]
-            assert texts[0].tobytes() == texts[1].tobytes()
-
-
-def test_bytes_are_counted_alike():
-    words = np.random.default_rng(0).integers(0, 4, 8000).astype(np.uint8).view(np.uint64)
-    assert streams._count_plain(words, 3) == streams.count_bytes.compiled()(words, 3)

@@ -84,18 +84,12 @@ class ReadingFlags:
     text: Annotated[list[str] | None, _option(help="Text columns, whose words are features; repeatable.")] = field(
         default=None, metadata=PARSE
     )
-    ngram: Annotated[
-        list[str] | None,
-        _option(
-            metavar="<int>",
-            help="Text columns and VW text: n-grams of up to n words; a2 for namespaces with the first letter a; "
-            "repeatable.",
-        ),
-    ] = field(default=None, metadata=PARSE)
-    skips: Annotated[
-        list[str] | None,
-        _option(metavar="<int>", help="Text columns and VW text: words that an n-gram may skip; a1 as --ngram a2."),
-    ] = field(default=None, metadata=PARSE)
+    ngram: Annotated[int | None, _option(help="Text columns: n-grams of up to n words.")] = field(
+        default=None, metadata=PARSE
+    )
+    skips: Annotated[int | None, _option(help="Text columns: words that an n-gram may skip.")] = field(
+        default=None, metadata=PARSE
+    )
     char_ngram: Annotated[str | None, _option(help="Text columns: lengths of character n-grams, such as 3-5.")] = field(
         default=None, metadata=PARSE
     )

@@ -81,7 +81,6 @@ def _write_rows(path: pathlib.Path, format: str) -> None:
     if format == "vw":
         with path.open("wb") as file:
             write_clicks(file, ROWS)
-            file.write(b"1 2 'tag|a x:0.5 y\n")  # for the scanner of other forms
         return
     rows = [{"click": k % 3 % 2, "word": f"w{k % 7}", "other": f"w{k % 5}", "number": k / 7} for k in range(ROWS)]
     with path.open("w", encoding="utf-8", newline="") as file:

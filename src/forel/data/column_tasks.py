@@ -92,7 +92,6 @@ def stream_tasks(
 ) -> Iterator[Task]:
     """Yield a task for each block of a file; ``beginning`` has its first bytes."""
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
-    _check_sequences(options)
     if form in ("csv", "tsv"):
         rows = CsvFormat(
             separator_of(form, options, beginning),
@@ -138,12 +137,6 @@ def _check_missing(options: ReadOptions, form: str) -> None:
         warnings.warn(f"missing: got {marks}, which is ignored in {form}; use null there", UserWarning, stacklevel=2)
 
 
-def _check_sequences(options: ReadOptions) -> None:
-    """Raise if sequences of words are wanted, but no column of text is named."""
-    if options.sequences is not None:
-        raise refuse("ngram", options.ngram, "1 without text (--text), which names columns; VW text needs none")
-
-
 def _columns(reader: Reading, start: Position) -> Columns:
     """Return the roles of a file's columns, with their kinds in earlier files."""
     return Columns(reader.options, reader.kinds.before(start.file), reader.kinds.seen)
@@ -174,7 +167,6 @@ def _table_tasks(
     hidden: Collection[str] = (), from_pandas: bool = False,
 ) -> Iterator[Task]:  # fmt: skip
     options, recorder = reader.options, SliceRecorder(reader.options.slices)
-    _check_sequences(options)
     batches = recorder.batches(batches, hidden) if options.slices else batches
     blocks = table_blocks(
         batches, columns, options.bits, options.block_bytes, problems, reader.names, file, options.transform,
@@ -204,7 +196,6 @@ def _dict_tasks(
 ) -> Iterator[Task]:
     options, columns, kinds_found = reader.options, _columns(reader, start), reader.kinds.of_file(start.file)
     words, recorder = list[str](), SliceRecorder(options.slices)
-    _check_sequences(options)
     items = recorder.dicts(items) if options.slices else items
     items = items if columns.label is None else dicts_with_numbers(items, columns, kinds_found, words)
     form = JsonFormat(columns, options.bits, options.transform)

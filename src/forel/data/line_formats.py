@@ -18,7 +18,7 @@ class LineSyntax:
     ----------
     suffixes : suffixes of the names of files
     matches : whether a line, the first one of a file, may be of this format
-    namespaces : whether features have namespaces, by which they are crossed, sliced and joined to sequences
+    namespaces : whether features have namespaces, by which they are crossed and sliced
     tags : whether examples have tags
     ids : whether features are integers, which may be numbered from 1
     """

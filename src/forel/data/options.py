@@ -13,7 +13,6 @@ from forel.data.features.class_names import validated_classes
 from forel.data.features.crosses import Transform, parse_crosses
 from forel.data.features.date_text import parse_date_column
 from forel.data.features.kinds import validate_kinds
-from forel.data.features.lengths import Sequences, group_sequences, validated_lengths
 from forel.data.features.names import Names
 from forel.data.features.separate import SeparateFeatures
 from forel.data.features.text import TextFeatures, parse_char_ngram
@@ -69,8 +68,7 @@ class ReadOptions:
     bucket : columns or keys whose numbers become categories by magnitude, such as ``price^8..16``; ``price:4`` uses
         four buckets per doubling
     text : columns or keys whose words are features, as :class:`forel.data.features.text.TextFeatures` splits them
-    ngram, skips : of these columns, or without them of each namespace of VW text, sequences of up to ``ngram`` words,
-        which leave out up to ``skips`` words; for VW text also by the first letters of namespaces, such as ["a2", "b3"]
+    ngram, skips : of these columns, sequences of up to ``ngram`` words, which leave out up to ``skips`` words
     char_ngram : of these columns, sequences of characters within words, such as "3-5"
     date : columns or keys of dates and times, as :func:`forel.data.features.dates.date_features` reads them;
         ``when:dmy`` reads 31/01/2024, and ``when:mdy`` 01/31/2024
@@ -119,8 +117,8 @@ class ReadOptions:
     log: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     bucket: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     text: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
-    ngram: int | tuple[str, ...] = _option(1, (int, list), Use.MEANING, Use.STORED, Use.COLUMNS)
-    skips: int | tuple[str, ...] = _option(0, (int, list), Use.MEANING, Use.STORED, Use.COLUMNS)
+    ngram: int = _option(1, int, Use.MEANING, Use.STORED, Use.COLUMNS)
+    skips: int = _option(0, int, Use.MEANING, Use.STORED, Use.COLUMNS)
     date: tuple[str, ...] = _option((), list, Use.MEANING, Use.STORED, Use.COLUMNS)
     char_ngram: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
     separator: str | None = _option(None, str, Use.MEANING, Use.STORED, Use.COLUMNS)
@@ -156,23 +154,18 @@ class ReadOptions:
         object.__setattr__(self, "classes", validated_classes(self.classes))
         if self.classes is not None and self.positive is not None:
             raise refuse("positive", self.positive, "None where labels have several classes")
-        for name in ("ngram", "skips"):
-            lengths = validated_lengths(name, getattr(self, name))
-            object.__setattr__(self, name, lengths)
-            if self.text and not isinstance(lengths, int):
-                raise refuse(name, " ".join(lengths), "a number with text (--text), whose columns have no namespaces")
         self._check_text()
         dates = [parse_date_column(one)[0] for one in self.date]
         twice = repeated((*self.categories, *self.log, *self.buckets, *self.text, *dates))
         if twice is not None:
             raise refuse("categories, log, bucket, text, date", twice, "one of these for a column")
-        if self.char_ngram is not None and not self.text:
-            raise refuse("char_ngram", self.char_ngram, "none without text (--text), which names columns")
-        sequences = self.text_features.patterns if self.text else self.sequences  # which validates them
+        for name, usual in (("ngram", 1), ("skips", 0), ("char_ngram", None)):
+            if not self.text and (given := getattr(self, name)) != usual:
+                raise refuse(name, given, "none without text (--text), which names columns")
+        _ = self.text_features  # which validates them
         what = "interactions" if self.interactions else "entry_names"
-        if getattr(self, what) and (sequences or self.text or self.date):
-            which = "ngram (--ngram), whose sequences" if sequences else "text or dates, which"
-            raise refuse(what, getattr(self, what), f"none with {which} are not crossed")
+        if getattr(self, what) and (self.text or self.date):
+            raise refuse(what, getattr(self, what), "none with text or dates, which are not crossed")
         crossed = self.transform is not None and not isinstance(self.transform, SeparateFeatures)
         if self.entry_names and (crossed or self.names or self.constant):
             raise refuse("entry_names", self.entry_names, "False with interactions, names or a constant")
@@ -211,15 +204,7 @@ class ReadOptions:
     @cached_property
     def text_features(self) -> TextFeatures:
         """How text columns are split."""
-        ngram, skips = self.ngram, self.skips
-        if not isinstance(ngram, int) or not isinstance(skips, int):  # of namespaces, which text columns do not have
-            return TextFeatures()
-        return TextFeatures(ngram, skips, parse_char_ngram(self.char_ngram))
-
-    @cached_property
-    def sequences(self) -> Sequences | None:
-        """The sequences of features of VW text; None for none, and with columns of text, which have their own."""
-        return None if self.text else group_sequences(self.ngram, self.skips)
+        return TextFeatures(self.ngram, self.skips, parse_char_ngram(self.char_ngram))
 
     @cached_property
     def transform(self) -> Transform | None:
@@ -317,8 +302,8 @@ class ReadKeywords(TypedDict, total=False):
     log: Iterable[str] | None
     bucket: Iterable[str] | None
     text: Iterable[str] | None
-    ngram: int | str | Iterable[str] | None
-    skips: int | str | Iterable[str] | None
+    ngram: int | None
+    skips: int | None
     char_ngram: str | None
     date: Iterable[str] | None
     separator: str | None

@@ -185,7 +185,6 @@ def _line_tasks(
 ) -> Iterator[Task]:
     options, defaults, syntax = reader.options, ReadOptions(), LINE_FORMATS[form]
     taken: tuple[str, ...] = ("keep", "ignore") if syntax.namespaces else ()
-    taken += ("ngram", "skips") if syntax.namespaces and options.sequences is not None else ()
     for name in COLUMNS:
         given = getattr(options, name)
         if name not in taken and given != getattr(defaults, name):
@@ -203,11 +202,11 @@ def _line_tasks(
     if options.slices and not syntax.namespaces:
         raise refuse("slices", ", ".join(options.slices), f"none for {form}, which has no columns or namespaces")
     shift = 1 if options.zero_based is False and syntax.ids else 0
-    tags, sequences = options.tags and syntax.tags, options.sequences
-    line_format = LineFormat(form, options.bits, shift, tags, transform, options.slices, sequences)
-    line_format = replace(line_format, kept=kept_initials(options.keep, options.ignore))
-    plain = transform is None and sequences is None
-    size = options.block_bytes if plain else min(options.block_bytes, CHUNK)
+    kept = kept_initials(options.keep, options.ignore)
+    line_format = LineFormat(
+        form, options.bits, shift, options.tags and syntax.tags, transform, options.slices, kept
+    )  # fmt: skip
+    size = options.block_bytes if transform is None else min(options.block_bytes, CHUNK)
     skip(stream, start.bytes)
     limited = stream if reader.stop is None else Limited(stream, reader.stop - start.bytes)
     found_lines = chunks(limited, size, problems, file, start.line, limit=options.longest_line(form))

@@ -231,7 +231,7 @@ class Stored:
         model, options = self.model, self._lenient
         if not isinstance(model, ServingModel) or model.mixture is not None:
             return None
-        if options.transform is not None or options.sequences is not None:
+        if options.transform is not None:
             return None
         return RowScorer(model.weight_at, float(model.bias[0]), options, self._new_keys)
 

@@ -11,16 +11,12 @@ import numpy as np
 from numba import types
 
 from forel.data.compiled.cache import inlined, inner, intrinsic
-from forel.data.compiled.words import EIGHT, THREE, all_digits, byte, digits, first_point, load, power_of_ten, value
+from forel.data.compiled.words import EIGHT, byte, digits, load, power_of_ten, value
 
-__all__ = [
-    "HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard", "short_decimal",
-    "short_number",
-]  # fmt: skip
+__all__ = ["HARD", "LARGEST", "NUMBER", "WRONG", "bits_of", "exactly", "number", "resolve_hard"]
 
 NUMBER, WRONG, HARD = 0, 1, 2
-POINT = np.uint64(ord("."))
-ONE, TWO, TEN, ZERO = np.uint64(1), np.uint64(2), np.uint64(10), np.uint64(48)
+ONE, TEN, ZERO = np.uint64(1), np.uint64(10), np.uint64(48)
 FULL = np.uint64(10**11)  # below it, eight more digits fit
 REACH = 80  # powers of ten; beyond, a number is far out of the range of float32
 POWERS = np.array([float(f"1e{k}") for k in range(-REACH, REACH + 1)])
@@ -79,47 +75,6 @@ def gather(i, w, cut):
             i += ONE
             digit = np.uint64(byte(i)) - ZERO
     return i, w, taken, cut
-
-
-@inlined
-def short_decimal(i, length):
-    """Read a digit, a point and at most eight digits from address i; return the number, and False for other forms."""
-    n = length - TWO
-    if n - ONE >= EIGHT:
-        return np.float32(0), False
-    word, whole = load(i + TWO), np.uint64(byte(i)) - ZERO
-    if byte(i + ONE) != DOT or whole >= TEN or not all_digits(word, n):
-        return np.float32(0), False
-    real = np.float64(whole * power_of_ten(n) + value(word, n)) * POWERS[np.uint64(REACH) - n]
-    return np.float32(real), far_from_midpoints(real, NEAR)
-
-
-@inlined
-def short_number(i, length):
-    """Read a number of ``length`` bytes from address i; return it, and False if it needs :func:`number`.
-
-    It handles at most eight digits and a point, without branches that depend on where the point is.
-    """
-    negative = byte(i) == MINUS
-    if negative:
-        i += ONE
-        length -= ONE
-    if length - ONE >= EIGHT:
-        return np.float32(0), False
-    # A point after the last digit where there is none before, unless the word is full.
-    word = load(i)
-    if length < EIGHT:
-        word = word & ((ONE << (length << THREE)) - ONE) | POINT << (length << THREE)
-    point = first_point(word)
-    if point == EIGHT:
-        return np.float32(0), False
-    whole = word & ((ONE << (point << THREE)) - ONE)
-    word = whole | word >> (point << THREE) >> EIGHT << (point << THREE)  # without the point
-    n = length - ONE if point < length else length
-    if n == 0 or digits(word) < n:
-        return np.float32(0), False
-    real = np.float64(value(word, n)) * POWERS[np.uint64(REACH) + point - n]
-    return np.float32(-real if negative else real), far_from_midpoints(real, NEAR)
 
 
 @inner

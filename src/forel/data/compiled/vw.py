@@ -8,7 +8,6 @@ from forel.data.compiled.hashing import LETTERS, START, absorb, finish, only
 from forel.data.compiled.merge import STAMPS, distinct, merge_row
 from forel.data.compiled.name_records import claim_row
 from forel.data.compiled.numbers import HARD, LARGEST, WRONG, number, resolve_hard
-from forel.data.compiled.plain_features import plain_features
 from forel.data.compiled.plain_namespaces import plain_namespaces
 from forel.data.compiled.words import EIGHT, address, byte, load, name_end
 
@@ -159,8 +158,6 @@ def parse(
                 if status != layout.DONE:
                     break
                 i = end
-            if not keeping and byte(i) == SPACE:
-                i, entry = plain_features(i, state, scale, mask, indices, values, entry)
             while True:
                 while blank(byte(i)):
                     i += ONE

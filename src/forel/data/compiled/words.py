@@ -13,22 +13,19 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from forel.data.compiled.cache import fast, inlined, inner, intrinsic
+from forel.data.compiled.cache import inlined, inner, intrinsic
 
 __all__ = [
     "EIGHT",
     "ONES",
     "TOPS",
     "address",
-    "all_digits",
     "at_most",
     "byte",
-    "count",
     "digits",
     "equal",
     "every",
     "first",
-    "first_point",
     "load",
     "lowest",
     "name_end",
@@ -46,13 +43,11 @@ def every(byte):
 
 
 ONES, TOPS, BLANK = every(1), every(128), every(33)
-COLONS, BARS, POINTS = every(ord(":")), every(ord("|")), every(ord("."))
+COLONS, BARS = every(ord(":")), every(ord("|"))
 ZEROS, ABOVE_NINE = every(ord("0")), every(128 - 10)
 EIGHT, THREE, WORD = np.uint64(8), np.uint64(3), np.uint64(64)
 TENS = np.array([10**k for k in range(9)], np.uint64)
 PAIRS, LOW, HIGH = np.uint64(0x000000FF000000FF), np.uint64(100 + (10**6 << 32)), np.uint64(1 + (10**4 << 32))
-REST, HALVES, FOURS = every(127), np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0001000100010001)
-MAX_COUNT = np.uint64(255)  # of a counter of one byte
 TEN, BYTE, TWO, HALF = np.uint64(10), np.uint64(8), np.uint64(16), np.uint64(32)
 
 
@@ -153,24 +148,10 @@ def name_end(word):
 
 
 @inlined
-def first_point(word):
-    """Return the number of bytes before the first decimal point; 8 without one."""
-    found = word ^ POINTS
-    return first((found - ONES) & ~found & TOPS)
-
-
-@inlined
 def digits(word):
     """Return the number of leading digits of a word."""
     found = word ^ ZEROS
     return first(((found + ABOVE_NINE) | found) & TOPS)
-
-
-@inlined
-def all_digits(word, n):
-    """Return whether the first n bytes of a word are digits, 1 ≤ n ≤ 8."""
-    found = (word ^ ZEROS) << (WORD - (n << THREE))
-    return ((found + ABOVE_NINE) | found) & TOPS == 0
 
 
 @inlined
@@ -180,19 +161,6 @@ def value(word, n):
     found = (word ^ ZEROS) << (WORD - (n << THREE))
     pairs = found * TEN + (found >> BYTE)
     return ((pairs & PAIRS) * LOW + ((pairs >> TWO) & PAIRS) * HIGH) >> HALF
-
-
-@fast
-def count(words, wanted):
-    """Count the bytes of some words that equal ``wanted``."""
-    pattern, total = np.uint64(wanted) * ONES, np.uint64(0)
-    for start in range(np.uint64(0), np.uint64(words.size), MAX_COUNT):
-        seen = np.uint64(0)  # eight counters in one word
-        for k in range(start, min(start + MAX_COUNT, np.uint64(words.size))):
-            other = words[k] ^ pattern
-            seen += ~(((other & REST) + REST) | other | REST) >> np.uint64(7)
-        total += (((seen & HALVES) + ((seen >> BYTE) & HALVES)) * FOURS) >> np.uint64(48)
-    return total
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Arrow arrays from and to numpy, without importing ``pyarrow.compute`` or pandas.
+"""Arrow arrays as numpy arrays, without importing ``pyarrow.compute`` or pandas.
 
 ``to_numpy`` and ``pa.array`` import pandas where it is installed, and ``pyarrow.compute`` builds the documentation of
 all its functions: together more than half a second, most of the time of reading a small table.
@@ -13,28 +13,10 @@ from numpy.typing import NDArray
 from forel.data.parsers.cells import Spans
 from forel.validation import refuse
 
-__all__ = ["float_array", "is_number", "is_string", "plain", "string_array", "string_spans", "valid"]
+__all__ = ["is_number", "is_string", "plain", "string_spans", "valid"]
 
 PLAIN = {f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits // 8}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 PLAIN |= {"float": "f4", "double": "f8"}
-
-
-def float_array(values: NDArray[np.float64], present: NDArray[np.bool_]) -> Any:
-    """Return an array of float64, null where a value is not present."""
-    import pyarrow as pa
-
-    bitmap = np.packbits(present, bitorder="little")
-    return pa.Array.from_buffers(pa.float64(), values.size, [pa.py_buffer(bitmap), pa.py_buffer(values)])
-
-
-def string_array(text: NDArray[np.uint8], starts: NDArray[Any], stops: NDArray[Any]) -> Any:
-    """Return an array of strings from spans of UTF-8 text."""
-    import pyarrow as pa
-
-    sizes = stops - starts
-    ends = np.append(0, np.cumsum(sizes)).astype(np.int32)
-    data = text[np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)]
-    return pa.StringArray.from_buffers(sizes.size, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def plain(array: Any) -> NDArray[Any] | None:

@@ -1,4 +1,4 @@
-"""CSV and TSV rows as blocks of examples, or as Arrow record batches."""
+"""CSV and TSV rows as blocks of examples."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,13 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forel.data.block import Block
 from forel.data.features.hashing import slots_of_hashes
 from forel.data.features.names import Names
 from forel.data.features.rows import Cells
-from forel.data.parsers.arrow_arrays import float_array, string_array
 from forel.data.parsers.cells import FeatureColumn, RowProblems, Spans, block_from_columns
 from forel.data.parsers.column_values import NumberColumn, StringColumn, fill_numbers, labels_and_importance
 from forel.data.parsers.csv_rows import (
@@ -34,7 +32,7 @@ from forel.data.slices import with_slices
 from forel.data.tasks import Task, completed_task
 from forel.validation import refuse
 
-__all__ = ["csv_batches", "parse_csv"]
+__all__ = ["parse_csv"]
 
 
 def parse_csv(
@@ -58,50 +56,6 @@ def parse_csv(
             after = Position(start.file, chunk.number)
             yield partial(_task, table, chunk, Problems(problems.on_error), after)
     yield completed_task(None, problems)
-
-
-def csv_batches(stream: Any, form: CsvFormat, problems: Problems, file: str) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-    r"""Yield record batches of the well-formed rows of a stream, with their lines.
-
-    Numbers are float64, and words are strings.
-
-    >>> import io
-    >>> from forel.data.parsers.columns import Columns
-    >>> form = CsvFormat(",", Columns(), bits=22, block_bytes=1 << 20)
-    >>> batch, lines = next(csv_batches(io.BytesIO(b"price,city\n3,Rome\n,Oslo\n"), form, Problems(), ""))
-    >>> batch.to_pydict(), lines.tolist()
-    ({'price': [3.0, None], 'city': ['Rome', 'Oslo']}, [2, 3])
-    """
-    import pyarrow as pa
-
-    try:
-        table, stream = read_table(stream, form, None, file)
-    except Malformed as wrong:
-        problems.record(wrong)
-        return
-    for chunk in csv_chunks(stream, table, problems):
-        rows, gathered = chunk.rows or split_rows(chunk.chunk, table), ProblemBuffer()
-        rows.record_malformed(table, chunk.line, gathered)
-        row_problems = RowProblems(rows.lines + chunk.line, gathered, file)
-        arrays = []
-        for k, name in enumerate(table.header):
-            if chunk.kinds.get(name, "number") not in ("number", "either"):
-                words = rows.words(k)
-                arrays.append(string_array(words.text, words.starts, words.stops))
-                continue
-            numbers = cell_numbers(rows.words(k), exact=True)
-            numbers.record_non_numbers(
-                name,
-                f"a number, as the column's first; or use categories=[{name!r}], or missing (--missing) for a mark",
-                row_problems,
-            )
-            arrays.append(float_array(numbers.wide, numbers.present))
-        gathered.flush(problems)
-        batch = pa.RecordBatch.from_arrays(arrays, names=table.header)
-        yield (
-            (batch if row_problems.good.all() else batch.filter(pa.array(row_problems.good))),
-            row_problems.lines[row_problems.good],
-        )
 
 
 def _task(table: CsvTable, chunk: CsvChunk, problems: Problems, after: Position) -> tuple[Block, Problems]:

@@ -1,6 +1,5 @@
 """VW and svmlight text as blocks: calls the compiled parsers, resolves hard numbers, and reports errors."""
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,9 +12,7 @@ from forel.data.block import Block
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.features.crosses import Entries, Transform
-from forel.data.features.lengths import Sequences
 from forel.data.features.names import Names, recorded_name
-from forel.data.features.sequences import add_sequences
 from forel.data.parsers.decimals import nearest_float32
 from forel.data.parsers.namespaces import without_namespaces
 from forel.data.position import BEGINNING, Position
@@ -26,9 +23,6 @@ from forel.data.sources.streams import Chunk, last_line_end, next_line
 from forel.data.tasks import Task, completed_task
 
 __all__ = ["LineFormat", "parse_lines"]
-
-FIRST_LINE = 1 << 14  # bytes in which the first line is looked for
-PLAIN = re.compile(rb"-?[\d.]+ +\|[^\s:|]+ [^\s:|]+(?: \|[^\s:|]+ [^\s:|]+)*\n")  # of scanner("vw_plain")
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,6 @@ class LineFormat:
     tags: bool = False
     transform: Transform | None = None
     slices: tuple[str, ...] = ()
-    sequences: Sequences | None = None
     kept: NDArray[np.bool_] | None = None  # first bytes of the namespaces to use; None for all
 
     def parser(self) -> Any:
@@ -98,7 +91,7 @@ def _parse(
     row_lines = np.empty(rows, np.int64)
     tagging = form.tags or TAG in form.slices
     tags = np.zeros((rows if tagging else 0, 2), np.int64)  # none, unless the general parser finds some
-    separate = form.transform is not None or form.sequences is not None  # features are not summed by the parser
+    separate = form.transform is not None  # features are not summed by the parser
     recording = names is not None and not separate
     fingerprints = names.fingerprints if names is not None and recording else np.empty(0, np.uint32)
     records = np.empty((capacity if recording or separate else 0, layout.COLUMNS), np.int64)
@@ -106,10 +99,6 @@ def _parse(
     counts = np.zeros(layout.SIZE, np.int64)
     counts[layout.AT] = chunk.start
     hard, resolved = np.empty((64, 2), np.int64), np.empty(0, np.float32)
-    if form.name == "vw" and not (separate or recording) and _is_plain(text, chunk.start, length):
-        scanner("vw_plain", "parse_plain")(
-            text, length, counts, form.bits, indptr, indices, values, labels, importance, row_lines
-        )
     while counts[layout.AT] < length:
         before = counts.copy()
         status = parse(
@@ -134,7 +123,7 @@ def _parse(
         if not separate:
             problems.record(problem)
         else:
-            wrong.append(problem)  # recorded below in order of lines, together with those of crosses and sequences
+            wrong.append(problem)  # recorded below in order of lines, together with those of crosses
         counts[layout.AT], counts[layout.LINES] = next_line(text, at, length), done + 1
         resolved = np.empty(0, np.float32)
     n, entries = int(counts[layout.ROWS]), int(counts[layout.ENTRIES])
@@ -145,24 +134,16 @@ def _parse(
         indptr[: n + 1], indices[:entries], values[:entries], labels[:n], importance[:n], kept_tags, file, line, length,
         after, lines=row_lines[:n] + line,
     )  # fmt: skip
-    if not separate:
+    if form.transform is None:
         return block
-    kept, more = records[:entries], list[Malformed]()
-    if form.transform is not None:
-        kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
-        found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
-        block, more = form.transform.apply(found, block, form.bits, names)
-        problems.note_crossed(np.flatnonzero(np.bincount(kinds)).tolist())
-    elif form.sequences is not None:
-        block, more = add_sequences(block, text, kept, form.sequences, form.bits, names)
+    kept = records[:entries]
+    kinds, hashes = form.transform.kinds_of(text, kept), kept[:, 1].astype(np.uint64)
+    found = Entries(block.indptr, hashes, block.values, kinds, partial(recorded_name, text, kept))
+    block, more = form.transform.apply(found, block, form.bits, names)
+    problems.note_crossed(np.flatnonzero(np.bincount(kinds)).tolist())
     for problem in sorted(wrong + more, key=lambda p: p.line):
         problems.record(problem)
     return block
-
-
-def _is_plain(text: NDArray[np.uint8], start: int, length: int) -> bool:
-    """Return whether the first line has a label and namespaces with one name each, which need less to be compiled."""
-    return PLAIN.match(text[start : min(length, start + FIRST_LINE)].tobytes()) is not None
 
 
 def _tags(text: NDArray[np.uint8], spans: NDArray[np.int64]) -> tuple[bytes, ...]:

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -19,9 +18,7 @@ from numpy.typing import NDArray
 from forel.data.buffers import Buffers
 from forel.data.compiled import layout
 from forel.data.problems import Malformed, Problems
-from forel.data.scanners import scanner
 from forel.data.sources.remote import RemoteFile, is_url, open_file, url_files
-from forel.jit.deferred import Deferred
 from forel.validation import refuse
 
 __all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed", "open_stream", "read_errors", "skip"]
@@ -29,6 +26,7 @@ __all__ = ["Chunk", "Limited", "chunks", "count", "expand_paths", "is_compressed
 PAD = layout.PAD + 8  # bytes allocated after the text, with a line end that may be missing
 GZIP, ZSTD, BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 NEWLINE = 10
+PIECE = 1 << 16  # bytes that are counted at a time
 Cut = Callable[[NDArray[np.uint8], int, bool], tuple[int, int]]
 LONGEST = 1 << 26  # default maximum length of a line in bytes
 
@@ -185,22 +183,14 @@ def whole_lines(text: NDArray[np.uint8], length: int, ended: bool = False) -> tu
     return end, count(text, end, NEWLINE)
 
 
-def _count_plain(words: NDArray[np.uint64], wanted: int) -> int:
-    return int(np.count_nonzero(words.view(np.uint8) == wanted))
-
-
-count_bytes = Deferred(partial(scanner, "words", "count"), _count_plain, items=1 << 23)
-
-
 def count(text: NDArray[np.uint8], end: int, wanted: int) -> int:
     """Count the occurrences of a byte before ``end``.
 
     >>> count(np.frombuffer(b"a, bc, def, ghij", np.uint8), 11, ord(","))
     3
     """
-    rest = end % 8
-    words, last = text[: end - rest].view(np.uint64), text[end - rest : end]
-    return int(count_bytes(words, wanted)) + last.tobytes().count(wanted)
+    # In pieces, because large temporary arrays cost page faults.
+    return sum(int(np.count_nonzero(text[at : min(end, at + PIECE)] == wanted)) for at in range(0, end, PIECE))
 
 
 def chunks(

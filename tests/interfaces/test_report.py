@@ -92,7 +92,7 @@ def test_figures_are_those_of_the_command(written):
     for column, key in (("progressive", "report"), ("held-out", "holdout")):
         for field in ("rows", "loss", "entropy", "auc", "calibration", "mean_label", "mean_prediction"):
             assert float(values[f"{column}-{field}"]) == content[key][field]
-    assert float(values["pass-2-loss"]) == content["passes"][1]
+    assert float(values["pass-2-seen-before-loss"]) == content["passes"][1]
     assert html.escape(content["certificate"], quote=False) in text
     assert f"{content['non_zero_weights']:,} of 65,536 slots" in text
     assert f"{content['malformed']:,} malformed examples were skipped" in text

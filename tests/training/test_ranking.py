@@ -70,7 +70,10 @@ def test_the_error_is_shown_and_packed():
     assert again.report().auc_se == metrics.report().auc_se
     shown = dict(line[1:] for line in metrics.report().lines("log-loss"))
     assert float(shown["AUC, std. error"]) == pytest.approx(metrics.report().auc_se, rel=0.05)
-    old = {name: array for name, array in metrics.pack().items() if name != "errors"}
-    again.unpack(old)  # written before errors were counted
-    assert again.report().auc_se is None
-    assert again.report().auc == metrics.report().auc
+
+
+def test_a_standard_error_of_zero_is_not_shown():
+    metrics = Metrics(Logistic(), "probability")
+    metrics.add([-1.0, -2.0, 1.0, 2.0], [0, 0, 1, 1])
+    report = metrics.report()
+    assert (report.auc, report.auc_se) == (1.0, None)

@@ -108,6 +108,6 @@ def test_rows_without_importance_prove_nothing(options):
     assert trained.certificate.endswith("on these 6 rows, because no row has a positive importance")
     if "loss" in options:
         assert str(trained.model.guarantee()).endswith("because no row has a positive importance")
-    assert [text for _, _, text in trained.report.lines("loss")] == ["6", "–"]
+    assert [text for _, _, text in trained.report.lines("loss")] == ["6", "0", "–"]
     more = forel.train([{"a": 1.0, "w": 2.0, "y": 1.0}], importance="w", start=trained.stored, certified=True)
     assert "this one had" in more.certificate

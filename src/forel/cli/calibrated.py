@@ -4,15 +4,8 @@ from typing import Any
 
 from forel.cli.json_values import jsonable
 from forel.training.calibrating import Calibrated
-from forel.training.metrics import Report
 
-__all__ = ["calibrated_columns", "calibrated_json", "calibration_sentence"]
-
-
-def calibrated_columns(calibrated: Calibrated) -> dict[str, Report]:
-    """Return the columns of the table of metrics."""
-    held_out = {} if calibrated.holdout is None else {"held out, calibrated": calibrated.holdout}
-    return {"calibrated": calibrated.report, **held_out}
+__all__ = ["calibrated_json", "calibration_sentence"]
 
 
 def calibrated_json(calibrated: Calibrated) -> dict[str, Any]:

@@ -6,12 +6,13 @@ import time
 from contextlib import ExitStack
 from typing import Any, cast
 
-from forel.cli.calibrated import calibrated_columns, calibrated_json, calibration_sentence
+from forel.cli.calibrated import calibrated_json, calibration_sentence
 from forel.cli.counts import counted
 from forel.cli.json_values import jsonable, mixture_summary
 from forel.cli.outputs import Saved
 from forel.learner.keyed import KeyedModels
 from forel.training.progress_bar import size_of
+from forel.training.scores import mixture_sentence, scores, time_sentence
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
@@ -113,6 +114,7 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         "features in all": trained.entries,
         "non-zero weights": model.nonzeros,
         "seconds": round(trained.seconds, 3),
+        "seconds of compiling": round(trained.compiling, 3),
     }
     if trained.inclusion is not None:
         facts["features included"] = trained.inclusion.included
@@ -122,6 +124,7 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
             **{name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()},
             "report": jsonable(trained.report),
             "holdout": jsonable(trained.holdout),
+            "final": jsonable(trained.final),
             "passes": [report.loss for report in trained.passes],
             "certificate": certificate,
             **({} if mixed is None else mixed),
@@ -141,18 +144,15 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
     from forel.cli.slices import period_table, slice_table
 
     console = open_console(stderr=stderr)
-    columns = {"progressive": trained.report}
-    if len(trained.passes) > 1:
-        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
-    if trained.holdout is not None:
-        columns["held out"] = trained.holdout
-    if trained.calibrated is not None:
-        columns |= calibrated_columns(trained.calibrated)
-    console.print(report_table(columns, model.settings.title))
+    measured = scores(trained)
+    console.print(report_table({one.name: one.report for one in measured}, model.settings.title))
+    for one in measured:
+        console.print(f"{one}.", markup=False, highlight=False, soft_wrap=True)
     counts = [counted(trained.rows, "row"), counted(trained.entries, "feature", " in all")]
-    counts += [counted(model.nonzeros, "non-zero weight"), f"{facts['seconds']:,} seconds"]
+    counts.append(counted(model.nonzeros, "non-zero weight"))
     if trained.inclusion is not None:
         counts.append(counted(trained.inclusion.included, "feature", " included"))
+    counts.append(time_sentence(trained.seconds, trained.compiling, len(trained.passes) * trained.rows))
     console.print(", ".join(counts), highlight=False, soft_wrap=True)
     for table in trained.slices:
         console.print(slice_table(table, model.settings.title))
@@ -164,7 +164,7 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         console.print(key_table(by, [one.to_json() for one in trained.keys], model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
-        console.print(f"Mixture: {mixed['guarantee']}.", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"Mixture: {mixture_sentence(trained)}.", markup=False, highlight=False, soft_wrap=True)
     if trained.label_words is not None:
         console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
     if certificate is not None:

@@ -179,7 +179,8 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
         order = trained.label_order
         if (
             order is not None
-            and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share"))) is not None
+            and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share", "--holdout-after N")))
+            is not None
         ):
             typer.echo(f"forel: {warning}", err=True)
         on_stderr = options.predictions == "-"

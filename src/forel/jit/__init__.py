@@ -11,7 +11,7 @@ if its file is missing, damaged, or owned by another user.
 """
 
 from forel.jit.disabled import disabled, uncompiled
-from forel.jit.function import CachedFunction, compiled_function
+from forel.jit.function import CachedFunction, compile_seconds, compiled_function
 from forel.jit.key import sources
 
-__all__ = ["CachedFunction", "compiled_function", "disabled", "sources", "uncompiled"]
+__all__ = ["CachedFunction", "compile_seconds", "compiled_function", "disabled", "sources", "uncompiled"]

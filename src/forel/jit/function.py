@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from threading import RLock
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from forel.jit.disabled import disabled, uncompiled
 from forel.jit.key import key, portable_key, processor, sources
 from forel.jit.lock import compile_lock
 
-__all__ = ["CachedFunction", "compiled_function"]
+__all__ = ["CachedFunction", "compile_seconds", "compiled_function"]
 
 LOCK = RLock()  # parsers and learners link and compile on several threads
 
@@ -38,6 +39,8 @@ class CachedFunction:
     (array([2., 2.]), 6)
     """
 
+    seconds = 0.0  # spent by all functions of this process on linking and compiling
+
     def __init__(
         self,
         name: str,
@@ -55,7 +58,9 @@ class CachedFunction:
         function = self._by_types.get(types)
         if function is None:
             with LOCK:
+                started = perf_counter()
                 function = self._by_types[types] = self._link_or_compile(types, arguments)
+                CachedFunction.seconds += perf_counter() - started
         return function(*arguments)
 
     def cached(self, *arguments: Any) -> bool:
@@ -124,6 +129,11 @@ class CachedFunction:
                     if unoptimized is not None:
                         files.write(_bitcode_path(self.name, portable), portable, names + b"\n" + unoptimized)
         return compiled
+
+
+def compile_seconds() -> float:
+    """Return the seconds that this process has spent on linking and compiling."""
+    return CachedFunction.seconds
 
 
 @cache

@@ -13,6 +13,7 @@ from forel.report.slices import slice_section
 from forel.store.atomic import atomic_writer
 from forel.training.history import History
 from forel.training.metrics import Report
+from forel.training.scores import rows_text, scores, time_sentence
 from forel.training.trained import Trained
 
 __all__ = ["page", "write_report"]
@@ -49,14 +50,7 @@ def page(
     (True, False, False)
     """
     settings = trained.model.settings
-    columns = {"progressive": trained.report}
-    if len(trained.passes) > 1:
-        columns[f"pass {len(trained.passes)}, seen before"] = trained.passes[-1]
-    if trained.holdout is not None:
-        columns["held out"] = trained.holdout
-    after = trained.calibrated
-    if after is not None:
-        columns["calibrated"] = after.report
+    measured, after = scores(trained), trained.calibrated
     largest = _largest(trained)
     unit = f"{settings.title} (nats)" if trained.report.entropy is not None else settings.title
     figures = [
@@ -69,7 +63,8 @@ def page(
         "main",
         tag("h1", "Training report"),
         tag("p", _lead(trained, source)),
-        _measures(columns, settings.title),
+        _measures({one.name: one.report for one in measured}, settings.title),
+        *(tag("p", f"{one}.") for one in measured),
         tag("div", *figures, class_="figures"),
         _experts(trained),
         *(slice_section(table, settings.title) for table in trained.slices),
@@ -100,11 +95,10 @@ def page(
 
 def _lead(trained: Trained, source: Sequence[str]) -> str:
     passes = len(trained.passes)
-    speed = passes * trained.rows / max(trained.seconds, 1e-9)
     where = f" from {', '.join(source)}" if source else ""
     times = f", {passes} times" if passes > 1 else ""
-    rows = "1 row" if trained.rows == 1 else f"{trained.rows:,} rows"
-    return f"{rows}{where}{times}, in {trained.seconds:.2f} seconds: {speed:,.0f} rows per second."
+    time = time_sentence(trained.seconds, trained.compiling, passes * trained.rows)
+    return f"{rows_text(trained.rows)}{where}{times}, in {time}."
 
 
 def _measures(columns: dict[str, Report], loss: str) -> Element:
@@ -115,9 +109,8 @@ def _measures(columns: dict[str, Report], loss: str) -> Element:
         for column, report in columns.items():
             field, text = each[column].get(name, ("", ""))
             value = repr(getattr(report, field)) if field else ""
-            cells.append(
-                tag("td", tag("data", text, value=value, id=f"{column.split(',')[0]} {field}".replace(" ", "-")))
-            )
+            identifier = f"{column} {field}".replace(",", "").replace(" ", "-")
+            cells.append(tag("td", tag("data", text, value=value, id=identifier)))
         body.append(tag("tr", tag("th", name, scope="row"), *cells))
     head = tag("tr", tag("td"), *(tag("th", column, scope="col") for column in columns))
     caption = tag("caption", "Metrics")

@@ -199,7 +199,7 @@ class FTRLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if passes is not None and not self.shuffle:
             order = LabelOrder()
             order.add(labels)
-            if (message := order.warning(several, Remedies("shuffle=True", None))) is not None:
+            if (message := order.warning(several, Remedies("shuffle=True", None, None))) is not None:
                 warnings.warn(message, LabelOrderWarning, stacklevel=4)
         return self
 

@@ -22,6 +22,7 @@ from forel.store import ModelFileError, Stored, load, save
 from forel.store.atomic import Path, remove_leftovers
 from forel.store.header import settings_to_json
 from forel.training.calibrating import Calibrator
+from forel.training.held_out_rows import HeldOutRows
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.key_totals import KeyTotals
 from forel.training.metrics import StreamMetrics
@@ -35,7 +36,7 @@ from forel.validation import refuse
 __all__ = ["CheckpointWriter", "read_checkpoint", "remove_checkpoint", "run_fingerprint", "write_checkpoint"]
 
 # Attributes of the state that are stored as they are.
-FIELDS = ("pass_number", "rows", "entries", "bytes", "negative_label", "seconds")
+FIELDS = ("pass_number", "rows", "entries", "bytes", "negative_label", "seconds", "compiling")
 
 
 @dataclass
@@ -113,6 +114,8 @@ def write_checkpoint(
         arrays |= {f"calibrated.{name}": array for name, array in parts.items()}
         own = state.calibrator.result(False).extra  # empty for models by key, which have theirs
         extra = {**extra, **({"calibration": own} if own else {})}
+    if state.kept is not None:
+        arrays |= {f"kept.{name}": array for name, array in state.kept.pack().items()}
     if state.keys is not None:
         content["keys"], totals = state.keys.pack()
         arrays |= totals
@@ -176,6 +179,10 @@ def _state(
     if rule.active:
         inclusion = Inclusion(rule, stored.model.features, stored.model.settings.seed)
         inclusion.unpack(stored.arrays)
+    kept = None
+    if "kept.state" in stored.arrays:
+        kept = HeldOutRows()
+        kept.unpack({name.removeprefix("kept."): array for name, array in stored.arrays.items()})
     calibrator = None
     if "calibration" in content:
         columns = [known["column"] for known in content["calibration"]["slices"]]
@@ -196,6 +203,7 @@ def _state(
         slices=slices,
         calibrator=calibrator,
         inclusion=inclusion,
+        kept=kept,
         keys=KeyTotals.unpack(content["keys"], stored.arrays) if "keys" in content else None,
         rows_read=content.get("rows_read", 0),
         certificate=RunCertificate.unpack(content["certificate"], dict(content), stored.arrays),

@@ -42,7 +42,7 @@ class ClassMetrics:
 
     def __init__(self, settings: Settings, link: Link, count: int, names: Sequence[str]) -> None:
         self.settings, self.link, self.count, self.names = settings, link, count, names
-        self._sums = np.zeros(3)  # rows, weight, loss
+        self._sums = np.zeros(4)  # rows, weight, loss, and how far importances are from 1
         self._confusion = np.zeros((count, count))
         self.running = RunningTotals(self._sums)
 
@@ -54,7 +54,7 @@ class ClassMetrics:
             raise ValueError(f"margins: got shape {m.shape}, expected {(y.size, self.count)}, a number for each class")
         predicted, losses = m.argmax(axis=1), self._losses(m, y)
         np.add.at(self._confusion, (y, predicted), w)
-        for k, parts in enumerate((np.ones(y.size), w, w * losses)):
+        for k, parts in enumerate((np.ones(y.size), w, w * losses, np.abs(w - 1))):
             # A cumulative sum adds in order, so that the total does not depend on blocks.
             self._sums[k] = np.cumsum(np.append(self._sums[k], parts))[-1]
         return RowScores(np.zeros(y.size), y, w, losses, (predicted == y).astype(np.float64))
@@ -88,7 +88,7 @@ class ClassMetrics:
     def report(self) -> Report:
         """Return the metrics of all rows."""
         sums, confusion = self._sums, self._confusion
-        rows, weight, loss = sums.tolist()
+        rows, weight, loss, weighted = sums.tolist()
         mean: Any = (lambda total: float(total) / weight) if weight > 0 else (lambda total: math.nan)
         shares = confusion.sum(axis=1) / weight if weight > 0 else np.zeros(self.count)
         base = -float(np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
@@ -101,4 +101,5 @@ class ClassMetrics:
             baseline_accuracy=mean(weight * shares.max()),
             classes=padded_names(self.names, self.count),
             confusion=tuple(map(tuple, confusion.tolist())),
+            weighted=weighted > 0,
         )

@@ -1,9 +1,15 @@
-"""Warnings about the order of labels: learning in order, a model forgets the class that came first."""
+"""Warnings about the order of labels.
+
+Learning in order, a model forgets the class that came first; and where labels follow one another, a row's neighbours
+tell its label, so that progressive and held-out losses say how well the stream is followed, not how good the final
+model is.
+"""
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["LabelOrder", "LabelOrderWarning", "Remedies"]
 
@@ -13,21 +19,23 @@ MAX_PARTS = 64  # of the stream, whose rows and positive labels are counted
 PARTS_OF_BLOCK = 8
 MAX_CLASSES = 1024
 MIN_ERRORS, MIN_RATIO = 8.0, 1.5  # difference of quarters in standard errors, and their ratio
+MIN_CORRELATION = 0.5  # of a label with the one before, or with the number of its row
 
 
 class LabelOrderWarning(UserWarning):
-    """Labels come sorted, or the last rows have far more or fewer positive ones than the first."""
+    """Labels come sorted, follow one another, or differ between the first and the last rows."""
 
 
 class Remedies(NamedTuple):
-    """What to advise: how rows are shuffled, and how a mixture follows a stream that drifts, if it can."""
+    """What to advise: how rows are shuffled, how the last ones are held out, and how a mixture follows a drift."""
 
     shuffle: str = "shuffle=0"
     share: str | None = "share=0.001"
+    holdout_after: str | None = "holdout_after=N"  # None where no losses are reported
 
 
 class LabelOrder:
-    """Counts how often the class changes from row to row, and of two classes compares the parts of the first pass.
+    """Counts how often the class changes, compares parts of the first pass, and correlates labels with those before.
 
     Parameters
     ----------
@@ -46,6 +54,7 @@ class LabelOrder:
         self._counts = np.zeros(MAX_CLASSES + 1, np.int64)  # of each class, from −1 on
         self._size = 1  # least number of rows of a part
         self._parts: list[tuple[int, int]] = []  # rows and positive labels of consecutive parts
+        self._numbers = Correlations()
 
     def __call__(self, update: Any) -> None:
         """Add the labels of a block of the first pass."""
@@ -55,11 +64,12 @@ class LabelOrder:
     def add(self, labels: Any) -> None:
         """Add the labels of some rows."""
         known = np.asarray(labels)
-        if not self._classes:
-            return
         if (missing := np.isnan(known)).any():
             known = known[~missing]
         if not known.size:
+            return
+        self._numbers.add(known.astype(np.float64))
+        if not self._classes:
             return
         codes = known.astype(np.int64)
         low, high = int(codes.min()), int(codes.max())
@@ -93,11 +103,15 @@ class LabelOrder:
         remedies : what to advise; None for arguments of :func:`forel.train`
         """
         remedies = Remedies() if remedies is None else remedies
-        if not self._classes or not (self._two or classes) or self._rows < MIN_ROWS:
+        if self._shuffled:
+            return None
+        if not self._classes or not (self._two or classes):
+            return None if classes else self._numbers.warning(remedies)
+        if self._rows < MIN_ROWS:
             return None
         expected = self._rows - float(np.square(self._counts / self._rows).sum()) * self._rows
         if self._changes >= MAX_SHARE_OF_CHANGES * expected or expected < 10:
-            return self._difference(remedies) if self._two else None
+            return (self._difference(remedies) or self._numbers.warning(remedies)) if self._two else None
         changes = f"{self._changes} change{'' if self._changes == 1 else 's'}"
         return (
             f"labels are sorted: {changes} in {self._rows:,} rows, where random order has about {expected:,.0f}; "
@@ -128,3 +142,51 @@ class LabelOrder:
                 break
             rows, positive = rows + n, positive + p
         return rows, positive
+
+
+class Correlations:
+    """The correlation of labels with those before them, and with the numbers of their rows.
+
+    >>> found = Correlations()
+    >>> found.add(np.arange(500.0))
+    >>> [round(value, 2) for value in found.values()]
+    [0.99, 1.0]
+    """
+
+    def __init__(self) -> None:
+        self.rows, self._first, self._last = 0, 0.0, 0.0
+        # Of labels less the first: themselves, squares, products with the one before, and with the number of the row.
+        self._sums = np.zeros(4)
+
+    def add(self, labels: NDArray[np.float64]) -> None:
+        """Add labels, none of which is missing."""
+        if not self.rows:
+            self._first, self._last = float(labels[0]), 0.0
+        centered = labels - self._first
+        numbers = np.arange(self.rows, self.rows + labels.size)
+        before = np.append(self._last, centered[:-1])
+        self._sums += centered.sum(), centered @ centered, centered @ before, centered @ numbers
+        self.rows, self._last = self.rows + labels.size, float(centered[-1])
+
+    def values(self) -> tuple[float, float]:
+        """Return both correlations; 0 where labels are equal."""
+        n, (total, squares, products, numbers) = self.rows, self._sums.tolist()
+        mean = total / max(n, 1)
+        variance = squares - n * mean**2
+        if not variance > 1e-12 * squares:
+            return 0.0, 0.0
+        trend = (numbers - n * mean * (n - 1) / 2) / math.sqrt(variance * (n**3 - n) / 12)
+        return (products - n * mean**2) / variance, trend
+
+    def warning(self, remedies: Remedies) -> str | None:
+        """Return a warning if one of them is large, and losses of the run are reported."""
+        if self.rows < MIN_ROWS or remedies.holdout_after is None:
+            return None
+        before, trend = self.values()
+        if not max(before, abs(trend)) >= max(MIN_CORRELATION, MIN_ERRORS / math.sqrt(self.rows)):
+            return None
+        return (
+            f"labels follow one another (correlation {before:.2f} with the label before, {trend:.2f} with the number "
+            "of the row): losses of the run say how well the stream is followed, not how good the final model is; "
+            f"{remedies.shuffle} learns in random order, {remedies.holdout_after} holds out the last rows"
+        )

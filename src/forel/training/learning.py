@@ -121,6 +121,8 @@ def _start_block(
         scores = state.progressive.add(margins[learned], labels[learned], block.importance[learned])
         if held_out is not None:
             state.holdout.add(margins[held_out], labels[held_out], block.importance[held_out])
+            if state.kept is not None:
+                state.kept.add(block, held_out)
         if first and block.slices is not None:
             for values, metrics in zip(block.slices, state.slices, strict=True):
                 metrics.add(values[learned], scores)

@@ -44,12 +44,12 @@ class Report:
     ----------
     rows : number of rows, unweighted
     weight : sum of importances
-    loss : mean loss
+    loss : mean loss, per unit of importance
     entropy : mean log-loss divided by that of always predicting the mean label, or the shares of several classes; None
         without probabilities
     auc, auc_error : area under the ROC curve, and the largest possible error of it; None without two classes
-    auc_se : DeLong's standard error of ``auc``, for independent rows; None if labels are between 0 and 1, or a row's
-        importance is not 1
+    auc_se : DeLong's standard error of ``auc``, for independent rows; None if labels are between 0 and 1, if a row's
+        importance is not 1, or if it is estimated as 0, as where all positive rows have larger margins than all others
     calibration : sum of predictions over sum of labels; None without probabilities
     mean_label, mean_prediction : weighted means; None for several classes
     table : calibration by deciles of the prediction; empty without probabilities
@@ -57,6 +57,7 @@ class Report:
     baseline_rmse : ``rmse`` of always predicting the mean label
     r2 : share of the labels' variance that predictions explain; None if labels are equal
     deviance : mean Poisson deviance, twice the loss above that of predicting each label; None for other losses
+    weighted : whether the importance of some row is not 1
     accuracy : share of rows whose class is the predicted one of several classes
     baseline_accuracy : accuracy of always predicting the commonest class
     classes : names of several classes
@@ -83,6 +84,7 @@ class Report:
     confusion: tuple[tuple[float, ...], ...] = ()
     auc_se: float | None = None
     deviance: float | None = None
+    weighted: bool = False
 
     def __repr__(self) -> str:
         known = ((one.name, getattr(self, one.name)) for one in fields(self) if one.name not in TABLES)
@@ -92,7 +94,10 @@ class Report:
         """Return (field, title, formatted value) of each metric that is defined; ``loss_name`` is the loss's title."""
         loss = (loss_name, self.loss) if self.deviance is None else ("Poisson deviance", self.deviance)
         shown = "–" if math.isnan(loss[1]) else f"{loss[1]:.6f}"  # without rows, or if none has a positive importance
-        lines = [("rows", "rows", f"{self.rows:,}"), ("loss", loss[0], shown)]
+        lines = [("rows", "rows", f"{self.rows:,}")]
+        if self.weighted:
+            lines.append(("weight", "sum of importances", f"{self.weight:,.6g}"))
+        lines.append(("loss", loss[0], shown))
         if self.entropy is not None:
             lines.append(("entropy", "normalized entropy", f"{self.entropy:.4f}"))
         if self.auc is not None:
@@ -181,15 +186,16 @@ class Metrics:
         # Weight, label and prediction of a bin are adjacent in memory: a row updates all three.
         self._bins = np.zeros((BINS if kind != "number" else 1, 3)).T
         # Of regression: squared and absolute errors, labels and their squares after subtracting the first label, that
-        # label, and least losses. Of classes: how far importances are from 1, and labels from 0 and 1.
-        self._errors = np.zeros(6)
+        # label, and least losses. Of classes: how far labels are from 0 and 1. Last, how far importances are from 1.
+        self._errors = np.zeros(7)
         self.running = RunningTotals(self._sums)
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
         from forel.training.counting import log_losses, tally
 
-        m, y = _floats(margins), _floats(labels)
+        # Labels of regression may have more digits than float32.
+        m, y = (_floats(values, single=self.kind != "number") for values in (margins, labels))
         w = np.ones(y.size) if importance is None else _floats(importance)
         _check_lengths(y.size, labels=y, margins=m, importance=w)
         if self.kind != "sign" and getattr(self.loss, "mixing", None) is Mixing.BAYES:
@@ -202,7 +208,8 @@ class Metrics:
         if self.kind == "number":
             self._add_errors(y, predictions, w)
         else:
-            self._errors[:2] += np.abs(w - 1).sum(), np.minimum(positive, 1 - positive).sum()
+            self._errors[0] += np.minimum(positive, 1 - positive).sum()
+        self._errors[6] += np.abs(w - 1).sum()
         tally(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
         return RowScores(m, positive, w, losses, predictions)
 
@@ -238,9 +245,9 @@ class Metrics:
     def report(self) -> Report:
         """Return the metrics of all rows."""
         sums, bins, errors = self._sums, self._bins, self._errors
-        report = _report(self.kind, sums, bins)
+        report = replace(_report(self.kind, sums, bins), weighted=bool(errors[6]))
         if self.kind != "number":
-            once = not errors[:2].any()  # false if unknown
+            once = not report.weighted and not errors[0]
             return replace(report, auc_se=auc_standard_error(bins[0] - bins[1], bins[1])) if once else report
         if not report.weight > 0 or np.isnan(errors[:5]).any():
             return report
@@ -249,10 +256,10 @@ class Metrics:
         return replace(report, **_errors(errors[:5], sums[1]), deviance=deviance)
 
 
-def _floats(values: ArrayLike) -> NDArray[Any]:
-    """Return a contiguous array of float32 if it already has that type, else of float64."""
+def _floats(values: ArrayLike, single: bool = True) -> NDArray[Any]:
+    """Return a contiguous array of float64, or of float32 if it already has that type and ``single`` allows it."""
     array = np.ascontiguousarray(values)
-    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    return array if single and array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
 def _check_lengths(rows: int, **columns: Floats) -> None:

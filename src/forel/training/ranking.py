@@ -44,7 +44,10 @@ def format_auc(auc: float, error: float) -> str:
 
 
 def auc_standard_error(negative: Floats, positive: Floats) -> float | None:
-    """Return DeLong's standard error of the area for rows that each count once; None with fewer than two of a class.
+    """Return DeLong's standard error of the area for rows that each count once.
+
+    None with fewer than two rows of a class, and where the estimate is 0: if the classes do not overlap in a sample, it
+    says nothing about others.
 
     >>> round(auc_standard_error(np.array([2.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0])), 3)
     0.118
@@ -58,4 +61,4 @@ def auc_standard_error(negative: Floats, positive: Floats) -> float | None:
     for counts, ranks, number in ((positive, ranks_of_positive, positives), (negative, ranks_of_negative, negatives)):
         mean = float(np.sum(counts * ranks)) / number
         variance += float(np.sum(counts * (ranks - mean) ** 2)) / (number - 1) / number
-    return math.sqrt(variance)
+    return math.sqrt(variance) or None

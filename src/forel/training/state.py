@@ -14,6 +14,7 @@ from forel.data.features.kinds import Kinds
 from forel.data.position import BEGINNING
 from forel.learner.protocol import Learner
 from forel.training.calibrating import Calibrator
+from forel.training.held_out_rows import HeldOutRows
 from forel.training.inclusion import Inclusion
 from forel.training.key_totals import KeyTotals
 from forel.training.metrics import StreamMetrics
@@ -86,12 +87,13 @@ class TrainingState:
     counts : problems and their messages before each block that was read and not learned from
     first_pass : rows and entries of the first pass, once it has ended
     finished : metrics of the rows learned from in each earlier pass
-    seconds : time spent so far
+    seconds, compiling : time spent so far, and how much of it on compiling
     certificate : that of the rows of the first pass
     kinds, classes, schema : kinds of columns, classes of labels, and ranges of columns, found so far
     slices : metrics of the rows learned from in the first pass, by the values of columns
     calibrator : calibrates predictions; None if they are not
     inclusion : leaves out rare features; None if all are used
+    kept : held-out rows, to measure the final model on; None where they are not needed
     keys : totals of each key, of models by key; None for one model
     """
 
@@ -111,6 +113,7 @@ class TrainingState:
     first_pass: tuple[int, int] = (0, 0)
     finished: list[StreamMetrics] = field(default_factory=list)
     seconds: float = 0.0
+    compiling: float = 0.0
     certificate: RunCertificate = field(default_factory=RunCertificate)
     kinds: Kinds = field(default_factory=Kinds)
     classes: ClassNames = field(default_factory=ClassNames)
@@ -118,6 +121,7 @@ class TrainingState:
     slices: list[SliceMetrics] = field(default_factory=list)
     calibrator: Calibrator | None = None
     inclusion: Inclusion | None = None
+    kept: HeldOutRows | None = None
     keys: KeyTotals | None = None
 
     @property
@@ -131,6 +135,8 @@ class TrainingState:
             self.first_pass = self.rows, self.entries
         self.finished.append(self.progressive)
         self.progressive, self.holdout = new_metrics(), new_metrics()
+        if self.kept is not None:
+            self.kept.next_pass()
         if self.calibrator is not None:
             self.calibrator.next_pass()
         self.pass_number, self.rows, self.entries, self.bytes = self.pass_number + 1, 0, 0, 0

@@ -16,6 +16,7 @@ from forel.data.features.kinds import Kinds
 from forel.data.holdout import Holdout
 from forel.data.pieces import Workers
 from forel.data.reader import names_for
+from forel.jit import compile_seconds
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.protocol import Learner
 from forel.learner.settings import Settings
@@ -30,6 +31,7 @@ from forel.training.by_key import KeyLearners, train_by_key
 from forel.training.calibrating import Calibrator, check_calibration
 from forel.training.checkpoint import CheckpointWriter, read_checkpoint, run_fingerprint
 from forel.training.classes import count_classes, metrics_for
+from forel.training.held_out_rows import HeldOutRows
 from forel.training.inclusion import Inclusion, InclusionRule
 from forel.training.label_order import LabelOrder, LabelOrderWarning
 from forel.training.learning import counted_blocks, end_pass, learn_pass
@@ -52,6 +54,7 @@ OWN_EXTRA = (
     "reading",
     "report",
     "holdout",
+    "final",
     "checkpoint",
     "schema",
     "calibration",
@@ -215,6 +218,9 @@ def train(
             state = TrainingState(
                 *metrics, problems, names, counts=counts, kinds=kinds, classes=classes, schema=schema, slices=slices
             )  # fmt: skip
+            # Rows at the end of an ordered stream are predicted by the final model in any case.
+            if held_out.every or (held_out.after is not None and shuffle is not None):
+                state.kept = HeldOutRows()
             if rule.active:
                 state.inclusion = Inclusion(rule, 1 << options.bits, settings.seed)
                 if start is not None:
@@ -232,12 +238,13 @@ def train(
             """Return whether a callback or a checkpoint needs the model after the block that was learned last."""
             return reads_model(observe) or (save is not None and save.due(state))
 
+        final = None
         order = LabelOrder(shuffled=shuffle is not None)
-        started = time.perf_counter() - state.seconds
+        started, compiled = time.perf_counter() - state.seconds, compile_seconds() - state.compiling
         while state.pass_number <= blocks.number:
             given = begun if state.pass_number == 1 else None
             for update in learn_pass(model, state, blocks, held_out, given, sampling, exact):
-                state.seconds = time.perf_counter() - started
+                state.seconds, state.compiling = time.perf_counter() - started, compile_seconds() - compiled
                 order(update)
                 if observe is not None:
                     observe(update)
@@ -246,6 +253,8 @@ def train(
             end_pass(model, state, state.pass_number < blocks.number)
             holdout_report = state.holdout.report() if any(held_out) else None
             calibrated = None if state.calibrator is None else state.calibrator.result(any(held_out))
+            if state.pass_number == blocks.number and state.kept is not None:
+                final = state.kept.report(model, new_metrics(model))
             state.next_pass(partial(new_metrics, model))
     if state.kinds.known:
         stored_options["kinds"] = state.kinds.known
@@ -260,7 +269,7 @@ def train(
         model, reports[0], holdout_report, reports, *state.first_pass, time.perf_counter() - started, state.problems,
         state.certificate.summary, state.certificate.frontier, state.names, stored_options, checkpoint, others,
         state.schema.schema(state.kinds), slice_tables(state.slices, warn=True), calibrated, state.inclusion,
-        label_order=order,
+        label_order=order, final=final, compiling=compile_seconds() - compiled,
     )  # fmt: skip
 
 

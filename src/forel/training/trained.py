@@ -47,9 +47,11 @@ class Trained:
     model : the learner, which can continue to learn
     report : metrics of the first pass; each row is predicted before it is learned from
     holdout : metrics of the rows held out, in the last pass; None if no rows are
+    final : metrics of the final model on at most 5,000 of them, evenly spread; None if that is ``holdout``
     passes : metrics of the rows learned from in each pass; from the second on, the model has learned them before
     rows, entries : rows and features of the first pass, including rows held out
     seconds : time from the first byte to the last row
+    compiling : how much of it was spent on compiling, before the first row or beside others
     problems : malformed examples
     certificate : summary of the certificate of the rows of ``report``, against all fixed models of at most the learned
         model's norm; None without a certificate
@@ -88,6 +90,8 @@ class Trained:
     inclusion: Inclusion | None = None
     keys: tuple[KeySummary, ...] = ()
     label_order: LabelOrder | None = None
+    final: Report | None = None
+    compiling: float = 0.0
 
     @property
     def stored(self) -> Stored:
@@ -107,7 +111,7 @@ class Trained:
     @property
     def extra(self) -> dict[str, Any]:
         """Content stored with the model: read options, schema, metrics, and content of the model it started from."""
-        reports = {"report": self.report, "holdout": self.holdout}
+        reports = {"report": self.report, "holdout": self.holdout, "final": self.final}
         return {
             **self.others,
             "reading": self.reading,

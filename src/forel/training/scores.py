@@ -1,0 +1,86 @@
+"""What is said about scores: each column of a table of metrics, with the rows and the model that it is about."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from forel.training.metrics import Report
+
+__all__ = ["Score", "mixture_sentence", "rows_text", "scores", "time_sentence"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Metrics of some rows, and a sentence about them.
+
+    Parameters
+    ----------
+    name : title of the column
+    report : the metrics
+    model : which model predicted the rows, and when
+
+    >>> print(Score("held out", Report(10, 25.0, 0.5, None, weighted=True), "never learned from"))
+    held out: 10 rows, never learned from; averages are per unit of importance, of which these rows have 25
+    """
+
+    name: str
+    report: Report
+    model: str
+
+    def __str__(self) -> str:
+        unit = ""
+        if self.report.weighted:
+            unit = f"; averages are per unit of importance, of which these rows have {self.report.weight:,.6g}"
+        return f"{self.name}: {rows_text(self.report.rows)}, {self.model}{unit}"
+
+
+def scores(trained: Any) -> tuple[Score, ...]:
+    """Return the scores of a result of training, in the order in which they are shown."""
+    order = trained.label_order
+    ordered = order is not None and order.warning(trained.model.classes) is not None
+    stream = "; labels are in order, so this says how well the stream is followed" if ordered else ""
+    found = [Score("progressive", trained.report, f"each predicted before the model learned from it{stream}")]
+    if len(trained.passes) > 1:
+        name = f"pass {len(trained.passes)}, seen before"
+        found.append(Score(name, trained.passes[-1], "the same ones, after earlier passes learned from them"))
+    if trained.holdout is not None:
+        when = "predicted by the final model" if trained.final is None else f"each predicted when it came{stream}"
+        found.append(Score("held out", trained.holdout, f"never learned from, {when}"))
+    if trained.final is not None:
+        some = "" if trained.final.rows == trained.holdout.rows else ", evenly spread"
+        found.append(Score("held out, final model", trained.final, f"held out{some}, predicted by the final model"))
+    if trained.calibrated is not None:
+        found.append(Score("calibrated", trained.calibrated.report, "those of progressive, after calibration"))
+        if trained.calibrated.holdout is not None:
+            after = Score("held out, calibrated", trained.calibrated.holdout, "those held out, after calibration")
+            found.append(after)
+    return tuple(found)
+
+
+def mixture_sentence(trained: Any) -> str | None:
+    """Return the guarantee of a mixture, and which of its rows the scores are about; None for one model."""
+    proved = trained.model.guarantee()
+    if proved is None:
+        return None
+    # A model that was trained before has learned from other rows too.
+    fewer = f"; the scores above are about the {rows_text(trained.report.rows)} of this run"
+    return f"{proved}{fewer if proved.rounds != trained.report.rows else ''}"
+
+
+def time_sentence(seconds: float, compiling: float, rows: int) -> str:
+    """Return the time of a run, apart from that of compiling, and the rows per second.
+
+    >>> time_sentence(12.3, 11.8, 180_000)
+    '0.50 seconds, 360,000 rows per second, after 11.8 seconds of compiling'
+    """
+    learning = max(seconds - compiling, 0.0)
+    speed = f"{learning:.2f} seconds, {rows / max(learning, 1e-9):,.0f} rows per second"
+    return f"{speed}, after {compiling:.1f} seconds of compiling" if compiling >= 0.05 else speed
+
+
+def rows_text(count: int) -> str:
+    """Return a number of rows.
+
+    >>> rows_text(1), rows_text(4000)
+    ('1 row', '4,000 rows')
+    """
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -106,6 +106,26 @@ def test_errors_in_getting_tasks_and_in_tasks_reach_the_caller(threads):
         list(in_order([lambda: 1 / 0], threads))
 
 
+def test_an_error_of_reading_that_is_queued_while_the_caller_waits_is_raised_as_it_is():
+    failed, started, release = threading.Event(), threading.Event(), threading.Event()
+
+    def tasks():
+        yield lambda: 0
+        yield lambda: (started.set(), release.wait(20), 1)[2]
+        started.wait(20)  # another thread runs this task
+        failed.set()
+        raise EOFError("no end")
+
+    results = in_order(tasks(), 2)
+    assert next(results) == 0
+    failed.wait(20)
+    time.sleep(0.05)
+    threading.Timer(0.1, release.set).start()
+    assert next(results) == 1
+    with pytest.raises(EOFError, match="no end"):
+        next(results)
+
+
 def test_the_caller_runs_a_later_task_instead_of_waiting():
     later = threading.Event()
     assert list(in_order([lambda: later.wait(20), later.set], threads=1)) == [True, None]

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Semaphore, Thread, get_native_id
 from typing import Any, Generic, TypeVar
@@ -111,10 +112,6 @@ class _Job(Generic[T]):
         self._task, self._claim = task, Lock()
         self._future: Future[T] = Future()
 
-    def fail(self, wrong: BaseException) -> None:
-        """Make an exception the result."""
-        self._future.set_exception(wrong)
-
     def run(self) -> bool:
         """Run the task; return False if a thread did or does so already."""
         if not self._claim.acquire(blocking=False):
@@ -124,7 +121,7 @@ class _Job(Generic[T]):
         except KeyboardInterrupt:
             raise
         except BaseException as wrong:
-            self.fail(wrong)
+            self._future.set_exception(wrong)
         return True
 
     @property
@@ -135,6 +132,10 @@ class _Job(Generic[T]):
     def result(self) -> T:
         """Wait for the task, and return its result or raise its exception."""
         return self._future.result()
+
+
+def _raise(wrong: BaseException) -> None:
+    raise wrong
 
 
 def _feed(
@@ -157,9 +158,7 @@ def _feed(
             if stop.is_set():
                 break
     except BaseException as wrong:
-        job = _Job(tuple)
-        job.fail(wrong)  # raised in the caller's thread
-        queue.put(job)
+        queue.put(_Job(partial(_raise, wrong)))  # in the caller's thread
     else:
         queue.put(None)
     finally:

@@ -53,7 +53,7 @@ def door_violations(rng, loss, kind):
         violations.append(f"{guarantee}: it is of one model")
     features, own = with_constant(X[:, columns], settings), oracle.average(loss, margins, labels, weight)
     scales, words = scales_of(X[:, columns], settings), proof.summary(learned)
-    why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, np.asarray(learned, float))
+    why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
     violations += [f"{words}: {why}"] if why else []
     if not proof.floor_void:
         double = dtype is np.float64

@@ -12,23 +12,32 @@ import cvxpy as cp
 import numpy as np
 
 NUMBER = r"-?[0-9](?:[0-9.,]*[0-9])?(?:[eE][+-]?[0-9]+)?"
-BIAS = rf"(?P<bias>, bias included,|, with a bias within ±(?P<free>{NUMBER}),)?"
-NORM = rf"(?P<scaled>scaled )?norm at most (?P<norm>{NUMBER}){BIAS}"
+FIRST = (
+    rf"(?P<learner>this model|the mixture|the expert .+?) had an average loss(?P<unit> per unit of importance)? of "
+    rf"(?P<own>{NUMBER}) on these (?P<rows>[0-9,]+) rows"
+)
+MODELS = (
+    r"of (?P<features>these (?:2\^\d+ hashed |[0-9,]+ hashed )?features(?: \(\d+ slots? ha(?:s|ve) several names\))?) "
+    r"with weights (?:no larger than|up to (?P<factor>\d+) times as large as) (?:its own|those of the expert "
+    r"(?P<expert>.+?)) \(in (?P<scaled>scaled )?norm"
+    rf"(?P<bias>, bias included|, with a bias within ±(?P<free>{NUMBER})|, with biases of norm at most {NUMBER})?\)"
+)
+ADVICE = (
+    r"(?:(?P<worse>no such model would have been better)|at least (?P<percent>\d+) % of it would remain, so look for "
+    rf"better features|up to (?P<left>{NUMBER}) of it may be left for more passes(?: or more rates|, more rates or "
+    r"fewer collisions))"
+)
 NEEDED = (
-    rf"(?:\. An average loss below (?P<goal>{NUMBER}) would need a (?P<kind>scaled )?norm of at least "
-    rf"(?P<needed>{NUMBER})(?P<beside>, with such a bias)?; the learned model has (?P<learned>{NUMBER})|"
-    rf"\. No fixed model of any norm could have had an average loss below (?P<impossible>{NUMBER}))?"
+    rf"(?:\. One below (?P<goal>{NUMBER}) would need weights at least (?P<times>{NUMBER}) times as large|"
+    rf"\. No fixed linear model with weights of any size could have had one below (?P<impossible>{NUMBER}))?"
 )
 CERTIFICATE = re.compile(
-    rf"no fixed model of {NORM} could have had an average loss below (?P<floor>{NUMBER}) on these "
-    rf"(?P<rows>[0-9,]+) rows; this one had (?P<own>{NUMBER}){NEEDED}"
+    rf"{FIRST}\. No fixed linear model {MODELS} could have had one below (?P<floor>{NUMBER}): {ADVICE}{NEEDED}"
 )
-NOTHING = re.compile(
-    rf"no average loss is ruled out for fixed models of {NORM} on these (?P<rows>[0-9,]+) rows; this one had "
-    rf"(?P<own>{NUMBER}){NEEDED}"
-)
+NOTHING = re.compile(rf"{FIRST}\. No average loss is ruled out for fixed linear models {MODELS}{NEEDED}")
 VOID = re.compile(
-    rf"nothing is proved of the losses of fixed models of {NORM} on these (?P<rows>[0-9,]+) rows, because .+"
+    r"nothing is proved of the losses of fixed linear models of these .*?features.* on these (?P<rows>[0-9,]+) rows, "
+    r"because .+"
 )
 MIXTURE = re.compile(
     rf"within (?P<bound>{NUMBER}) per (?P<unit>example|unit of importance) of the best of (?P<count>\d+) "
@@ -138,54 +147,71 @@ def least_average(loss, features, labels, importance, norm, free_bias=None, ball
         return min(average(loss, features @ one, labels, importance) for one in tried)
 
 
-def certificate_violation(words, loss, features, labels, importance, own, scales=None, learned=None):
+def certificate_violation(words, loss, features, labels, importance, own, learned, scales=None, known="these features"):
     """The reason why a certificate's sentences are false for these rows, None if they are true.
 
-    ``own`` is the learner's average loss; with a bias, the last column of the features is constant. ``scales`` are the
-    largest absolute values of the columns, in all rows that the model learned from, if norms are to be scaled by them,
-    and ``learned`` is the learned model.
+    ``own`` is the learner's average loss, and ``learned`` the model whose weights are compared; with a bias, the last
+    column of the features is constant. ``scales`` are the largest absolute values of the columns, in all rows that the
+    model learned from, if norms are scaled by them. ``known`` is how the features are to be named.
     """
     if VOID.fullmatch(words):
         return None
     found = CERTIFICATE.fullmatch(words) or NOTHING.fullmatch(words)
     if found is None:
         return "it is not one of the sentences"
-    free = None if found["free"] is None else number(found["free"])
-    if found["goal"] and (found["beside"] is None) != (free is None):
-        return "it does not say how the bias counts"
-    if bool(found["scaled"]) != (scales is not None) or (found["goal"] and found["kind"] != found["scaled"]):
+    if bool(found["scaled"]) != (scales is not None):
         return "it is about another norm"
-    units = np.ones(features.shape[1]) if scales is None else scales
-    # A weight times its scale is a weight of the feature divided by its scale.
-    rows = np.divide(features, units, out=np.zeros_like(features), where=units > 0)
-    if "floor" not in found.groupdict():
-        if loss == "poisson":
-            return "a loss that can be negative has a floor, whatever its sign"
-    else:
-        least = least_average(loss, rows, labels, importance, number(found["norm"]), free)
-        if least < number(found["floor"]):
-            return f"a model of that norm has {least:.9g}"
+    if found["features"] != known:
+        return f"the features are {known}"
+    if (found["unit"] is None) != bool((importance == 1).all()):
+        return "it does not say what the average is per"
     if number(found["rows"]) != len(labels):
         return f"there were {len(labels)} rows"
     if abs(number(found["own"]) - own) > half_unit(found["own"]) + 1e-6 * (1 + abs(own)):
         return f"the learner had {own:.9g}"
-    if learned is not None:
-        norm = float(np.linalg.norm(learned * units if free is None else (learned * units)[:-1]))
-        if not norm * (1 - 1e-5) <= number(found["norm"]) <= norm * 1.0011 + 1e-300:
-            return f"the learned model has the norm {norm:.9g}"
-    return needed_violation(found, loss, rows, labels, importance, own, free)
+    free = None if found["free"] is None else number(found["free"])
+    units = np.ones(features.shape[1]) if scales is None else scales
+    # A weight times its scale is a weight of the feature divided by its scale.
+    rows = np.divide(features, units, out=np.zeros_like(features), where=units > 0)
+    sizes = np.asarray(learned, float) * units
+    norm = float(np.linalg.norm(sizes if free is None else sizes[:-1]))
+
+    def least(size):
+        return least_average(loss, rows, labels, importance, size, free)
+
+    if "floor" in found.groupdict():
+        why = floor_violation(found, own, least(int(found["factor"] or 1) * norm))
+    else:
+        why = "a loss that can be negative has a floor, whatever its sign" if loss == "poisson" else None
+    return why or needed_violation(found, own, norm, least)
 
 
-def needed_violation(found, loss, rows, labels, importance, own, free=None):
-    """The reason why the sentence about the norm that a smaller loss needs, if any has it, is false; None if true."""
+def floor_violation(found, own, least):
+    """The reason why the sentence about the floor is false, None if true; ``least`` is the loss of some such model."""
+    if least < number(found["floor"]):
+        return f"such a model has {least:.9g}"
+    if found["worse"] and least < own:
+        return f"a better model has {least:.9g}"
+    if found["percent"] and least < own * int(found["percent"]) / 100:
+        return f"a model leaves only {least / own:.2%}"
+    if found["left"] and own - least > number(found["left"]):
+        return f"a model leaves {own - least:.9g}"
+    return None
+
+
+def needed_violation(found, own, norm, least):
+    """The reason why the sentence about the weights that a smaller loss needs is false, None if it is true.
+
+    ``least`` maps a norm to the loss of some model of at most that norm.
+    """
     if found["goal"] is None and found["impossible"] is None:
         return None
     goal = number(found["goal"] or found["impossible"])
-    least = least_average(loss, rows, labels, importance, number(found["needed"] or "1e9"), free)
-    if least < goal:
-        return f"a model of the needed norm has {least:.9g}"
-    if found["goal"] and found["learned"] != found["norm"]:
-        return "the learned model has two norms"
+    size = number(found["times"]) * norm if found["goal"] else 1e9
+    if found["goal"] and number(found["times"]) <= 1:
+        return "it says nothing"
+    if (smallest := least(size)) < goal:
+        return f"a model of such weights has {smallest:.9g}"
     if not 0.89 * abs(own) - 1e-4 <= goal + (own < 0) * 2 * abs(own) <= 0.91 * abs(own) + 1e-4:
         return "the smaller loss is not a tenth below the learner's"
     return None
@@ -377,7 +403,7 @@ def guarantee_violation(words, own, lost, names, importance, clips=False):
     ]  # printed names may coincide
     if not named or abs(min(named) - best) > 1e-6 * (1 + abs(best)):
         return f"another setting is the best: {names[int(lost.argmin())]}"
-    if (found["unit"] == "example") != bool(importance.sum() == len(importance)):
+    if (found["unit"] == "example") != bool((importance == 1).all()):
         return "averages are per unit of importance"
     return None
 

@@ -139,7 +139,8 @@ def trained_violations(rng, loss, kind):
         words, own = run.trained.certificate, oracle.average(loss, m, b, c)
         scales = scales_of(np.concatenate([rows[0] for rows in made]), settings)
         model = learned_model(stored.model, SLOTS)
-        why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, scales, model)
+        rows, known = with_constant(a, settings), f"these 2^{BITS} hashed features"
+        why = oracle.certificate_violation(words, loss, rows, b, c, own, model, scales, known)
         violations += [f"{words}: {why}"] if why else []
     a, b, c, m = (np.concatenate(columns) for columns in zip(*made, strict=True))
     if settings.lanes > 1:
@@ -152,7 +153,7 @@ def trained_violations(rng, loss, kind):
         a, b, c, each = (np.concatenate(columns) for columns in list(zip(*learned_rows, strict=True))[1:])
         best = m if passes == 1 else each[:, getattr(stored.model, "best", 0)]
         words, own = stored.model.summary(), oracle.average(loss, best, b, c)
-        why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, scales, model)
+        why = oracle.certificate_violation(words, loss, with_constant(a, settings), b, c, own, model, scales)
         violations += [f"{words}: {why}"] if why else []
     return settings, violations
 
@@ -172,11 +173,11 @@ def learner_violations(rng, loss, kind):
     margins = progress(model)[:, 0]
     features, own = with_constant(X, settings), oracle.average(loss, margins, labels, weight)
     words, learned, scales = model.summary(), learned_model(model, np.arange(FEATURES)), scales_of(X, settings)
-    why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
+    why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
     violations += [f"{words}: {why}"] if why else []
     if settings.bias:
         words = model.loss_floor().with_free_bias(float(rng.exponential()) if rng.random() < 0.5 else None).summary()
-        why = oracle.certificate_violation(words, loss, features, labels, weight, own, scales, learned)
+        why = oracle.certificate_violation(words, loss, features, labels, weight, own, learned, scales)
         violations += [f"{words}: {why}"] if why else []
     if settings.lanes > 1:
         each = progress(Linear(FEATURES, settings, dtype=dtype, certified=True))

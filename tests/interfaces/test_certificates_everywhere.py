@@ -1,15 +1,12 @@
-"""One certificate type for every learner: estimators, river models, gradients, mixtures, classes, stored and merged."""
+"""One certificate type for every learner: estimators, river models, mixtures, classes, stored."""
 
 import numpy as np
 import pytest
 
 import forel
 from forel.learner.certificate import Certificate
-from forel.learner.certificate_sums import merge
-from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
-from forel.losses import by_name
 from forel.river import LinearClassifier, LinearRegressor
 from forel.sklearn import FTRLClassifier, FTRLRegressor
 from forel.store import load, save
@@ -51,17 +48,7 @@ def river(loss, X, y):
     return model.certificate(), np.array([*(weights[name] for name in weights), model.bias])
 
 
-def gradients(loss, X, y):
-    model, function = GradientLearner(N + 1, Settings(alpha=0.3), dtype=np.float64, certified=True), by_name(loss)
-    for row, label in zip(np.column_stack([X, np.ones(len(X))]), y, strict=True):
-        margin = float(row @ model.weights().ravel())
-        model.feed(
-            np.arange(N + 1), float(function.slope(margin, label)) * row[:, None], float(function(margin, label))
-        )
-    return model.certificate(), model.weights().ravel()
-
-
-DOORS = [linear, mixture, estimator, river, gradients]
+DOORS = [linear, mixture, estimator, river]
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
@@ -78,25 +65,22 @@ def test_every_learner_has_the_same_certificate(door, loss):
         assert proof.loss_floor(l2=norm) <= oracle.least_average(loss, features, y, one, norm) + 1e-9
     scales = np.abs(features).max(axis=0) if proof.scales is not None else None
     words = proof.summary(learned)
-    why = oracle.certificate_violation(words, loss, features, y, one, own, scales, np.asarray(learned, float))
-    assert why is None or (door is gradients and "no average" in words), f"{words}: {why}"
+    why = oracle.certificate_violation(words, loss, features, y, one, own, learned, scales)
+    assert why is None, f"{words}: {why}"
 
 
 @pytest.mark.parametrize("make", [Linear, Mixture])
-def test_several_classes_stored_and_merged_models_have_it_too(make, tmp_path):
+def test_several_classes_and_stored_models_have_it_too(make, tmp_path):
     X, _, weight = stream("logistic")
     y = np.random.default_rng(3).integers(0, 3, len(X))
     settings = Settings("softmax", alpha=ALPHAS)
-    parts = []
-    for half in (slice(0, 40), slice(40, None)):
-        model = make(N, settings, classes=3, dtype=np.float64, certified=True)
-        model.learn(X[half], y[half], weight[half])
-        parts.append(model)
-    save(tmp_path / "m.forel", parts[0])
+    model = make(N, settings, classes=3, dtype=np.float64, certified=True)
+    model.learn(X, y, weight)
+    save(tmp_path / "m.forel", model)
     again = load(tmp_path / "m.forel").model
     assert type(again.certificate()) is Certificate
-    assert again.summary() == parts[0].summary()
-    floor = again.loss_floor(rows=merge(*(part.snapshot() for part in parts)))
+    assert again.summary() == model.summary()
+    floor = again.loss_floor()
     assert floor.rows == len(X)
     # A model that predicts the frequency of each class is one of the models.
     shares = np.bincount(y, weight) / weight.sum()
@@ -110,4 +94,4 @@ def test_inspect_shows_the_certificate_of_several_classes(tmp_path):
 
     table = [{"label": name, "a": float(k)} for k, name in enumerate("xyz" * 20)]
     trained = forel.train(table, Settings("softmax", alpha=0.3), label="label", bits=5, certified=True)
-    assert "no fixed model of norm at most" in _describe(trained.stored, 3)["certificate"]
+    assert "fixed linear model of these features" in _describe(trained.stored, 3)["certificate"]

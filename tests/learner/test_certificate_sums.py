@@ -55,7 +55,7 @@ def test_floors_with_a_free_bias_hold_for_all_biases_up_to_the_limit(loss, rate)
     goal = 0.9 * floor.average - 0.2 * abs(floor.average) * (floor.average < 0)
     assert proof.needed_norm(goal, kind, bias=0.5) == pytest.approx(floor.needed_norm(goal), rel=1e-6)
     assert floor.bias_norm == pytest.approx(abs(float(model.bias[1])))
-    assert f"with a bias within ±{0.5}," in floor.summary()
+    assert f"with a bias within ±{0.5})" in floor.summary()
 
 
 def test_a_model_without_a_bias_has_no_free_one():

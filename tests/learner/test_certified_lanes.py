@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from forel.learner.certificate_sums import CertificateSums
 from forel.learner.certified_lanes import bounded_lanes, certified_lanes
 from forel.learner.filters import Filter
 from forel.learner.grid import default_grid
@@ -167,20 +166,14 @@ def test_copies_and_larger_models_keep_the_gradients():
     assert not larger.gradients[N:-1].any()
 
 
-def test_floors_of_rows_since_a_snapshot_and_of_merged_learners():
+def test_floors_of_rows_since_a_snapshot():
     X, y, importance = stream()
-    model, second = (Linear(N, SETTINGS, dtype=np.float64, certified=True) for _ in range(2))
+    model = Linear(N, SETTINGS, dtype=np.float64, certified=True)
     model.learn(X[:50], y[:50], importance[:50])
     before = model.snapshot()
     assert before.gradients.shape[1] == 3
     model.learn(X[50:], y[50:], importance[50:])
     since = model.loss_floor(since=before)
-    # A checkpoint of an earlier version has the gradients of all lanes.
-    wide = np.full((len(before.slots), SETTINGS.lanes), np.nan)
-    wide[:, LANES] = before.gradients
-    older = CertificateSums(before.rounds, before.weight, before.sums, before.slots, wide, before.scales)
-    assert [p.gradient_norm for p in model.loss_floor(since=older).points] == [p.gradient_norm for p in since.points]
-    second.learn(X[50:], y[50:], importance[50:])
     assert since.rows == ROUNDS - 50
     assert since.at(0.0) <= np.log(2) + 1e-9
 

@@ -276,9 +276,7 @@ def test_the_certificate_is_that_of_the_best_setting_and_what_mixing_cost():
         assert proof.regret(x) == pytest.approx(best.regret(x) + model.guarantee().measured, rel=1e-9)
     # What a fixed model could have had is known as well as from the best setting alone.
     assert proof.loss_floor(l2=1.0) == pytest.approx(best.loss_floor(l2=1.0), rel=1e-9)
-    # In sentences, all settings together say no less.
-    alone = proof.summary(np.append(model.weights, model.bias))
-    assert model.summary().partition(" could")[0] == alone.partition(" could")[0]
+    # All settings together say no less.
     assert all(model.loss_floor().at(norm) >= proof.loss_floor(l2=norm) for norm in (0.1, 1.0, 10.0))
 
 

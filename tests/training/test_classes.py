@@ -201,7 +201,7 @@ def test_options_without_support_for_several_classes_are_refused(settings, optio
 def test_a_joint_loss_has_a_certificate_and_takes_numbers():
     trained = forel.train(io.BytesIO(vw_text()), JOINT, bits=8, certified=True)
     assert sorted(trained.reading["classes"]) == ["1", "2", "3"]
-    assert "no fixed model of norm at most" in trained.certificate
+    assert "linear model of these 2^8 hashed features" in trained.certificate
 
 
 def test_single_rows_and_explanations_name_the_class(tmp_path):

@@ -63,7 +63,7 @@ class Guarantee:
         if void := self.void or ("" if self.weight != 0 else "no row has a positive importance"):
             return f"nothing is proved against {self.against}, because {void}"
         weight = float(self.rounds) if self.weight is None else self.weight
-        total, unit = weight or 1.0, "per example" if weight == self.rounds else "per unit of importance"
+        total, unit = weight or 1.0, "per example" if self.weight is None else "per unit of importance"
         return f"within {_rounded_up(self.bound / total)} {unit} of {self.against} ({self.other / total:.5g} {unit})"
 
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from forel.learner.certificate import Certificate
 from forel.learner.certificate_sums import CertificateSums, difference
-from forel.learner.dual_points import Evidence, GradientNorms, Norm
+from forel.learner.dual_points import Evidence, GradientNorms, Norm, clipping
 from forel.learner.lanes import BLOCK, Lanes
 from forel.learner.loss_floor import LossFloor
 
-__all__ = ["certificate", "clipping", "loss_floor", "snapshot"]
+__all__ = ["certificate", "loss_floor", "snapshot"]
 
 
 def certificate(
@@ -46,14 +46,15 @@ def certificate(
         added += sum(term for _, _, term in _parts(state, lanes, others))
     evidence, scaled = _evidence(state), settings.rate == "scale_free"
     norms, _ = _norms(state, some)
-    valid = [one for one in (lanes, *(each for each in candidates if each != lanes)) if not clipping(state, one)]
+    all_models = [lanes, *(each for each in candidates if each != lanes)]
+    valid = [one for one in all_models if not evidence.clipped(one)]
     kinds: tuple[Norm, ...] = ("l2", "l1", "box", *(("scaled",) if scaled else ()))
     return Certificate(
         rounds=state.rounds,
         weight=state.weight,
         loss=float(totals[0]),
         # Clipped gradients are not in the sums: the regret may be any number.
-        lower=float(totals[0]) - float(totals[1]) if not clipping(state, lanes) else -np.inf,
+        lower=float(totals[0]) - float(totals[1]) if not evidence.clipped(lanes) else -np.inf,
         gradients=gradients,
         strength=strength,
         linear=linear,
@@ -68,7 +69,8 @@ def certificate(
         slack=evidence.slack(lanes),
         least=settings.least,
         bias=bool(some.size and some[-1] == state.features),
-        floor_void="" if valid else clipping(state, lanes),
+        floor_void=evidence.void(all_models),
+        counts=evidence.counts,
         models=models,
         points={kind: tuple(evidence.point(one, norms, kind) for one in valid) for kind in kinds},
         scales=np.tile(state.scales[some].astype(np.float64), models) if scaled else None,
@@ -117,7 +119,8 @@ def loss_floor(
         least=state.settings.least,
         bias=len(range(state.lanes)[lanes]) * state.settings.bias,
         scaled=scaled,
-        void="" if valid else _clipping(state, max(evidence.clipped(one) for one in candidates)),
+        void=evidence.void(candidates),
+        counts=evidence.counts,
         weights_norm=weights,
         bias_norm=biases,
     )
@@ -204,24 +207,10 @@ def _part(state: Lanes, lanes: slice, some: NDArray[np.int64]) -> tuple[tuple[An
     return (gradients, strength, linear, l1, l2), term
 
 
-def clipping(state: Lanes, lanes: slice) -> str:
-    """Return why a certificate of some lanes is void because of clipping; empty if no gradient was clipped."""
-    return _clipping(state, int(state.clipped[lanes].max()))
-
-
-def _clipping(state: Lanes, rows: int) -> str:
-    if not rows:
-        return ""
-    remedy = "scale the features and labels" + ("" if state.dtype == np.float64 else ", or use float64")
-    remedy += "" if state.settings.rate == "scale_free" else ", or use rate='scale_free'"
-    count = f"{rows:,} row{'s' if rows > 1 else ''}"
-    return f"gradients of {count} left the range of {state.dtype} and were clipped; {remedy}"
-
-
 def _void(state: Lanes, lanes: slice) -> str:
     """Return why no theorem bounds the regret; empty if one does."""
-    if reason := clipping(state, lanes):
-        return reason
+    if rows := int(state.clipped[lanes].max()):
+        return clipping(state.layout, rows)
     if state.settings.rule == "implicit":
         return "the survey proves no bound for implicit updates; use algorithm='mirror'"
     if state.layout.primal and state.settings.rate == "scale_free":

@@ -4,6 +4,7 @@ The slice ``lanes`` selects the lanes of one model: one lane, or all classes of 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,14 +13,24 @@ from numpy.typing import NDArray
 
 from forel.learner.certificate_sums import CertificateSums
 from forel.learner.dual import Concavity, DualPoint, SlopeHistogram
-from forel.learner.layout import BINS, CONCAVITY, SUMS, Layout
+from forel.learner.layout import BINS, CONCAVITY, FACTS, SUMS, Layout
 from forel.losses.margin import DualShape, MarginLoss
 
-__all__ = ["Evidence", "GradientNorms", "Norm", "in_scales"]
+__all__ = ["Evidence", "GradientNorms", "Norm", "clipping", "in_scales"]
 
 Array = NDArray[np.float64]
 Norm = Literal["l2", "l1", "box", "scaled"]
 EPS = float(np.finfo(np.float64).eps)
+NEGLIGIBLE = 1e-6  # error of labels below which the allowance for rounding errors covers it
+ROUNDED = 0.01  # fraction of the loss above which errors of labels void a floor
+
+
+def clipping(layout: Layout, rows: int) -> str:
+    """Return why a certificate is void if gradients of some rows were clipped."""
+    remedy = "scale the features and labels" + ("" if layout.double else ", or use float64")
+    remedy += "" if layout.rate == "scale_free" else ", or use rate='scale_free'"
+    count = f"{rows:,} row{'s' if rows > 1 else ''}"
+    return f"gradients of {count} left the range of {layout.dtype} and were clipped; {remedy}"
 
 
 def in_scales(gradients: Array, scales: Array) -> Array:
@@ -129,13 +140,40 @@ class Evidence:
         weights, bias, both = _dual_norms(norms, lanes, norm)
         error = self.rounding(lanes, norm == "scaled") * (math.sqrt(norms.size + 1) if norm == "box" else 1.0)
         return DualPoint(
-            loss - self.linearized_loss(lanes) - slack,
+            loss - self.linearized_loss(lanes) - slack - self.label_error(lanes),
             both + error,
             self._concavity(lanes, loss - slack),
             self._slopes(lanes),
             weights + error,
             bias + error,
         )
+
+    @property
+    def counts(self) -> bool:
+        """Whether the importances of all rows are 1."""
+        return not self._all[-2].any()
+
+    def label_error(self, lanes: slice) -> float:
+        r"""Return a bound on the error of E(1) from labels rounded by at most δ: δ Σ v|a| for losses of m − y.
+
+        Σ v|a| is at most Σ v times the largest slope, and, for slopes that grow by at most H, √(2H Σ v Σ vℓ).
+        """
+        rounding = float(self._all[-1].max())
+        if not rounding:
+            return 0.0
+        constants, weight = self.loss.constants(), self.rows.weight
+        smooth = math.sqrt(2 * constants.smoothness * weight * max(self.total_loss(lanes), 0.0))
+        least = min(constants.lipschitz * weight, smooth)
+        return rounding * least if math.isfinite(least) else 0.0 if rounding < NEGLIGIBLE else math.inf
+
+    def void(self, lanes: Sequence[slice]) -> str:
+        """Return why none of some models proves a floor; empty if one does."""
+        if all(self.clipped(one) for one in lanes):
+            return clipping(self.layout, max(self.clipped(one) for one in lanes))
+        if min(self.label_error(one) - ROUNDED * abs(self.total_loss(one)) for one in lanes) <= 0:
+            return ""
+        digits = f"labels were rounded to {self.layout.dtype}, by up to {float(self._all[-1].max()):.2g}"
+        return f"{digits}; subtract a constant from them, or use float64"
 
     def slack(self, lanes: slice) -> float:
         """Return a bound on the error of Σ ℓ − Σ g·x against exact sums of exact losses and slopes.
@@ -144,7 +182,7 @@ class Evidence:
         """
         size = abs(self.total_loss(lanes)) + abs(self.linearized_loss(lanes)) + self.rows.weight
         if self.layout.concavity:
-            size += abs(float(self._sums[1 - CONCAVITY, lanes].sum()))
+            size += abs(float(self._sums[1 - CONCAVITY - FACTS, lanes].sum()))
         added = 2 * EPS * self.rows.rounding_rounds * float(np.abs(self._all[:2, lanes]).sum())
         return 8 * self._eps * size + added
 
@@ -179,10 +217,10 @@ class Evidence:
             return Concavity(curvature=max(loss, 0.0))
         if not self.layout.concavity:
             return None
-        rows, least, curvature, entropy = self._sums[-CONCAVITY:, lanes.start or 0].tolist()
+        rows, least, curvature, entropy = self._sums[-CONCAVITY - FACTS : -FACTS, lanes.start or 0].tolist()
         if rows < (1 if self.layout.histogram else self.rows.rounds):
             return None  # no rows, or rows of an earlier version without the minima of losses
-        all_sums, relative = self._all[-CONCAVITY:, lanes.start or 0].tolist(), self._relative_rounding
+        all_sums, relative = self._all[-CONCAVITY - FACTS : -FACTS, lanes.start or 0].tolist(), self._relative_rounding
         least -= 8 * EPS * self.rows.rounding_rounds * (abs(all_sums[1]) + 2 * self.rows.rounding_weight)
         least = max(least, 0.0) if self.loss.least >= 0 else least
         return Concavity(

@@ -145,10 +145,17 @@ class Lanes:
             count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, False, margins))
             learned = importance[start : start + count]
             learned = learned[learned >= 0]
+            self.note(importance=np.abs(learned - 1))
             self.rounds, self.weight = self.rounds + learned.size, summed(self.weight, learned)
             return count
 
         return self._with_kernels(rows.number, process)
+
+    def note(self, **errors: NDArray[Any]) -> None:
+        """Note facts about rows that certificates need: how far importances are from 1, and rounded labels from y."""
+        if self.certified:
+            for fact, name in zip(self.all_sums[-2:], ("importance", "label"), strict=True):
+                fact[:] = max(float(fact[0]), float(errors[name].max(initial=0.0)) if name in errors else 0.0)
 
     def predict(self, rows: Rows, out: NDArray[Any]) -> None:
         """Write the margin of every row and lane."""

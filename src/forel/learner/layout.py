@@ -12,11 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "CONCAVITY", "SUMS", "Layout", "record_width"]
+__all__ = ["BINS", "CONCAVITY", "FACTS", "SUMS", "Layout", "record_width"]
 
 SUMS = 6  # float64 sums of each lane: loss, Σ g·x, half-sum, penalty clock, ΣΣ g_{1:t}², clipped rows
 BINS = 64  # of the histogram of slopes that certificates of log-loss need; bin b is from (b/64)⁴ to ((b + 1)/64)⁴
 CONCAVITY = 4  # the number of rows, and sums of the coefficients of forel.learner.kernels.concavity
+FACTS = 2  # the largest |importance − 1|, and the largest rounding error of a label
 
 
 def record_width(numbers: int) -> int:
@@ -65,10 +66,10 @@ class Layout:
     def dual_sums(self) -> int:
         """The number of further float64 sums of each lane, for certificates.
 
-        They are ΣΣ (g_{1:t}/scale)², the histogram, and those of concave functions. Each bin of the histogram has two:
-        the importances of its rows, and their importances times |slope|.
+        They are ΣΣ (g_{1:t}/scale)², the histogram, those of concave functions, and facts about the rows. Each bin of
+        the histogram has two: the importances of its rows, and their importances times |slope|.
         """
-        return (1 + 2 * BINS * self.histogram + CONCAVITY * self.concavity) * self.certified
+        return (1 + 2 * BINS * self.histogram + CONCAVITY * self.concavity + FACTS) * self.certified
 
     @property
     def dtype(self) -> np.dtype[Any]:

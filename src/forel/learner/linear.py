@@ -21,7 +21,7 @@ from forel.learner.rows import Rows, rows_of, training_rows
 from forel.learner.settings import Settings
 from forel.learner.targets import importances_of, labels_of, not_finite
 from forel.learner.weight_table import WeightTables, count_nonzeros
-from forel.losses import Classes
+from forel.losses import Classes, Interval
 from forel.validation import refuse
 
 __all__ = ["Linear", "Rows", "Settings", "rows_of"]
@@ -174,6 +174,8 @@ class Linear:
         lanes, out = self._lanes, np.empty((rows.number if keep else 0, self.lanes), self.dtype)
         with self._guard.changing():
             before = self.loss
+            if isinstance(domain, Interval) and domain.high == np.inf:  # others are coded, or small
+                lanes.note(label=np.abs(np.asarray(y, np.float64) - labels))
             row = lanes.learn(rows, labels, scale, out)
             if row < rows.number:
                 raise not_finite(row, labels[row])

@@ -3,6 +3,7 @@
 import decimal
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from forel.learner.dual import DualPoint
 from forel.validation import Unsupported, non_negative
@@ -14,7 +15,10 @@ SMALL = 1e-9  # and so are numbers below this
 HUGE = 1e280  # sums of losses from here on may have overflowed
 NEGLIGIBLE = 1e-6  # fraction of the learner's loss below which a floor is not printed
 COMPARED = (0.01, 0.1, 0.3, 3.0, 10.0)  # norms, in units of the learned one, at which points are compared
-GOAL = 0.9  # fraction of the learner's loss for which the needed norm is printed
+GOAL = 0.9  # fraction of the learner's loss for which the needed weights are printed
+LEAST_RATIO = 1.1  # of the needed weights to the learned ones, below which they are not printed
+FACTORS = (10, 3, 1)  # times the learned weights for which floors are compared
+REMAINING = (0.8, 0.5, 0.0)  # fractions of the learner's loss: the largest factor that leaves one of them is printed
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,14 @@ class LossFloor:
     weights_norm, bias_norm : the norm of the learned model without the bias, and the absolute value of its bias, or the
         Euclidean norm of several
     free_bias : limit of the bias of models, which is then not part of the norm; None if it is part of the norm
+    learner, setting : whose loss and whose norm these are; an empty setting is that of the learner
+    features : the features of the models
+    counts : whether all importances are 1, so that averages are per row
 
     >>> print(LossFloor(8, 8.0, 4.0, 1.99999, (DualPoint(3.75, 0.0625),)).summary())
-    no fixed model of norm at most 2 could have had an average loss below 0.4531 on these 8 rows; this one had 0.5000.
-    An average loss below 0.4500 would need a norm of at least 2.399; the learned model has 2
+    this model had an average loss of 0.5000 on these 8 rows. No fixed linear model of these features with weights up to
+    3 times as large as its own (in norm) could have had one below 0.4218: at least 84 % of it would remain, so look for
+    better features. One below 0.4500 would need weights at least 1.1 times as large
     """
 
     rows: int
@@ -69,6 +77,10 @@ class LossFloor:
     weights_norm: float = 0.0
     bias_norm: float = 0.0
     free_bias: float | None = None
+    learner: str = "this model"
+    setting: str = ""
+    features: str = "these features"
+    counts: bool = True
 
     def with_free_bias(self, within: float | None = None) -> "LossFloor":
         """Return the floor for norms without the bias, whose absolute value is at most ``within``.
@@ -78,16 +90,26 @@ class LossFloor:
 
         >>> point = DualPoint(3.75, 0.0625, weights_gradient=0.05, bias_gradient=0.0375)
         >>> floor = LossFloor(8, 8.0, 4.0, 2.0, (point,), bias=1, weights_norm=1.75, bias_norm=1.2)
-        >>> print(floor.with_free_bias(1.0).summary())
-        no fixed model of norm at most 1.75, with a bias within ±1, could have had an average loss below 0.4531 on these
-        8 rows; this one had 0.5000. An average loss below 0.4500 would need a norm of at least 2.249, with such a bias;
-        the learned model has 1.75
+        >>> "as its own (in norm, with a bias within ±1)" in floor.with_free_bias(1.0).summary()
+        True
         """
         if not self.bias:
             raise Unsupported("bias: got a model without one, expected one whose bias can be free")
         limit = float(_upward(self.bias_norm if within is None else non_negative("within", within)))
         points = tuple(point.with_free_bias(limit) for point in self.points)
         return replace(self, norm=self.weights_norm, points=points, free_bias=limit)
+
+    def of_hashed_features(self, slots: int, collisions: int | None = None) -> "LossFloor":
+        """Return the floor of models of hashed features; ``collisions`` are slots of several names, if counted.
+
+        >>> LossFloor(0, 0.0, 0.0, 0.0, ()).of_hashed_features(1 << 22, 20).features
+        'these 2^22 hashed features (20 slots have several names)'
+        """
+        power = slots.bit_length() - 1
+        size = f"2^{power}" if slots == 1 << power else f"{slots:,}"
+        several = "1 slot has" if collisions == 1 else f"{collisions or 0:,} slots have"
+        counted = f" ({several} several names)" if collisions else ""
+        return replace(self, features=f"these {size} hashed features{counted}")
 
     def with_points(self, points: tuple[DualPoint, ...]) -> "LossFloor":
         """Return the floor with further points of the dual problem of the same rows."""
@@ -130,26 +152,38 @@ class LossFloor:
         if self.void or not self.weight or not 0 < self.norm < HUGE:
             return None
         norms = [float(f"{self.norm * 10 ** (k / 20):.6g}") for k in range(-40, 21)]
-        lowest = max(self.least, self.average - abs(self.average)) + NEGLIGIBLE * abs(self.average)
-        points = tuple((norm, floor) for norm in norms if lowest < (floor := self.at(norm)) < HUGE)
+        points = tuple((norm, floor) for norm in norms if self._trivial < (floor := self.at(norm)) < HUGE)
         return Frontier(self.norm, self.average, self.scaled, points) if len(points) > 1 else None
 
     def summary(self) -> str:
-        """Return the floor of models of at most the learned norm, and the norm needed for a tenth less loss."""
-        shown = _upward(self.norm)
-        name = "scaled norm" if self.scaled else "norm"
-        models = f"fixed models of {name} at most {shown}{self._bias_clause()}"
-        average, rows = self.average, f"these {self.rows:,} rows"
-        if void := self.void or self._undefined(float(shown)):
-            return f"nothing is proved of the losses of {models} on {rows}, because {void}"
-        learner = f"{average:.4f}" if abs(average) < LARGE else f"{average:.3E}"
-        floor = self.at(float(shown))
-        if floor > self.least + NEGLIGIBLE * abs(average):
-            models = models.replace("models", "model")
-            first = f"no {models} could have had an average loss below {_downward(floor)} on {rows}"
-        else:
-            first = f"no average loss is ruled out for {models} on {rows}"
-        return f"{first}; this one had {learner}{self._inverse(name, shown)}"
+        """Return the loss of the learner, how much of it would remain, and the weights that a tenth less needs."""
+        models, on = f"fixed linear models of {self.features}", f"on these {self.rows:,} rows"
+        if void := self.void or self._undefined():
+            return f"nothing is proved of the losses of {models} {on}, because {void}"
+        loss = "average loss" if self.counts else "average loss per unit of importance"
+        first = f"{self.learner} had an {loss} of {self._shown_average} {on}"
+        factor, floor = self._strongest()
+        if floor is None:
+            return f"{first}. No average loss is ruled out for {models} {self._size(1)}{self._inverse()}"
+        model = models.replace("models", "model")
+        second = f"No {model} {self._size(factor)} could have had one below {floor}: {self._advice(float(floor))}"
+        return f"{first}. {second}{self._inverse()}"
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the numbers behind the sentence: norms and the floor at the learned one; None without a floor.
+
+        >>> LossFloor(8, 8.0, 4.0, 2.0, (DualPoint(3.75, 0.0625),)).to_json()["floor"]
+        0.4531
+        """
+        if (floor := self.proved) is None:
+            return None
+        needed = self.needed_norm(float(self._goal))
+        return {
+            **{name: getattr(self, name) for name in ("rows", "weight", "average", "norm", "scaled", "features")},
+            "floor": floor,
+            "goal": float(self._goal),
+            "needed_norm": needed if math.isfinite(needed) else None,
+        }
 
     @property
     def proved(self) -> float | None:
@@ -159,37 +193,77 @@ class LossFloor:
         0.4531
         """
         norm = float(_upward(self.norm))
-        if self.void or self._undefined(norm) or not self.at(norm) > self.least + NEGLIGIBLE * abs(self.average):
+        if self.void or self._undefined() or not self.at(norm) > self._trivial:
             return None
         return float(_directed(self.at(norm), 4, decimal.ROUND_FLOOR))
+
+    @property
+    def _trivial(self) -> float:
+        """The average loss below which a floor says nothing."""
+        return max(self.least, self.average - abs(self.average)) + NEGLIGIBLE * abs(self.average)
+
+    @property
+    def _shown_average(self) -> str:
+        return f"{self.average:.4f}" if abs(self.average) < LARGE else f"{self.average:.3E}"
+
+    @property
+    def _average_above(self) -> float:
+        """The average loss, rounded up by more than rounding errors and the printed digits."""
+        return max(self.average + 2e-6 * abs(self.average), float(self._shown_average) + 5e-5)
+
+    def _strongest(self) -> tuple[int, str | None]:
+        """Return how many times the learned weights are compared, and the printed floor; None without one."""
+        norm = float(_upward(self.norm))
+        floors = {factor: self.at(factor * norm) for factor in FACTORS}
+        for part in REMAINING if self.least >= 0 else ():
+            for factor, floor in floors.items():
+                if floor >= max(part * self.average, self._trivial):
+                    return factor, _downward(floor)
+        return 1, _downward(floors[1]) if floors[1] > self._trivial or self.least < 0 else None
+
+    def _advice(self, floor: float) -> str:
+        """Return how much of the learner's loss a floor leaves, and what to do about it."""
+        above = self._average_above
+        if floor >= above:
+            return "no such model would have been better"
+        if self.least >= 0 and floor >= REMAINING[0] * above:
+            percent = math.floor(100 * floor / above)
+            return f"at least {percent} % of it would remain, so look for better features"
+        hashed = "hashed" in self.features
+        remedies = "more passes, more rates or fewer collisions" if hashed else "more passes or more rates"
+        return f"up to {_upward(above - floor)} of it may be left for {remedies}"
+
+    def _size(self, factor: int) -> str:
+        """Return how large the weights of models are."""
+        size = "no larger than" if factor == 1 else f"up to {factor} times as large as"
+        whose = f"those of {self.setting}" if self.setting else "its own"
+        return f"with weights {size} {whose} (in {'scaled ' * self.scaled}norm{self._bias_clause()})"
 
     def _bias_clause(self) -> str:
         if self.free_bias is not None:
             limit = f"{self.free_bias:.10g}"  # which has four digits already
-            return f", with a bias within ±{limit}," if self.bias == 1 else f", with biases of norm at most {limit},"
-        return ", bias included," if self.bias else ""
+            return f", with a bias within ±{limit}" if self.bias == 1 else f", with biases of norm at most {limit}"
+        return ", bias included" if self.bias else ""
 
-    def _undefined(self, norm: float) -> str:
+    def _undefined(self) -> str:
         """Why averages are not defined; empty if they are."""
         if not self.weight:
             return "no row has a positive importance"
-        finite = max(abs(self.at(norm)), abs(self.average)) < HUGE
+        finite = max(abs(self.at(float(_upward(self.norm)))), abs(self.average)) < HUGE
         return "" if finite else "sums left the range of double precision"
 
-    def _inverse(self, name: str, shown: str) -> str:
-        """Return a sentence on the norm that a smaller loss would need, or that no model has it; empty without one."""
+    def _inverse(self) -> str:
+        """Return a sentence on the weights that a smaller loss would need, or that none has it; empty without one."""
         goal = self._goal
         if not float(goal) > self.least:
             return ""
         if float(goal) <= max(point.least for point in self.points) / (self.weight or 1.0):
-            return f". No fixed model of any norm could have had an average loss below {goal}"
-        needed = self.needed_norm(float(goal))
-        if not SMALL < needed / (self.norm or 1.0) < math.inf:
+            return f". No fixed linear model with weights of any size could have had one below {goal}"
+        ratio = self.needed_norm(float(goal)) / float(_upward(self.norm)) if self.norm else math.inf
+        if not LEAST_RATIO <= ratio < LARGE:
             return ""
-        least = _trimmed(_directed(needed, 3 - _exponent(needed), decimal.ROUND_FLOOR))
-        condition = "" if self.free_bias is None else f", with such {'a bias' if self.bias == 1 else 'biases'}"
-        first = f". An average loss below {goal} would need a {name} of at least {least}{condition}"
-        return f"{first}; the learned model has {shown}"
+        times = _trimmed(_directed(ratio, max(0, 1 - _exponent(ratio)), decimal.ROUND_FLOOR))
+        return f". One below {goal} would need weights at least {times} times as large"
 
 
 def _upward(value: float) -> str:

@@ -325,7 +325,9 @@ class Mixture:
     ) -> LossFloor:
         """Return lower bounds on the loss of fixed models by their norm, as :meth:`Linear.loss_floor` does."""
         mixture_loss = self._loss_since(since) if loss is None else loss
-        return self.linear.loss_floor(self._lane(self.best, lane), since, mixture_loss)
+        floor, setting = self.linear.loss_floor(self._lane(self.best, lane), since, mixture_loss), self.names[self.best]
+        setting = f"the expert {setting}"
+        return replace(floor, learner=setting if mixture_loss is None else "the mixture", setting=setting)
 
     def _lane(self, setting: int, lane: int) -> int:
         return setting + (0 if self.joint else lane * self.settings.lanes)

@@ -180,7 +180,9 @@ class Pooling:
         clipped = ", predictions clipped to the labels seen before," if self.clips else ""
         kind = "experts" if self.settings.filters else "settings"
         against = f"the best of {losses.size} {kind}{clipped} over {rows:,} rows, which is {names[best]}"
-        return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, ledger.weight)
+        counts = rows and ledger.weight == rows and ledger.largest_importance <= 1  # all importances are 1
+        weight = None if counts else ledger.weight
+        return Guarantee(result, against, rows, ledger.loss, other, float(limit), void, weight)
 
     def without_last(self, ledger: Ledger, count: int) -> Ledger:
         """Return the ledger without the last settings; what their prior weight costs is added to what the bound allows.

@@ -81,6 +81,8 @@ class RowBuffers:
             if not self.kernel.learn_one(block, rounds, label - k * width):
                 raise not_learned(label)
             part.rounds, part.weight = rounds + 1, part.weight + weight
+            if weight != 1:
+                part.note(importance=np.array([abs(weight - 1)]))
         if self.mixed is not None:
             self.mixed.learn(label, weight)
 

@@ -47,7 +47,7 @@ class RunCertificate:
         """
         if self.before is not None:
             rows, loss = first
-            floor = model.loss_floor(since=self.before, loss=loss)
+            floor = model.loss_floor(since=self.before, loss=loss).of_hashed_features(model.features)
             if floor.rows == rows:
                 floor = floor.with_points(self.points).tightest()
                 self.points, self.summary, self.frontier = floor.points, floor.summary(), floor.frontier()

@@ -35,6 +35,8 @@ from forel.theory.algorithms import (
 from forel.theory.analysis import (
     bound,
     play,
+    strong_ftrl_lemma,
+    surrogate_regret,
 )
 from forel.theory.argmin import argmin, project
 from forel.theory.geometries import Diagonal, Entropy, Euclidean
@@ -107,6 +109,23 @@ def test_scale_free_ftrl_is_invariant_to_units():
     assert np.allclose(*margins, rtol=1e-9)
     with pytest.raises(ValueError, match="never saw it"):
         learner.update(learner.init(3), Linear(np.ones(3)))
+
+
+@pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])
+def test_the_bound_of_scale_free_ftrl_is_the_same_in_all_units(proximal):
+    """Against a comparator in the units of the features, as far as their squares are numbers."""
+    rng = np.random.default_rng(0)
+    rows, labels, comparator = rng.normal(size=(50, 3)), rng.integers(0, 2, 50), np.array([1.0, -2.0, 0.5])
+    found = []
+    for units in (np.ones(3), np.full(3, 1e-20), np.array([1e-140, 1e-30, 1e140])):
+        losses = [Example(Logistic(), a, int(y)) for a, y in zip(rows * units, labels, strict=True)]
+        trace = play(FTRL(ScaleFree(1.0), Diagonal(), proximal), losses)
+        x = comparator / units
+        limit, lemma = bound(trace, x).total, strong_ftrl_lemma(trace, x)
+        assert trace.regret(x) <= surrogate_regret(trace, x) <= lemma.bound <= limit
+        assert lemma.error <= 1e-12
+        found.append([trace.regret(x), lemma.bound, limit])
+    assert np.allclose(found[1:], found[0], rtol=1e-9, atol=0.0)
 
 
 @pytest.mark.parametrize("proximal", [False, True], ids=["centered", "proximal"])

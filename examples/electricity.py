@@ -16,7 +16,6 @@ import sys
 import numpy as np
 
 from forel.experts import FixedShare, Likelihoods, mix
-from forel.experts.plot import posterior
 from forel.learner.linear import Linear, Settings
 from forel.theory import plot
 
@@ -63,7 +62,9 @@ def report(table: dict[str, np.ndarray], picture: str | None) -> None:
     for switches in (0, 10, 100):
         print(f"Fixed share: {shared.guarantee(switches=switches)}.")
     if picture:
-        print(f"\nWeights of fixed share over time are in {plot.save(posterior(shared), picture)}")
+        print(
+            f"\nWeights of fixed share over time are in {plot.save(plot.posterior(shared.weights, shared.names), picture)}"
+        )
 
 
 def main() -> None:

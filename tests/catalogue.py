@@ -137,14 +137,13 @@ CATALOGUE = {
         experts.ExponentialWeights(0.5, np.arange(1.0, N + 1)),
         experts.FixedShare(0.5),
         experts.FixedShare(0.5, 0.1),
-        experts.Hedge(1.0),
         experts.AdaHedge(),
     ],
     "experts": [
         MIXED,
         MIXED.guarantee(),
         experts.ExpertMixture(),
-        experts.ExpertMixture(experts.Costs(), experts.Hedge()),
+        experts.ExpertMixture(experts.Costs(), experts.AdaHedge()),
     ],
 }
 MODULES = [algorithms, analysis, experts, geometries, losses, norms, penalties, rates, regularizers, sets, weights]

@@ -14,7 +14,7 @@ SOURCE = pathlib.Path(__file__).parents[2] / "src" / "forel"
 BUDGETS = {
     "theory": 4200,
     "losses": 900,
-    "experts": 580,
+    "experts": 500,
     "jit": 970,
     "learner": 6070,
     "data": 7240,

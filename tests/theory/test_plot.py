@@ -14,7 +14,6 @@ from matplotlib.text import Text
 from PIL import Image
 
 from forel.experts import FixedShare, mix
-from forel.experts.plot import posterior
 from forel.theory import plot
 from forel.theory.algorithms import FTRL
 from forel.theory.analysis.adversaries import alternating, worst_linear
@@ -45,6 +44,10 @@ def advice(rounds=60, n=3):
     names = [f"forecaster {k}" for k in range(n)]
     right = np.arange(rounds)[:, None] * n // rounds == np.arange(n)
     return mix(np.where(right, 0.9, 0.2), np.ones(rounds), rule=FixedShare(), names=names)
+
+
+def posterior(mixed, most=5):
+    return plot.posterior(mixed.weights, mixed.names, most)
 
 
 def texts(figure):

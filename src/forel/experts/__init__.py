@@ -19,7 +19,6 @@ rule                             regret at most
 ===============================  ============================================================================
 ``ExponentialWeights(η, π)``     log(1/π_k)/η against expert k, log(K)/η with uniform π
 ``FixedShare(η, α)``             −log(prior of the sequence)/η against every sequence of experts
-``Hedge(G)``                     2√((G² + Σ‖ℓ‖∞²) log K), for losses up to G
 ``AdaHedge()``                   twice the mixability gap, at most √(Σs² log K) + S(4/3 log K + 2); any losses
 ===============================  ============================================================================
 
@@ -33,17 +32,14 @@ array([[0.5 , 0.5 ],
        [0.96, 0.04]])
 """
 
+from forel.experts.adahedge import AdaHedge
 from forel.experts.expert_mixture import ExpertMixture
 from forel.experts.exponential_weights import ExponentialWeights
-from forel.experts.fixed_share import FixedShare
+from forel.experts.fixed_share import FixedShare, best_switching
 from forel.experts.guarantee import Guarantee
-from forel.experts.hedge import AdaHedge, Hedge
-from forel.experts.log_loss import Likelihoods, LogOdds, Probabilities
 from forel.experts.mix import MixtureResult, mix
-from forel.experts.pool import Pool
+from forel.experts.pools import Aggregated, Costs, Likelihoods, LogOdds, Pool, Probabilities, WeightedMean, squared
 from forel.experts.rule import Rule
-from forel.experts.switching import best_switching
-from forel.experts.weighted_mean import Aggregated, Costs, WeightedMean, squared
 
 __all__ = [
     "AdaHedge",
@@ -53,7 +49,6 @@ __all__ = [
     "ExponentialWeights",
     "FixedShare",
     "Guarantee",
-    "Hedge",
     "Likelihoods",
     "LogOdds",
     "MixtureResult",

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from forel.experts.adahedge import AdaHedge
 from forel.experts.exponential_weights import ExponentialWeights
 from forel.experts.guarantee import Guarantee
-from forel.experts.hedge import AdaHedge
-from forel.experts.log_loss import Probabilities
-from forel.experts.pool import Pool
+from forel.experts.pools import Pool, Probabilities
 from forel.experts.rule import Rule
-from forel.validation import Vector, refuse, whole
+from forel.validation import Unsupported, Vector, refuse, whole
 
 __all__ = ["ExpertMixture", "ExpertMixtureState", "guarantee", "resolve_rule"]
 
@@ -106,7 +105,9 @@ def resolve_rule(pool: Pool, rule: Rule | None) -> Rule:
     """Return the rule after checking it against the pool, or the pool's default rule."""
     if rule is None:
         return ExponentialWeights(pool.eta) if pool.eta > 0 else AdaHedge()
-    rule.check_eta(pool.eta)
+    if rule.eta > pool.eta * (1 + 1e-12):
+        remedy = "use AdaHedge()" if pool.eta == 0 else f"use eta={pool.eta:.6g}, or AdaHedge()"
+        raise Unsupported(f"eta: got {rule.eta:.6g}, more than the pool's {pool.eta:.6g}; {remedy}")
     return rule
 
 
@@ -121,4 +122,4 @@ def guarantee(
     name = f"expert {k}" if names is None else names[k]
     against = f"the best of {n} experts, which is {name}" if expert is None else name
     limit = float(rule.bound(state)[k])
-    return Guarantee(rule.result, against, int(state.rounds), loss, float(totals[k]), limit, rule.void(state))
+    return Guarantee(rule.result, against, int(state.rounds), loss, float(totals[k]), limit, state.void)

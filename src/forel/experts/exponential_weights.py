@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.experts.rule import check_losses, log_prior
-from forel.validation import Unsupported, Vector, frozen, positive, refuse, vector, whole
+from forel.validation import Vector, frozen, positive, refuse, vector, whole
 
-__all__ = ["ExponentialWeights", "Posterior", "check_rate", "condition"]
+__all__ = ["ExponentialWeights", "Posterior", "condition"]
 
 
 class Posterior(NamedTuple):
@@ -62,10 +62,6 @@ class ExponentialWeights:
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"exponential weights, {'log K' if self.prior is None else 'log(1/π)'}{over}"
 
-    def check_eta(self, eta: float) -> None:
-        """Raise Unsupported if the pool's η is smaller than the rule's."""
-        check_rate(self.eta, eta)
-
     def init(self, n: int) -> Posterior:
         """Return the prior as weights of n experts."""
         return Posterior(0, log_prior(self.prior, whole("n", n, low=1)))
@@ -82,10 +78,6 @@ class ExponentialWeights:
         """Return log(1/π_k)/η."""
         return -log_prior(self.prior, state.log_weights.size) / self.eta
 
-    def void(self, state: Posterior) -> str:
-        """Return the reason why the bound is void, or an empty string."""
-        return state.void
-
 
 def condition(state: Posterior, losses: Vector) -> Posterior:
     """Return the posterior after the losses: weights times e^{−losses}, unchanged if that leaves no weight."""
@@ -96,10 +88,3 @@ def condition(state: Posterior, losses: Vector) -> Posterior:
         reason = f"in round {t} every remaining expert had infinite loss; keep probabilities away from 0 and 1"
         return state._replace(rounds=t, void=state.void or reason)
     return state._replace(rounds=t, log_weights=joint - total)
-
-
-def check_rate(eta: float, pool: float) -> None:
-    """Raise Unsupported if the rate exceeds the pool's η."""
-    if eta > pool * (1 + 1e-12):
-        remedy = "use AdaHedge()" if pool == 0 else f"use eta={pool:.6g}, or AdaHedge()"
-        raise Unsupported(f"eta: got {eta:.6g}, more than the pool's {pool:.6g}; {remedy}")

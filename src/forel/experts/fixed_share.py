@@ -1,4 +1,4 @@
-"""Fixed share: exponential weights that track the best sequence of experts."""
+"""Fixed share: exponential weights that track the best sequence of experts, and that sequence in hindsight."""
 
 import math
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from forel.experts.exponential_weights import Posterior, check_rate, condition
+from forel.experts.exponential_weights import Posterior, condition
 from forel.experts.rule import check_losses
-from forel.validation import Vector, number, positive, refuse, whole
+from forel.validation import Vector, floats, number, positive, refuse, whole
 
-__all__ = ["FixedShare"]
+__all__ = ["FixedShare", "best_switching"]
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,6 @@ class FixedShare:
         """A short description of the bound."""
         over = "" if self.eta == 1 else f" / {self.eta:.6g}"
         return f"fixed share with α = {'1/t' if self.share is None else f'{self.share:.6g}'}, log(1/π){over}"
-
-    def check_eta(self, eta: float) -> None:
-        """Raise Unsupported if the pool's η is smaller than the rule's."""
-        check_rate(self.eta, eta)
 
     def init(self, n: int) -> Posterior:
         """Return uniform weights over n experts."""
@@ -99,6 +95,27 @@ class FixedShare:
             return math.log(K) + math.log(T) + sum(math.log((K - 1) * (T - i)) for i in range(1, m + 1))
         return math.log(K) + m * math.log((K - 1) / self.share) - (T - 1 - m) * math.log1p(-self.share)
 
-    def void(self, state: Posterior) -> str:
-        """Return the reason why the bound is void, or an empty string."""
-        return state.void
+
+def best_switching(losses: ArrayLike, switches: int) -> Vector:
+    r"""Return the smallest total loss of a sequence of experts with at most 0, 1, …, m switches.
+
+    $D_{t}(j, k) = \ell_{t,k} + \min\bigl(D_{t-1}(j, k), \min_i D_{t-1}(j - 1, i)\bigr)$, in time T·m·K.
+
+    Parameters
+    ----------
+    losses : one row per round, one column per expert; may be infinite
+    switches : m
+
+    >>> best_switching([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]], switches=1)
+    array([1., 0.])
+
+    Survey: section 3.6; M. Herbster and M. Warmuth, "Tracking the best expert" (1998)
+    """
+    table, m = floats("losses", losses, "a table of numbers"), whole("switches", switches)
+    if table.ndim != 2 or table.size == 0 or not (table > -np.inf).all():
+        raise refuse("losses", f"shape {table.shape}", "a table of numbers, one row per round, without NaN")
+    best = np.zeros((m + 1, table.shape[1]))
+    for row in table:
+        best[1:] = np.minimum(best[1:], best[:-1].min(axis=1, keepdims=True))
+        best += row
+    return np.asarray(best.min(axis=1))

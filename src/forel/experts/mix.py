@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forel.experts.expert_mixture import PROBABILITIES, guarantee, resolve_rule
-from forel.experts.fixed_share import FixedShare
+from forel.experts.fixed_share import FixedShare, best_switching
 from forel.experts.guarantee import Guarantee
-from forel.experts.pool import Pool
+from forel.experts.pools import Pool
 from forel.experts.rule import Rule
-from forel.experts.switching import best_switching
 from forel.validation import Matrix, Unsupported, Vector, whole
 
 __all__ = ["MixtureResult", "mix"]
@@ -89,7 +88,7 @@ class MixtureResult:
         T, K = self.expert_losses.shape
         other = float(best_switching(self.expert_losses, switches)[-1])
         against = f"the best sequence of {K} experts with at most {switches} switch{'es' * (switches > 1)}"
-        return Guarantee(self.rule.result, against, T, self.loss, other, limit, self.rule.void(self.state))
+        return Guarantee(self.rule.result, against, T, self.loss, other, limit, self.state.void)
 
 
 def mix(

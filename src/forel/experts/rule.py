@@ -13,16 +13,18 @@ __all__ = ["Rule", "check_losses", "log_prior"]
 class Rule(Protocol):
     """Weights over experts computed from their losses: an algorithm whose points are on the simplex.
 
-    A state has ``log_weights``, the logarithms of the weights, in which small weights keep full precision.
+    A state has ``rounds``; ``log_weights``, the logarithms of the weights, in which small weights keep full precision;
+    and ``void``, the reason why the bound is void, or an empty string.
     """
+
+    @property
+    def eta(self) -> float:
+        """The η that a pool must have at least for the bound to hold."""
+        ...
 
     @property
     def result(self) -> str:
         """A short description of the bound."""
-        ...
-
-    def check_eta(self, eta: float) -> None:
-        """Raise Unsupported if the pool's η is too small for the bound to hold."""
         ...
 
     def init(self, n: int) -> Any:
@@ -39,10 +41,6 @@ class Rule(Protocol):
 
     def bound(self, state: Any) -> Vector:
         """Return the bound on regret against each expert."""
-        ...
-
-    def void(self, state: Any) -> str:
-        """Return the reason why the bound is void, or an empty string."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Hedge and AdaHedge: regret below the bound, invariance, and the definition in high precision."""
+"""AdaHedge: regret below the bound, invariance, and the definition in high precision."""
 
 import math
 
@@ -12,11 +12,9 @@ from forel import losses
 from forel.experts import (
     AdaHedge,
     Costs,
-    Hedge,
     WeightedMean,
     mix,
 )
-from forel.theory import algorithms
 from tests.experts.forecasts import SEEDS, SIZES
 
 
@@ -50,46 +48,25 @@ def tables(name, seed, rounds, n):
         "growing": lambda: rng.uniform(0, 1, (rounds, n)) * np.exp(np.linspace(-8, 8, rounds))[:, None],
         "rare": lambda: (rng.random((rounds, n)) < 0.1) * 1e6,
         "equal": lambda: np.repeat(rng.normal(size=(rounds, 1)), n, axis=1),
-        "against Hedge": lambda: answer(Hedge(1.0), rounds, n, heaviest),
         "against AdaHedge": lambda: answer(AdaHedge(), rounds, n, heaviest),
     }[name]()
 
 
-TABLES = ["random", "signs", "lucky", "sorted", "growing", "rare", "equal", "against Hedge", "against AdaHedge"]
+TABLES = ["random", "signs", "lucky", "sorted", "growing", "rare", "equal", "against AdaHedge"]
 
 
 @pytest.mark.parametrize("name", TABLES)
 @given(SEEDS, SIZES, st.sampled_from(["as is", "shuffled", "moved", "tiny", "huge"]))
-def test_hedge_and_adahedge_stay_below_their_bounds(name, seed, size, change):
+def test_adahedge_stays_below_its_bounds(name, seed, size, change):
     table = tables(name, seed, *size)
     if change == "shuffled":
         table = np.random.default_rng(seed).permutation(table)
     table = {"moved": table + 3.0, "tiny": table * 1e-200, "huge": table * 1e200}.get(change, table)
     unit = np.abs(table).max() or 1.0
-    for rule in (Hedge(unit), AdaHedge()):
-        mixed, state = follow(rule, table)
-        measured, bound = mixed.guarantee().pair
-        assert measured <= bound + 1e-9 * unit
-        if isinstance(rule, AdaHedge):
-            assert bound <= rule.worst(state) * (1 + 1e-9)
-
-
-def test_hedge_is_entropic_ftrl_on_the_losses():
-    table = tables("random", 2, 60, 5)
-    mixed, _ = follow(Hedge(1.0), table)
-    theory = algorithms.hedge(5, 1.0)
-    state = theory.init(5)
-    for t, row in enumerate(table):
-        assert mixed.weights[t] == pytest.approx(theory.play(state), rel=1e-12)
-        state = theory.update(state, losses.Linear(row))
-    squares = (np.abs(table).max(axis=1) ** 2)[:-1].sum()
-    assert mixed.guarantee().bound == pytest.approx(2 * math.sqrt((1 + squares) * math.log(5)))
-
-
-def test_a_loss_larger_than_assumed_voids_the_bound_of_hedge():
-    mixed, _ = follow(Hedge(1.0), [[1.0, 0.0], [0.0, -2.0], [0.0, 9.0]])
-    with pytest.raises(ValueError, match=r"void, because in round 2 a loss of 2 is larger than the assumed 1$"):
-        mixed.guarantee().pair  # noqa: B018
+    mixed, state = follow(AdaHedge(), table)
+    measured, bound = mixed.guarantee().pair
+    assert measured <= bound + 1e-9 * unit
+    assert bound <= mixed.rule.worst(state) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -128,11 +105,10 @@ def test_adahedge_is_invariant_to_scale_and_offset_of_losses(seed, moved, power)
     assert follow(AdaHedge(), table + moved)[0].weights == pytest.approx(weights, rel=1e-7, abs=1e-12)
 
 
-@pytest.mark.parametrize("rule", [Hedge(1.0), AdaHedge()], ids=repr)
-def test_the_bound_is_nearly_tight_when_experts_alternate_and_then_one_leads(rule):
+def test_the_bound_is_nearly_tight_when_experts_alternate_and_then_one_leads():
     # Alternating costs the mixability gap, and the lead log(K)/η on top: both halves of the bound.
     table = np.array([[1.0, -1.0], [-1.0, 1.0]] * 1000 + [[1.0, -1.0]] * 134)
-    measured, bound = follow(rule, table)[0].guarantee().pair
+    measured, bound = follow(AdaHedge(), table)[0].guarantee().pair
     assert 0.96 * bound <= measured <= bound
 
 
@@ -153,7 +129,6 @@ def test_adahedges_gap_never_shrinks_and_its_worst_case_is_the_formula():
 def test_adahedge_has_small_regret_where_one_expert_leads():
     table = np.tile([0.0, 1.0, 1.0], (5000, 1))
     assert follow(AdaHedge(), table)[0].guarantee().bound < 4
-    assert follow(Hedge(1.0), table)[0].guarantee().bound > 100
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forel.cli.page import Page
+from forel.cli.outputs import Page
 from forel.data.clicks import write_clicks
 from forel.learner.grid import default_grid
 from forel.learner.linear import Settings

@@ -89,9 +89,9 @@ def test_methods_shows_how_a_combination_is_solved():
     assert "dual exponent" not in done.stdout
 
 
-def test_invalid_name_prints_an_error_and_exits_with_1():
+def test_invalid_name_prints_an_error_and_exits_with_2():
     done = run(*FOREL, "dev", "methods", "nosuch")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "forel: geometry: got 'nosuch', expected part of one of Euclidean" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -124,7 +124,7 @@ def test_a_model_that_cannot_be_written_is_rescued_elsewhere(clicks, tmp_path, m
 @pytest.mark.parametrize(
     ("where", "written"),
     [
-        ("forel.cli.page.Page.write", True),
+        ("forel.cli.outputs.Page.write", True),
         ("forel.cli.outputs.Saved.check", True),
         ("forel.training.trained.Trained.remove_checkpoint", True),
         ("forel.training.trained.save", False),

@@ -1,6 +1,5 @@
 """The survey recomputed, its map, its errata, and the command."""
 
-import importlib
 import inspect
 import json
 import pathlib
@@ -81,12 +80,11 @@ def forel(*arguments, **options):
 
 
 def test_the_command_prints_a_table_draws_figures_and_exits_0(tmp_path, monkeypatch):
-    command = importlib.import_module("forel.cli.survey_results")
     # Another test recomputes every result; here each runs once, and its outcome is one that holds.
     called = []
     results = [replace(r, run=lambda key=r.key: called.append(key) or Outcome(1.0, 1.0)) for r in RESULTS]
-    monkeypatch.setattr(command, "RESULTS", tuple(results))
-    monkeypatch.setattr(command, "EXTENSIONS", ())
+    monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
+    monkeypatch.setattr("forel.theory.survey.EXTENSIONS", ())
     done = CliRunner().invoke(app, ["dev", "survey", "--plots", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
     assert called == [r.key for r in RESULTS]
@@ -100,12 +98,12 @@ def test_the_command_takes_one_result_as_json():
     (row,) = json.loads(done.stdout)
     assert row["result"] == "Theorem 11"
     assert row["holds"]
-    assert forel("dev", "survey", "--only", "99").returncode == 1
+    assert forel("dev", "survey", "--only", "99").returncode == 2
 
 
-def test_the_command_exits_1_when_a_result_fails(monkeypatch, capsys):
-    command = importlib.import_module("forel.cli.survey_results")
+def test_the_command_exits_1_when_a_result_fails(monkeypatch):
     wrong = Result("Theorem 0", "too good", "≤", "forel.validation", lambda: Outcome(2.0, 1.0))
-    monkeypatch.setattr(command, "RESULTS", (wrong,))
-    assert not command.run("theorem 0", False, None)
-    assert "FAILS" in capsys.readouterr().out
+    monkeypatch.setattr("forel.theory.survey.RESULTS", (wrong,))
+    done = CliRunner().invoke(app, ["dev", "survey", "--only", "theorem 0"])
+    assert done.exit_code == 1
+    assert "FAILS" in done.output

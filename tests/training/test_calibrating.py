@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import forel
-from forel.cli.calibrated import calibration_sentence
+from forel.cli.progress import calibration_sentence
 from forel.learner.kernels.calibration import OFFSET, SLOPES, calibrate
 from forel.learner.settings import Settings
 from forel.report import page

@@ -10,7 +10,7 @@ COLLECTIONS = (100_000, 50, 100)  # new objects before a collection of each gene
 
 
 def main() -> None:
-    """Run the command; an error is a message on stderr and exit code 1, not a traceback.
+    """Run the command; an error is a message on stderr and exit code 2, not a traceback.
 
     Imports create many objects that stay until the end. With the usual thresholds the garbage collector would traverse
     them dozens of times, and once more before the interpreter exits. Threads of BLAS, which commands do not need, would

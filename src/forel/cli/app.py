@@ -109,12 +109,8 @@ def _replace_unencodable() -> None:
 
 
 def main() -> None:
-    """Run the command; an error is a message on stderr and exit code 1, not a traceback."""
+    """Run the command."""
     # Arrow's default allocator returns memory after each batch of a table, and then has to request it again.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     _replace_unencodable()
-    try:
-        app(prog_name="forel")  # also as python -m forel, for usage lines and completion
-    except ValueError as error:
-        typer.echo(f"forel: {error}", err=True)
-        sys.exit(1)
+    app(prog_name="forel")  # also as python -m forel, for usage lines and completion

@@ -1,13 +1,12 @@
 """``forel dev cache``: parse files into a cache, or show the content of a cache."""
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from forel.cli.counts import counted
-from forel.cli.errors import errors_as_messages
+from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import AsJson, Files, Threads, source_of
+from forel.cli.printing import counted, print_json, say
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
@@ -32,8 +31,6 @@ def cache(
     """
     source = source_of(files, None)
     with errors_as_messages():
-        from forel.cli.console import open_console
-        from forel.cli.show import print_problems
         from forel.training.row_cache import write_cache
 
         if output is not None:
@@ -42,16 +39,16 @@ def cache(
             caches = [_open_cache(path) for path in source]
         summaries = [_summary(cached) for cached in caches]
         if as_json:
-            print(json.dumps(summaries[0] if len(summaries) == 1 else summaries))
+            print_json(summaries[0] if len(summaries) == 1 else summaries)
             return
         for cached, facts in zip(caches, summaries, strict=True):
             rows, blocks = counted(facts["rows"], "row"), counted(facts["blocks"], "block")
-            print(f"{cached.file}: {rows}, {counted(facts['entries'], 'feature', ' in all')}, {blocks}")
+            say(f"{cached.file}: {rows}, {counted(facts['entries'], 'feature', ' in all')}, {blocks}", err=False)
             options = {k: v for k, v in facts["options"].items() if v not in (None, [], "auto")}
-            print("  " + ", ".join(f"{name}={value}" for name, value in options.items()))
+            say("  " + ", ".join(f"{name}={value}" for name, value in options.items()), err=False)
             for path in facts["sources"] or ["a stream"]:
-                print(f"  from {path}")
-            print_problems(cached.problems, open_console(stderr=True))
+                say(f"  from {path}", err=False)
+            print_problems(cached.problems)
 
 
 def _open_cache(path: str) -> Any:

@@ -6,6 +6,7 @@ import typer
 
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import Key, load_one
+from forel.cli.printing import say
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def convert(
             _convert_model(stored, model, output, "float16" if float16 else "float32", measure, reading.options())
         elif key is not None:
             save(output, stored.model, stored.extra, stored.names)
-            typer.echo(f"Model of {key}: {output}")
+            say(f"Model of {key}: {output}", err=False)
         else:
             raise refuse("convert", "no conversion", "--serving, --float16 or --key")
 
@@ -64,13 +65,14 @@ def _convert_model(
     choice = choose_serving(stored.model, dtype, stored.calibration is not None)
     small = choice.model
     if choice.setting is not None:
-        typer.echo(f"Serving: {choice}.")
+        say(f"Serving: {choice}.", err=False)
     if measure is not None:
         models = {"learner": stored, "serving": Stored(small, stored.extra)}
         losses = {name: evaluate(one, measure, **reading).report.loss for name, one in models.items()}
         small = replace(small, measured=losses)
         change = losses["serving"] - losses["learner"]
-        typer.echo(f"loss on {measure}: {losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})")
+        shown = f"{losses['learner']:.6f} before, {losses['serving']:.6f} after ({change:+.2g})"
+        say(f"loss on {measure}: {shown}", err=False)
     save(output, small, stored.extra, stored.names)
     sizes = (os.path.getsize(path) for path in (file, output))
-    typer.echo("{:,} bytes became {:,}: {}".format(*sizes, output))
+    say("{:,} bytes became {:,}: {}".format(*sizes, output), err=False)

@@ -7,10 +7,18 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
-__all__ = ["all_options", "errors_as_messages", "name_options"]
+from forel.cli.printing import say
+
+if TYPE_CHECKING:
+    from forel.data import Problems
+
+__all__ = ["all_options", "errors_as_messages", "name_options", "print_problems"]
+
+SHOWN = 5  # malformed examples
 
 # Arguments of functions whose options have another name.
 ARGUMENTS = {
@@ -47,22 +55,22 @@ def errors_as_messages(unfinished: Callable[[], str] | None = None) -> Iterator[
     except (ValueError, OSError) as error:
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)  # without [Errno 2]
         text = f"{error.filename}: {message}" if isinstance(error, OSError) and error.filename else message
-        typer.echo(f"forel: {name_options(text, all_options())}", err=True)
+        say(f"forel: {name_options(text, all_options())}")
         raise typer.Exit(2) from None
     except MemoryError as error:
         text = str(error) or "out of memory; use fewer bits, or fewer lanes"
-        typer.echo(f"forel: {name_options(text, all_options())}", err=True)
+        say(f"forel: {name_options(text, all_options())}")
         raise typer.Exit(2) from None
     except KeyboardInterrupt as stop:
         state = str(stop) if stop.args else "" if unfinished is None else unfinished()
-        typer.echo(f"forel: stopped{state and '; '}{state}", err=True)
+        say(f"forel: stopped{state and '; '}{state}")
         sys.stdout.flush()
         # A thread that waits for standard input would block the interpreter's exit.
         os._exit(130)
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"forel: {name_options(str(message), all_options())}", err=True)
+    say(f"forel: {name_options(str(message), all_options())}")
 
 
 def name_options(message: str, options: Iterable[str]) -> str:
@@ -110,6 +118,14 @@ def _remedy(text: str, known: Mapping[str, str]) -> str:
         return found[0] if name is None else name if value == "True" else f"{name} {shlex.quote(value)}"
 
     return re.sub(r"\b(?P<name>[a-z]\w*)=(?P<value>\[[^\]]*\]|'[^']*'|[\w.]+)", option, text)
+
+
+def print_problems(problems: "Problems") -> None:
+    """Print the first malformed examples, and their number, on stderr."""
+    if problems.count:
+        say(f"{problems.count:,} malformed examples were skipped, such as:")
+        for message in problems.messages[:SHOWN]:
+            say(f"  {name_options(message, all_options())}")
 
 
 def all_options() -> list[str]:

@@ -1,12 +1,12 @@
 """``forel evaluate``: metrics of a model on files."""
 
-import json
 from typing import Annotated
 
 import typer
 
-from forel.cli.errors import errors_as_messages
+from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import AsJson, Data, Files, Threads, source_of
+from forel.cli.printing import jsonable, print_json
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
@@ -28,10 +28,7 @@ def evaluate(
     with errors_as_messages():
         from rich.table import Table
 
-        from forel.cli.console import open_console
-        from forel.cli.json_values import jsonable
-        from forel.cli.show import confusion_table, print_problems, report_table
-        from forel.cli.slices import period_table, slice_table
+        from forel.cli.tables import confusion_table, open_console, period_table, report_table, slice_table
         from forel.store import load
         from forel.training.scoring import evaluate
 
@@ -39,7 +36,7 @@ def evaluate(
         found = evaluate(stored, source_of(files, data), threads=threads, **reading.options())
         if as_json:
             slices = {"slices": [table.to_json() for table in found.slices]} if found.slices else {}
-            print(json.dumps({**jsonable(found.report), **slices, "malformed": found.problems.count}))
+            print_json({**jsonable(found.report), **slices, "malformed": found.problems.count})
             return
         console = open_console()
         console.print(report_table({"evaluated": found.report}, stored.settings.title))
@@ -53,4 +50,4 @@ def evaluate(
             console.print(period_table(by_value, stored.settings.title))
         if found.report.confusion:
             console.print(confusion_table(found.report))
-        print_problems(found.problems, open_console(stderr=True))
+        print_problems(found.problems)

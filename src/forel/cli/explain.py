@@ -1,14 +1,13 @@
 """``forel explain``: the contribution of each feature to predictions."""
 
-import json
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
-from forel.cli.counts import counted, signed
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import AsJson, Data, Files, Key, load_one, source_of
+from forel.cli.printing import counted, print_json, signed
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 
@@ -40,7 +39,7 @@ def explain(
         found = stored.explain(source_of(files, data), **reading.options())
         for number, explanation in enumerate(islice(found, rows), 1):
             if as_json:
-                print(json.dumps(_as_dict(explanation, top)))
+                print_json(_as_dict(explanation, top))
             else:
                 _print(explanation, number, top)
 
@@ -55,7 +54,7 @@ def _print(explanation: Any, number: int, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from forel.cli.console import align_numbers, open_console
+    from forel.cli.tables import align_numbers, open_console
 
     label = "" if explanation.label is None else f" of {escape(repr(explanation.label))}"
     title = f"row {number}: prediction{label} {explanation.prediction:.6g}, margin {signed(explanation.margin)}"

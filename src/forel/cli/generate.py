@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from forel.cli.counts import counted
 from forel.cli.errors import errors_as_messages
+from forel.cli.printing import counted, say
 
 
 def generate(
@@ -35,7 +35,7 @@ def generate(
             with open(output, "wb") as file:
                 truth = write_clicks(file, rows, chosen, seed)
     counts = f"{counted(truth.rows, 'row')}, {counted(truth.clicks, 'click')}"
-    typer.echo(f"{counts}; the true probabilities have a log-loss of {truth.loss:.4f}", err=True)
+    say(f"{counts}; the true probabilities have a log-loss of {truth.loss:.4f}")
 
 
 def _format(output: str) -> str:

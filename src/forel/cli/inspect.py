@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from forel.cli.counts import counted
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import AsJson, Key
+from forel.cli.printing import counted, mixture_summary, print_json, say
 
 MAX_COLUMNS = 20  # of a schema that is printed
 
@@ -32,8 +32,7 @@ def inspect(
         from rich.markup import escape
         from rich.table import Table
 
-        from forel.cli.console import open_console
-        from forel.cli.show import expert_tables
+        from forel.cli.tables import expert_tables, open_console
         from forel.learner.keyed import KeyedModels
         from forel.store import load
 
@@ -45,7 +44,7 @@ def inspect(
             return
         found = _describe(stored, top)
         if as_json:
-            print(json.dumps(found))
+            print_json(found)
             return
         console = open_console()
         table = Table("", escape(model))
@@ -64,7 +63,7 @@ def inspect(
             for each in expert_tables(explanation):
                 console.print(each)
             for note in (*explanation.notes, "Weights below are those of the best setting or filter."):
-                console.print(note, markup=False, soft_wrap=True)
+                say(note, err=False)
         several = any("class" in weight for weight in found["weights"])
         columns = "slot", "name", "weight", "typical value", "contribution", *(["class"] if several else [])
         largest = Table(*columns, title="largest contributions")
@@ -75,13 +74,13 @@ def inspect(
             largest.add_row(str(weight["slot"]), escape(name), *numbers, *label)
         console.print(largest)
         if stored.estimator is None and not all(weight["name"] for weight in found["weights"]):
-            console.print("Slots without a name: forel train --names keeps names.", markup=False, soft_wrap=True)
+            say("Slots without a name: forel train --names keeps names.", err=False)
 
 
 def _print_keys(stored: Any, as_json: bool) -> None:
     """Print the metrics of the model of each key."""
-    from forel.cli.console import open_console
     from forel.cli.keys import key_table
+    from forel.cli.tables import open_console
 
     models, keys = stored.model, stored.extra.get("keys") or [{"key": key, "rows": 0} for key in stored.model]
     if as_json:
@@ -93,13 +92,12 @@ def _print_keys(stored: Any, as_json: bool) -> None:
     console.print(key_table(models.by, keys, stored.settings.title))
     fallback = ", and one of all rows" if models.fallback is not None else ""
     counts = f"{counted(models.rounds, 'row')}, {counted(models.nonzeros, 'non-zero weight')}"
-    console.print(f"{counts}{fallback}. --key shows one model.", markup=False, highlight=False, soft_wrap=True)
+    say(f"{counts}{fallback}. --key shows one model.", err=False)
 
 
 def _describe(stored: Any, top: int) -> dict[str, Any]:
     import numpy as np
 
-    from forel.cli.json_values import mixture_summary
     from forel.store import ServingModel
 
     model = stored.model

@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from forel.cli.console import align_numbers
+from forel.cli.tables import align_numbers
 
 __all__ = ["key_table"]
 

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from forel.cli.errors import errors_as_messages
+
 
 def methods(
     geometry: Annotated[str, typer.Argument(help="Part of a geometry's name, such as diag; all when left out.")] = "",
@@ -14,15 +16,21 @@ def methods(
 
     Example: forel dev methods entropy
     """
+    with errors_as_messages():
+        _print(geometry)
+
+
+def _print(geometry: str) -> None:
     from rich.table import Table
 
-    from forel.cli.console import open_console
+    from forel.cli.tables import open_console
     from forel.theory.argmin import SOLVER
     from forel.theory.argmin.methods import GEOMETRIES, REFUSED, method, penalties, sets
+    from forel.validation import refuse
 
     chosen = {name: g for name, g in GEOMETRIES.items() if geometry.lower() in name.lower()}
     if not chosen:
-        raise ValueError(f"geometry: got {geometry!r}, expected part of one of {', '.join(GEOMETRIES)}")
+        raise refuse("geometry", geometry, f"part of one of {', '.join(GEOMETRIES)}")
     styles, n, console = {SOLVER: "yellow", REFUSED: "dim"}, 4, open_console()
     for name, regularizer in chosen.items():
         table = Table("over X", "solved by", "with Ψ", title=f"argmin z·x + α Ψ(x) + φ_σ(x), φ: {name}")

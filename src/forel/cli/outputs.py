@@ -1,30 +1,44 @@
-"""Outputs of ``forel train``: the model, in another folder if necessary, and predictions."""
+"""What ``forel train`` writes: the model, in another folder if necessary, predictions, checkpoints and the report."""
 
 import os
 import pathlib
 import secrets
+import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-import typer
-
+import forel
+from forel.cli.errors import all_options, name_options
 from forel.cli.predict import prediction_writer
+from forel.cli.printing import say
+from forel.data.options import BLOCK_BYTES
 from forel.store import ServingChoice, choose_serving, save
+from forel.training.history import History, certificate_values, mixture_weights
+from forel.training.progress_bar import size_of
 from forel.training.state import Progress, reads_model
 from forel.training.trained import Trained
+from forel.validation import refuse
 
 __all__ = [
     "Observers",
+    "Page",
     "Predictions",
     "SaveOptions",
     "Saved",
+    "checkpoint_of",
     "interrupts_name",
     "rescue_folders",
     "save_model",
+    "unfinished_run",
     "write_all",
 ]
+
+MIN_BLOCKS = 64  # of a small file, so that plots have enough points
+MIN_BLOCK_BYTES = 1 << 12
 
 
 class SaveOptions(NamedTuple):
@@ -87,7 +101,7 @@ class Predictions:
         except OSError as error:
             self._problem = error
             self.__exit__(type(error), error, error.__traceback__)  # frees the disk space
-            typer.echo(f"forel: {error.strerror}; training continues without predictions", err=True)
+            say(f"forel: {error.strerror}; training continues without predictions")
 
     def __enter__(self) -> "Predictions":
         return self
@@ -170,7 +184,7 @@ def write_all(*steps: Callable[[], object]) -> None:
         except (OSError, ValueError) as error:
             errors.append(error)
     for other in errors[1:]:
-        typer.echo(f"forel: {getattr(other, 'strerror', None) or other}", err=True)
+        say(f"forel: {getattr(other, 'strerror', None) or other}")
     if errors:
         raise errors[0]
 
@@ -183,3 +197,74 @@ def _save(trained: Trained, path: str, options: SaveOptions) -> ServingChoice | 
     choice = choose_serving(trained.model, mixed=trained.calibrated is not None)
     save(path, choice.model, trained.extra, trained.names)
     return choice
+
+
+def checkpoint_of(
+    model: str | None, every: int | None, resume: bool, predictions: str | None, cache: str | None
+) -> dict[str, Any]:
+    """Return the arguments of ``train`` for checkpoints, and print where training starts."""
+    if every is None and not resume:
+        return {}
+    if model is None:
+        raise refuse("--model", None, "a file, next to which the checkpoint is written")
+    if resume and predictions is not None:
+        raise refuse("--predictions", predictions, "none with --resume: predictions of earlier rows would be missing")
+    path = _checkpoint_path(model)
+    if resume:
+        from forel.store.atomic import remove_leftovers
+
+        for written in (model, *([] if cache is None else [cache])):
+            remove_leftovers(written)
+        found = os.path.exists(path)
+        where = f"continues from {path}" if found else f"there is no {path}; starts from the beginning"
+        say(f"forel: {where}")
+    return {"checkpoint": path, "resume": resume, **({} if every is None else {"checkpoint_every": every})}
+
+
+def unfinished_run(model: str | None, every: int | None, resume: bool) -> str:
+    """Return what is left of a run that was interrupted: nothing, or a checkpoint.
+
+    >>> unfinished_run("m.forel", every=None, resume=False)
+    'no model was written'
+    """
+    checkpoints = model is not None and (every is not None or resume) and os.path.exists(_checkpoint_path(model))
+    return f"no model was written{f'; --resume continues from {_checkpoint_path(model)}' if checkpoints else ''}"
+
+
+def _checkpoint_path(model: str | None) -> str:
+    return f"{model}.checkpoint"
+
+
+class Page:
+    """The report of a run.
+
+    Parameters
+    ----------
+    path : the file to write
+    source : the files that are read
+    certified : whether to record the certificate
+    """
+
+    def __init__(self, path: str, source: list[str], certified: bool) -> None:
+        self.path, self.source = path, source
+        self.history = (
+            History(proof=certificate_values, shares=mixture_weights) if certified else History(shares=mixture_weights)
+        )
+
+    @property
+    def block_bytes(self) -> int | None:
+        """The size of blocks, smaller for small files; results do not depend on it."""
+        size = size_of(self.source)
+        return None if size is None else min(max(size // MIN_BLOCKS, MIN_BLOCK_BYTES), BLOCK_BYTES)
+
+    def write(self, trained: Trained, stderr: bool) -> None:
+        """Write the report and print its path, on stderr if ``stderr``."""
+        from forel.report import write_report
+
+        self.history.close()
+        command = shlex.join(["forel", *sys.argv[1:]])
+        options = all_options() if trained.problems.count else ()
+        messages = [name_options(message, options) for message in trained.problems.messages]
+        shown = replace(trained, problems=replace(trained.problems, messages=messages))
+        write_report(self.path, shown, self.history, source=self.source, command=command, version=forel.__version__)
+        say(f"Report: {self.path}", stderr)

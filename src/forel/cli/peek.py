@@ -1,14 +1,13 @@
 """``forel peek``: what the first rows of a file show, and the command to train on it."""
 
-import json
 import shlex
 from typing import Annotated, Any
 
 import typer
 
-from forel.cli.counts import counted
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import AsJson
+from forel.cli.printing import counted, print_json, say
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
 SEPARATOR_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space"}
@@ -33,7 +32,7 @@ def peek(
         found = peek(file, rows, **reading.options())
         command = shlex.join(["forel", "train", *found.arguments()])
         if as_json:
-            print(json.dumps(_as_dict(found, command)))
+            print_json(_as_dict(found, command))
             return
         _print(found, command)
 
@@ -62,7 +61,7 @@ def _print(found: Any, command: str) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from forel.cli.console import open_console
+    from forel.cli.tables import open_console
     from forel.data.features.date_text import AMBIGUOUS
     from forel.data.peek import PLACEHOLDER
 
@@ -83,19 +82,19 @@ def _print(found: Any, command: str) -> None:
             table.add_row(escape(column.name), kind, *counts, escape(", ".join(column.examples)))
         console.print(table)
         if found.words is not None:
-            console.print(f"Labels: {found.words.summary()}.", markup=False, highlight=False)
+            say(f"Labels: {found.words.summary()}.", err=False)
         elif found.classes is not None:
-            console.print(f"Labels: {found.classes} classes.", markup=False, highlight=False)
+            say(f"Labels: {found.classes} classes.", err=False)
         elif found.label is None:
             text = f"No column looks like a label; replace {PLACEHOLDER} by the name of one."
-            console.print(text, markup=False, highlight=False)
+            say(text, err=False)
         if found.formatted:
             names = ", ".join(found.formatted)
             hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
-            console.print(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", markup=False, highlight=False)
+            say(f"Read as words: {names}. {hint[0].upper()}{hint[1:]}.", err=False)
         for column in found.columns:
             if column.order == AMBIGUOUS and column.name not in found.given.dates:
                 first, second = (f"--date {shlex.quote(f'{column.name}:{order}')}" for order in ("dmy", "mdy"))
                 hint = f"add {first} if the day is first, {second} if the month is"
-                console.print(f"Dates: {column.name}; {hint}.", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Train: {command}", markup=False, highlight=False, soft_wrap=True)
+                say(f"Dates: {column.name}; {hint}.", err=False)
+    say(f"Train: {command}", err=False)

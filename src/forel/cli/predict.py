@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forel.cli.errors import errors_as_messages
+from forel.cli.errors import errors_as_messages, print_problems
 from forel.cli.options import VW, Data, Files, Threads, source_of
 from forel.cli.reading_flags import NO_FLAGS, ReadingFlags
 
@@ -63,10 +63,7 @@ def predict(
             for block, margins in predict_blocks(stored, rows, **given):
                 write(block, apply_link(margins), columns)
         if problems.count:
-            from forel.cli.console import open_console
-            from forel.cli.show import print_problems
-
-            print_problems(problems, open_console(stderr=True))
+            print_problems(problems)
 
 
 def link_named(name: str, settings: Any) -> Any:

@@ -1,22 +1,20 @@
 """The output of ``forel train``: progress while it runs, and a summary."""
 
-import json
-import sys
 import time
 from contextlib import ExitStack
 from typing import Any, cast
 
-from forel.cli.calibrated import calibrated_json, calibration_sentence
-from forel.cli.counts import counted
-from forel.cli.json_values import jsonable, mixture_summary
+from forel.cli.errors import print_problems
 from forel.cli.outputs import Saved
+from forel.cli.printing import counted, jsonable, mixture_summary, print_json, say
 from forel.learner.keyed import KeyedModels
+from forel.training.calibrating import Calibrated
 from forel.training.progress_bar import size_of
 from forel.training.scores import mixture_sentence, scores, time_sentence
 from forel.training.state import Progress
 from forel.training.trained import Trained
 
-__all__ = ["Reporter", "print_summary"]
+__all__ = ["Reporter", "calibration_sentence", "print_summary"]
 
 HEADER = ("average", "since", "rows", "features", "rows/s", "MB/s")
 UPDATE_SECONDS = 0.1  # seconds between updates of the progress bar
@@ -46,7 +44,7 @@ class Reporter:
     def __enter__(self) -> "Reporter":
         if self._quiet:
             return self
-        from forel.cli.console import open_console  # imports rich
+        from forel.cli.tables import open_console  # imports rich
 
         self._console = open_console(stderr=True)
         if self._console.is_terminal:
@@ -136,24 +134,22 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
             **({} if saved.choice is None or saved.choice.setting is None else {"serving": str(saved.choice)}),
             "model": saved.path,
         }
-        print(json.dumps(content), file=sys.stderr if stderr else sys.stdout)
+        print_json(content, stderr)
         return
-    from forel.cli.console import open_console
     from forel.cli.keys import key_table
-    from forel.cli.show import mixture_table, print_problems, report_table
-    from forel.cli.slices import period_table, slice_table
+    from forel.cli.tables import mixture_table, open_console, period_table, report_table, slice_table
 
     console = open_console(stderr=stderr)
     measured = scores(trained)
     console.print(report_table({one.name: one.report for one in measured}, model.settings.title))
     for one in measured:
-        console.print(f"{one}.", markup=False, highlight=False, soft_wrap=True)
+        say(f"{one}.", stderr)
     counts = [counted(trained.rows, "row"), counted(trained.entries, "feature", " in all")]
     counts.append(counted(model.nonzeros, "non-zero weight"))
     if trained.inclusion is not None:
         counts.append(counted(trained.inclusion.included, "feature", " included"))
     counts.append(time_sentence(trained.seconds, trained.compiling, len(trained.passes) * trained.rows))
-    console.print(", ".join(counts), highlight=False, soft_wrap=True)
+    say(", ".join(counts), stderr)
     for table in trained.slices:
         console.print(slice_table(table, model.settings.title))
         console.print(period_table(table, model.settings.title))
@@ -164,16 +160,38 @@ def print_summary(trained: Trained, saved: Saved, certified: bool, as_json: bool
         console.print(key_table(by, [one.to_json() for one in trained.keys], model.settings.title))
     if mixed is not None:
         console.print(mixture_table(mixed))
-        console.print(f"Mixture: {mixture_sentence(trained)}.", markup=False, highlight=False, soft_wrap=True)
+        say(f"Mixture: {mixture_sentence(trained)}.", stderr)
     if trained.label_words is not None:
-        console.print(f"Labels: {trained.label_words.summary()}.", markup=False, highlight=False, soft_wrap=True)
+        say(f"Labels: {trained.label_words.summary()}.", stderr)
     if certificate is not None:
-        console.print(f"Certificate: {certificate}.", markup=False, highlight=False, soft_wrap=True)
+        say(f"Certificate: {certificate}.", stderr)
     if trained.calibrated is not None:
         sentence = calibration_sentence(trained.calibrated, mixed is not None, certificate is not None)
-        console.print(f"Calibration: {sentence}.", markup=False, highlight=False, soft_wrap=True)
-    print_problems(trained.problems, open_console(stderr=True))
+        say(f"Calibration: {sentence}.", stderr)
+    print_problems(trained.problems)
     if saved.choice is not None and saved.choice.setting is not None:
-        console.print(f"Serving: {saved.choice}.", markup=False, highlight=False, soft_wrap=True)
+        say(f"Serving: {saved.choice}.", stderr)
     if saved.path is not None:
-        console.print(f"Model: {saved.path}", markup=False, highlight=False, soft_wrap=True)
+        say(f"Model: {saved.path}", stderr)
+
+
+def calibrated_json(calibrated: Calibrated) -> dict[str, Any]:
+    """Return the calibration and its metrics as JSON values."""
+    known = calibrated.calibration
+    measured = {"report": jsonable(calibrated.report), "holdout": jsonable(calibrated.holdout)}
+    slices = {"slices": [table.to_json() for table in calibrated.slices]} if calibrated.slices else {}
+    numbers = {} if known is None else {"slope": known.slope, "offset": known.offset}
+    return {"calibrated": {**numbers, **measured, **slices}}
+
+
+def calibration_sentence(calibrated: Calibrated, mixed: bool, certified: bool) -> str:
+    """Return what predictions are, and which statements are about predictions before calibration."""
+    statements = (("the mixture's guarantee", mixed), ("the certificate", certified))
+    others = [name for name, there in statements if there]
+    sentence = f"predictions of the model are the probabilities of {calibrated.calibration}"
+    if calibrated.calibration is None:
+        return "predictions of each model are calibrated by its own rows; losses and floors of keys are those before"
+    if not others:
+        return sentence
+    verb = "are" if len(others) > 1 else "is"
+    return f"{sentence}; {' and '.join(others)} above {verb} about predictions before calibration"

@@ -12,6 +12,7 @@ import typer
 from forel.cli.commands import command_of
 from forel.cli.errors import errors_as_messages
 from forel.cli.options import source_of
+from forel.cli.printing import say
 from forel.cli.reading_flags import ReadingFlags
 from forel.cli.train_options import COMMON_OPTIONS as COMMON_OPTIONS
 from forel.cli.train_options import TrainOptions
@@ -59,7 +60,7 @@ def train(options: TrainOptions, explicit: frozenset[str]) -> None:
 
 
 def _unfinished(options: TrainOptions) -> str:
-    from forel.cli.resume import unfinished_run
+    from forel.cli.outputs import unfinished_run
 
     return unfinished_run(options.model, options.checkpoint, options.resume)
 
@@ -129,10 +130,17 @@ def _model_of(options: TrainOptions, explicit: frozenset[str]) -> _Model:
 
 
 def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -> None:
-    from forel.cli.outputs import Observers, Predictions, SaveOptions, interrupts_name, save_model, write_all
+    from forel.cli.outputs import (
+        Observers,
+        Predictions,
+        SaveOptions,
+        checkpoint_of,
+        interrupts_name,
+        save_model,
+        write_all,
+    )
     from forel.cli.predict import check_files, link_named
     from forel.cli.progress import Reporter, print_summary
-    from forel.cli.resume import checkpoint_of
     from forel.training.label_order import LabelOrderWarning, Remedies
     from forel.training.train import train
 
@@ -150,7 +158,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
     saving = checkpoint_of(options.model, options.checkpoint, options.resume, options.predictions, options.cache)
     page = None
     if options.report is not None:
-        from forel.cli.page import Page
+        from forel.cli.outputs import Page
 
         page = Page(options.report, source, options.certificate)
     reading = {
@@ -182,7 +190,7 @@ def _train(options: TrainOptions, source: list[str], explicit: frozenset[str]) -
             and (warning := order.warning(trained.model.classes, Remedies("--shuffle", "--share", "--holdout-after N")))
             is not None
         ):
-            typer.echo(f"forel: {warning}", err=True)
+            say(f"forel: {warning}")
         on_stderr = options.predictions == "-"
         saved = save_model(trained, options.model, SaveOptions(options.serving, options.best))
         with interrupts_name(saved.path):

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from forel.cli.errors import errors_as_messages
+from forel.cli.printing import say
 
 ROWS = 300
 FORMATS = ("vw", "csv", "jsonl")
@@ -56,11 +57,11 @@ def warm(
                         [sys.executable, "-m", "forel", *command], capture_output=True, text=True, env=environment
                     )
                     if done.returncode:
-                        typer.echo(done.stderr, err=True, nl=False)
+                        say(done.stderr.rstrip())
                         raise typer.Exit(done.returncode)
-                    typer.echo(f"forel {command[0]} {format}: {time.perf_counter() - start:.1f} s")
+                    say(f"forel {command[0]} {format}: {time.perf_counter() - start:.1f} s", err=False)
         files = [file.stat().st_size for file in cache_folder.iterdir()]
-        typer.echo(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}")
+        say(f"{len(files):,} files of compiled code, {sum(files) / 1e6:.1f} MB, in {cache_folder}", err=False)
 
 
 def _commands(folder: pathlib.Path, format: str, options: list[str]) -> Iterator[list[str]]:

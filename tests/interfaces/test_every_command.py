@@ -1,0 +1,120 @@
+"""Every command with default settings: its JSON can be parsed, and it prints no terminal escapes of names in files."""
+
+import csv
+import json
+import unicodedata
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from forel.cli.app import COMMANDS, DEV, app, load_command
+from forel.theory.survey import Outcome, Result
+
+FEW = ("--bits", "6", "--quiet")  # uncompiled kernels go over all slots to count weights that are not zero
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\u202egnp.exe\u2066\x9b2J"
+
+
+def run(*arguments):
+    words = [str(each) for each in arguments]
+    done = CliRunner(env={"COLUMNS": "150", "NO_COLOR": "1"}).invoke(app, words)
+    assert done.exit_code == 0, (words, done.output, done.exception)
+    return done
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch, interpreted):
+    monkeypatch.chdir(tmp_path)
+    with open("rows.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([f"city{HOSTILE}", "number", "y"])
+        writer.writerows([f"{HOSTILE}{k % 3}", k / 7, k % 3 % 2] for k in range(40))
+    return "rows.csv"
+
+
+MODELS = {
+    "mixture": (),
+    "certified": ("--certificate", "--names"),
+    "calibrated": ("--calibrate",),
+    "held out": ("--holdout", "4", "--passes", "2"),
+    "one setting": ("--alpha", "0.1", "--certificate"),
+    "serving": ("--serving",),
+    "regression": ("--loss", "squared"),
+    "classes": ("--classes", "auto"),
+    "softmax": ("--classes", "2", "--loss", "softmax"),
+}
+
+
+def train(table, *options):
+    return run("train", table, "--label", "y", "--model", "m", *FEW, *options)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_json_of_commands_about_a_model_can_be_parsed(kind, table):
+    assert json.loads(train(table, "--json", "--slice", f"city{HOSTILE}", *MODELS[kind]).stdout)["rows"] == 40
+    assert json.loads(run("inspect", "m", "--json").stdout)["settings"]
+    assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
+    assert json.loads(run("explain", table, "--model", "m", "--json").stdout)["contributions"]
+    assert len(run("predict", table, "--model", "m").stdout.splitlines()) == 40
+
+
+def test_json_of_models_by_key_can_be_parsed(table):
+    assert len(json.loads(train(table, "--json", "--by", f"city{HOSTILE}").stdout)["keys"]) == 3
+    assert len(json.loads(run("inspect", "m", "--json").stdout)["keys"]) == 3
+    assert json.loads(run("inspect", "m", "--key", f"{HOSTILE}1", "--json").stdout)["settings"]
+    assert json.loads(run("evaluate", table, "--model", "m", "--json").stdout)["rows"] == 40
+    shown = run("explain", table, "--model", "m", "--key", f"{HOSTILE}1", "--json").stdout
+    assert json.loads(shown)["contributions"]
+
+
+def test_json_of_other_commands_can_be_parsed(table, monkeypatch):
+    assert json.loads(run("peek", table, "--json").stdout)["label"] == "y"
+    assert json.loads(run("dev", "cache", table, "--label", "y", "-o", "c", "--json").stdout)["rows"] == 40
+    found = Outcome(np.float64(1.0), np.float64("inf"))
+    results = [Result("Theorem 0", "numbers of numpy", "≤", "forel.validation", lambda: found)]
+    monkeypatch.setattr("forel.theory.survey.RESULTS", tuple(results))
+    monkeypatch.setattr("forel.theory.survey.EXTENSIONS", ())
+    (row,) = json.loads(run("dev", "survey", "--json").stdout)
+    assert (row["holds"], row["measured"], row["bound"]) == (True, 1.0, None)
+
+
+def test_every_command_with_json_is_tried_here():
+    with_json = {name for name in COMMANDS | DEV if any(p.name == "as_json" for p in load_command(name).params)}
+    assert with_json == {"train", "inspect", "evaluate", "explain", "peek", "cache", "survey"}
+
+
+def test_names_in_files_reach_the_terminal_and_pages_without_escapes(table):
+    label = f"city{HOSTILE}"
+    outputs = [
+        train(table, "--slice", label, "--names", "--certificate", "--report", "r.html"),
+        run("peek", table),
+        run("peek", table, "--label", label),
+        run("inspect", "m"),
+        run("explain", table, "--model", "m"),
+        run("evaluate", table, "--model", "m", "--slice", label),
+        run("convert", "m", "--serving", "--output", "s"),
+        run("dev", "cache", table, "--label", "y", "--output", "c"),
+        run("train", table, "--label", label, "--model", "w", *FEW),
+        run("inspect", "w"),
+        run("explain", table, "--model", "w"),
+        run("evaluate", table, "--model", "w"),
+        run("train", table, "--label", "y", "--by", label, "--model", "k", *FEW),
+        run("inspect", "k"),
+    ]
+    with open("r.html", encoding="utf-8") as file:
+        page = file.read()
+    for text in (*(done.output + done.stderr for done in outputs), page):
+        odd = {c for c in text if unicodedata.category(c) in ("Cc", "Cf") and c not in "\n\t"}
+        assert not odd, text
+    assert all("red" in done.output for done in outputs[:6])
+
+
+def test_errors_and_warnings_have_no_escapes_of_names_in_files(table):
+    for arguments in (
+        ("train", table, "--label", HOSTILE),
+        ("train", table, "--label", "y", "--log", f"city{HOSTILE}"),
+        ("train", table, "--label", f"city{HOSTILE}", "--loss", "squared"),
+    ):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 2, done.output
+        assert not [c for c in done.stderr if unicodedata.category(c) in ("Cc", "Cf") and c != "\n"], done.stderr

@@ -62,9 +62,8 @@ def report(table: dict[str, np.ndarray], picture: str | None) -> None:
     for switches in (0, 10, 100):
         print(f"Fixed share: {shared.guarantee(switches=switches)}.")
     if picture:
-        print(
-            f"\nWeights of fixed share over time are in {plot.save(plot.posterior(shared.weights, shared.names), picture)}"
-        )
+        figure = plot.posterior(shared.weights, shared.names)
+        print(f"\nWeights of fixed share over time are in {plot.save(figure, picture)}")
 
 
 def main() -> None:

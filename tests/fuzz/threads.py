@@ -14,7 +14,6 @@ import tracemalloc
 
 import numpy as np
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.sklearn import FTRLClassifier
@@ -197,7 +196,6 @@ def rounds_are_counted(rng):
     X = np.random.default_rng(0).normal(size=(5, 8)).astype(np.float32)
     y, turns = np.array([0, 1, 0, 1, 1]), 60
     linear, mixed, estimator = Linear(8, Settings()), Mixture(8, Settings(alpha=(0.1, 1.0))), FTRLClassifier(alpha=1.0)
-    gradients = GradientLearner(8, Settings(alpha=1.0))
     lost = []
 
     def work():
@@ -208,13 +206,11 @@ def rounds_are_counted(rng):
             mixed.relearn(X, y)
             estimator.partial_fit(X, y, classes=[0, 1])
             estimator.predict(X)
-            gradients.feed([1, 2], [0.5, 0.5])
 
     together(*[work] * THREADS)
     count = THREADS * turns
     assert linear.rounds == mixed.rounds == 2 * 5 * count
     assert mixed.first_pass_rows == estimator.t_ == 5 * count
-    assert gradients.rounds == count
     assert sum(lost) < float(linear.loss[0])
     assert np.isfinite(estimator.progressive_loss_)
     assert mixed.guarantee().rounds == 5 * count

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 from forel.cli import warm
 from forel.cli.app import app
-from forel.jit.deferred import AT_ONCE
 
 NAMES = [(name, form) for form in warm.FORMATS for name in ("train", "predict", "evaluate", "convert")]
 
@@ -18,8 +17,7 @@ def commands(monkeypatch, interpreted):
     """Run commands in this process, uncompiled and on few rows, and return them."""
     found = []
 
-    def run(command, env, **_):
-        assert AT_ONCE in env
+    def run(command, **_):
         found.append(command[3:])
         done = CliRunner().invoke(app, command[3:])
         return SimpleNamespace(returncode=done.exit_code, stderr=done.stderr)

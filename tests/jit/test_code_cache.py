@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from forel.jit import CachedFunction, compiling, eviction, files, folder, function, key, linking, lock, sources
+from forel.jit import CachedFunction, compiling, files, folder, function, key, linking, lock, sources
 
 X = np.arange(4.0)
 LINKS = pytest.mark.skipif(not linking.possible(), reason="machine code is linked on Linux, without settings of numba")
@@ -240,6 +240,15 @@ def test_a_folder_that_others_can_write_to_is_not_used(code, capfd):
     assert not list(code.iterdir())
 
 
+@pytest.mark.parametrize("name", ["cache", "cache/code"])
+def test_a_symbolic_link_is_not_used(code, tmp_path, capfd, name):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / name).parent.mkdir(mode=0o700, exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    _refused(capfd, f"got {tmp_path / name}, a symbolic link, expected a folder that you own")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def _no_home(*_, **__):
     raise RuntimeError("could not determine the home directory")
 
@@ -313,9 +322,10 @@ def test_settings_of_numba_leave_it_to_numba(code, monkeypatch):
 
 @LINKS
 def test_code_for_a_chosen_processor_is_linked(code):
-    """One of the smaller functions; those of models are in the tests of bitcode."""
-    script = "import json, sys, numpy as np; from forel.training.counting import log_losses; found = np.empty((2, 9)); "
-    script += "log_losses.compiled()(np.linspace(-3.0, 3.0, 9), np.arange(9.0) % 2, *found); "
+    """One of the smaller functions."""
+    script = "import json, sys, numpy as np; from forel.learner.kernels.kernel import routine; "
+    script += "found, labels = np.empty((2, 9)), np.arange(9.0) % 2; "
+    script += "routine('counting', 'log_losses')(np.linspace(-3.0, 3.0, 9), labels, *found); "
     script += "print(json.dumps([found.tolist(), 'numba' in sys.modules]))"
     chosen = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     command = [sys.executable, "-c", script]
@@ -360,7 +370,7 @@ def test_eviction_goes_by_age_and_then_by_size(tmp_path):
     for name in ("secret", "lock", "x.tmp", "abandoned.tmp"):
         (tmp_path / name).write_bytes(bytes(100))
         os.utime(tmp_path / name, (now - 5000, now - 5000) if name != "x.tmp" else None)
-    eviction.evict(tmp_path, age=100, limit=25)
+    files.evict(tmp_path, age=100, limit=25)
     assert {file.name for file in tmp_path.iterdir()} == {"b.bin", "c.bin", "secret", "lock", "x.tmp"}
 
 

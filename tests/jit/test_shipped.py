@@ -1,6 +1,11 @@
 """LLVM code as a part of the package: what a new installation generates from it, and when it compiles instead."""
 
+import json
+import lzma
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +18,8 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(codegen.CPUCodegen, "_pass_builder"), reason="this numba has other passes"),
 ]
 X = np.linspace(-2, 2, 37)
+EXPECTED = np.exp(-((X / 2) ** 2)).sum()
+BUILD = "import test_shipped as test; test.cached([], decorated=True)(test.X)"
 
 
 def total(x):
@@ -33,37 +40,36 @@ def cached(asked, source="", decorated=False):
     return CachedFunction("total", sources(__file__) + source, ask)
 
 
+def run(script, **environment):
+    """Run a script in a process that imports this file."""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    env = {**os.environ, "PYTHONPATH": path, **{name: str(value) for name, value in environment.items()}}
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env).stdout
+
+
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """Return a folder with the code cache of one function in ``built``, and its LLVM code in ``llvm``."""
+    """Return a folder with the LLVM code of one function in ``llvm``, as the build of a wheel writes it."""
     folder = tmp_path_factory.mktemp("shipped")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FOREL_CACHE", str(folder / "built"))
-        cached([], decorated=True)(X)
-        assert shipped.export(folder / "llvm") == 1
+    run(BUILD, FOREL_CACHE=folder / "built", FOREL_LLVM=folder / "llvm", NUMBA_OPT=0)
+    assert len(list((folder / "llvm").iterdir())) == 1
     return folder
 
 
 @pytest.fixture
 def package(build, tmp_path, monkeypatch):
-    """Return a folder with a copy of that; the package has its LLVM code, and the code cache is empty."""
-    shutil.copytree(build, tmp_path, dirs_exist_ok=True)
+    """Return the path of that in a package; the code cache is empty."""
+    shutil.copytree(build / "llvm", tmp_path / "llvm")
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "llvm")
     monkeypatch.setenv("FOREL_CACHE", str(tmp_path / "empty"))
-    return tmp_path
-
-
-def machine_code(folder):
-    return next(folder.glob("code/total-*.bin")).read_bytes()[32:]
+    return next((tmp_path / "llvm").iterdir())
 
 
 def test_an_empty_cache_needs_no_numba(package):
     asked = []
-    assert cached(asked)(X) == pytest.approx(np.exp(-((X / 2) ** 2)).sum())
-    assert not asked
-    assert machine_code(package / "empty") == machine_code(package / "built")
-    next((package / "llvm").iterdir()).unlink()
-    cached(asked)(X)  # from the cache, which the first use filled
+    assert cached(asked)(X) == pytest.approx(EXPECTED)
+    package.unlink()
+    assert cached(asked)(X) == pytest.approx(EXPECTED)  # from the cache, which the first use filled
     assert not asked
 
 
@@ -71,7 +77,7 @@ def test_it_needs_no_folder_of_the_user(package, monkeypatch):
     monkeypatch.setenv("FOREL_CACHE", "/dev/null")
     monkeypatch.setenv("FOREL_QUIET", "1")
     asked = []
-    assert cached(asked)(X) == pytest.approx(np.exp(-((X / 2) ** 2)).sum())
+    assert cached(asked)(X) == pytest.approx(EXPECTED)
     assert not asked
 
 
@@ -92,11 +98,23 @@ def test_other_sources_are_compiled(package):
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: data[:99] + data[100:]])
 def test_damaged_files_are_compiled(package, damage):
-    path = next((package / "llvm").iterdir())
-    path.write_bytes(damage(path.read_bytes()))
+    package.write_bytes(damage(package.read_bytes()))
     asked = []
-    assert cached(asked)(X) == pytest.approx(np.exp(-((X / 2) ** 2)).sum())
+    assert cached(asked)(X) == pytest.approx(EXPECTED)
     assert asked
+
+
+@pytest.mark.parametrize("name", ["wrapper", "environment"])
+def test_files_without_their_function_are_compiled(package, name):
+    names, assembly = lzma.decompress(package.read_bytes()).split(b"\n", 1)
+    content = {**json.loads(names), name: "another"}
+    package.write_bytes(lzma.compress(json.dumps(content).encode() + b"\n" + assembly))
+    script = (
+        f"import sys, test_shipped as test; test.shipped.FOLDER = test.shipped.pathlib.Path({str(package.parent)!r})"
+    )
+    script += "; asked = []; print(float(test.cached(asked)(test.X)), len(asked))"
+    value, asked = run(script).split()
+    assert (float(value), asked) == (pytest.approx(EXPECTED), "1")
 
 
 def test_patches_of_python_and_numpy_keep_the_key(monkeypatch):
@@ -108,3 +126,33 @@ def test_patches_of_python_and_numpy_keep_the_key(monkeypatch):
             patch.setattr(key, "_versions", lambda other=other: (numba, llvmlite, other, "another build", *system))
             assert (key.portable_key("f") == before) is same
     key._portable_versions.cache_clear()
+
+
+def test_the_key_does_not_depend_on_the_processor(monkeypatch):
+    before = key.portable_key("f")
+    assert before != key.portable_key("g")
+    monkeypatch.setattr(key, "_host", lambda: ("z80", ""))
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    assert key.portable_key("f") == before
+
+
+LEARN = """
+import json, pathlib, sys, numpy as np
+from forel.jit import shipped
+shipped.FOLDER = pathlib.Path(%r)
+from forel.learner.linear import Linear, Settings
+model = Linear(2, Settings(alpha=0.1))
+model.learn(np.eye(2), [0, 1])
+print(json.dumps([model.weights.tolist(), "numba" in sys.modules]))
+"""
+
+
+@pytest.mark.slow
+def test_models_from_shipped_code_are_those_of_compiled_code(tmp_path):
+    script = LEARN % str(tmp_path / "llvm")
+    compiled, imported = json.loads(run(script, FOREL_CACHE=tmp_path / "a"))
+    assert imported
+    run(script, FOREL_CACHE=tmp_path / "b", FOREL_LLVM=tmp_path / "llvm", NUMBA_OPT=0)
+    found, imported = json.loads(run(script, FOREL_CACHE=tmp_path / "c"))
+    assert not imported
+    assert np.allclose(found, compiled, rtol=1e-6, atol=0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.kernels import kernel
 from forel.learner.lanes import Lanes
 from forel.learner.linear import Linear, Settings
@@ -66,21 +65,6 @@ def test_squares_of_gradient_sums_are_those_of_a_slow_reference(settings, interp
     assert together._lanes.sums[4, 1] == pytest.approx(alone._lanes.sums[4, 0], rel=1e-11)
     assert not together._lanes.clipped.any()
     assert together.only(1)._lanes.sums[4, 0] == together._lanes.sums[4, 1]
-
-
-@pytest.mark.parametrize("lanes", [1, 3])
-@pytest.mark.parametrize("algorithm", ["proximal", "centered", "mirror"])
-def test_squares_of_gradients_that_are_fed(algorithm, lanes, interpreted):
-    rng = np.random.default_rng(1)
-    learner = GradientLearner(N, Settings(algorithm=algorithm), lanes, np.float64, certified=True)
-    gradient, total = np.zeros((N, lanes)), np.zeros(lanes)
-    for _ in range(30):
-        chosen = np.flatnonzero(rng.random(N) < 0.5)
-        fed = rng.normal(size=(chosen.size, lanes))
-        learner.feed(chosen, fed)
-        gradient[chosen] += fed
-        total += np.sum(gradient[chosen] ** 2, axis=0)
-    assert learner._lanes.sums[4] == pytest.approx(total, rel=1e-11)
 
 
 def test_long_rows_leave_out_what_belongs_to_no_coordinate(interpreted):

@@ -7,7 +7,6 @@ import pytest
 from numba import njit
 
 from forel.jit.specialize import specialize
-from forel.learner.gradients import GradientLearner
 from forel.learner.kernels.intrinsics.exponents import binade
 from forel.learner.kernels.kernel import HERE
 from forel.learner.linear import Linear, Settings
@@ -84,12 +83,6 @@ def test_adding_zero_changes_nothing_and_a_step_from_zero_is_exact():
     model.learn(np.eye(2), [1, 0], importance=[0, 0])
     assert np.array_equal(model.state, before)
     assert grow(np.float32(0), np.float32(0.3), 5, 1, True) == np.float32(0.3)
-    learner = GradientLearner(1, Settings())
-    learner.feed([0], [0.5])  # n becomes a power of two, whose neighbors are not equally far
-    before = learner._lanes.state.copy()
-    for _ in range(20):
-        learner.feed([0], [0.0])
-    assert np.array_equal(learner._lanes.state, before)
 
 
 def forward(settings, rounds, dtype, certified=True):

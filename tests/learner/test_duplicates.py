@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.kernels import kernel
 from forel.learner.linear import Linear, Settings
 from forel.learner.rows import CoalescedRows, Rows, rows_of
@@ -48,8 +47,6 @@ def test_matrices_with_duplicates_are_summed_and_merged():
     found = rows_of(twice, 2, np.float64)
     assert isinstance(found, CoalescedRows)
     assert dict(zip(found.indices.tolist(), found.values.tolist(), strict=True)) == {0: 1.0, 1: 2.0}
-    with pytest.raises(ValueError, match="indices: got one of them twice"):
-        GradientLearner(3, Settings()).feed([1, 1], [1.0, 1.0])
 
 
 def test_rows_by_hand_are_checked():
@@ -104,5 +101,3 @@ def test_imaginary_parts_and_masks_of_labels_and_weights_are_refused():
         FTRLRegressor(alpha=0.1).fit(X, np.array([1j, 0]))
     with pytest.raises(ValueError, match="sample_weight: got a masked entry at index 1"):
         FTRLRegressor(alpha=0.1).fit(X, [1, 0], sample_weight=y)
-    with pytest.raises(ValueError, match="gradient: got complex numbers"):
-        GradientLearner(3, Settings()).feed([1], [1j])

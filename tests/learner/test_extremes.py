@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
@@ -191,15 +190,6 @@ def test_clipped_rows_void_certificates_with_the_reason(interpreted):
     losses = [free.learn(X, y)[0] for _ in range(4)]
     assert not free._lanes.clipped.any()
     assert losses[-1] < 0.01 * losses[0]
-
-
-def test_gradients_that_are_fed_are_counted_too(interpreted):
-    learner = GradientLearner(2, Settings(), certified=True)
-    learner.feed([0], [1e18])
-    assert not learner._lanes.clipped.any()
-    learner.feed([1], [1e25])
-    assert learner._lanes.clipped.tolist() == [1]
-    assert "clipped" in learner.certificate().void
 
 
 def test_one_sentinel_does_not_cost_the_model():

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit
 
 from forel.learner.filters import Filter
-from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear
 from forel.learner.settings import Settings
 from forel.store import load, save
@@ -174,5 +173,3 @@ def test_what_filters_do_not_have_is_refused():
         Linear(N, Settings(rate="scale_free", filters=FILTERS), classes=3)
     with pytest.raises(ValueError, match="certified: got True, expected False where algorithm='filter'"):
         Linear(N, Settings(algorithm="filter"), certified=True)
-    with pytest.raises(ValueError, match="rate: got 'scale_free'"):
-        GradientLearner(N, Settings(algorithm="filter"))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from forel.learner import few_rows
 from forel.learner.filters import Filter, FullFilter
 from forel.learner.full_filters import MOST, FullFilters
 from forel.learner.grid import default_grid
@@ -124,45 +123,6 @@ def test_filters_are_dropped_at_the_same_row_for_any_block_size(share):
         13 if share is None else 12
     )  # the prior weight of experts that were dropped counts
     assert guarantee.loss <= guarantee.other + guarantee.bound
-
-
-@pytest.mark.parametrize("logistic", [True, False])
-def test_few_rows_by_numpy_have_the_bits_of_the_kernel(logistic, monkeypatch):
-    X, y = stream(11, few_rows.FEW, 30, units=(1.0, 1e-3, 50.0, 1e-40, 1e39))
-    X[40:, :20] = 0  # features of no row before the 40th
-    X = np.roll(X, 20, axis=0)
-    importance = np.resize([1.0, 2.0, 0.5, -1.0, 0.0], len(X))
-    rows = rows_of(X, 30, np.float64)
-    states = [FullFilters((FullFilter(1.0), FullFilter(30.0, 0.99)), logistic) for _ in range(2)]
-    expected, count = states[0].progress(rows, y, importance)  # all features have a place
-    assert count == len(X)
-    monkeypatch.setattr(few_rows, "rows_before_drop", lambda rows, *_: rows.number)
-    first = rows_of(X[:30], 30, np.float64)
-    found = [states[1].progress(first, y[:30], importance[:30])[0]]
-    found += [states[1].progress(rows_of(X[30:], 30, np.float64), y[30:], importance[30:])[0]]
-    np.testing.assert_array_equal(np.concatenate(found), expected)
-    for array, own in zip(states[0]._arrays, states[1]._arrays, strict=True):
-        np.testing.assert_array_equal(array, own)
-
-
-def test_rows_of_many_features_compile_no_full_filters(monkeypatch):
-    from forel.learner.kernels import kernel
-
-    X, y = wide(MOST, MOST + 20)
-    X[:9, :50] = X[:9, :50] == 0
-    importance = np.resize([-1.0, 1.0], len(X))
-    expected = FullFilters(default_grid().full_filters, True)
-    X[8, 50 : MOST + 10] = 1  # a row of negative importance does not drop them, the next does
-    X[9, 45 : MOST + 10] = 1
-    with monkeypatch.context() as patch:
-        patch.setattr(few_rows, "rows_before_drop", lambda *_: None)
-        margins, count = expected.progress(rows_of(X, X.shape[1], np.float32), y, importance)
-    monkeypatch.setattr(kernel, "routine", None)
-    own = FullFilters(expected.filters, True)
-    found, same = own.progress(rows_of(X, X.shape[1], np.float32), y, importance)
-    assert same == count == 9
-    np.testing.assert_array_equal(found[:count], margins[:count])
-    np.testing.assert_array_equal(own.pack(), expected.pack())
 
 
 def test_mixture_keeps_all_features_up_to_the_limit():

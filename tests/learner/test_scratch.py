@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.kernels.intrinsics.memory import allocate, release
 from forel.learner.linear import Linear, Settings
 
@@ -43,12 +42,10 @@ def test_memory_is_zero_aligned_and_given_back(dtype, count, balance):
 @pytest.mark.parametrize("alpha", [0.1, (0.1, 0.2)], ids=["one lane", "two lanes"])
 def test_kernels_give_back_what_they_take(alpha, balance):
     model, X = Linear(5, Settings(alpha=alpha)), np.eye(3, 5, dtype=np.float32)
-    gradients = GradientLearner(5, Settings(), lanes=model.lanes)
 
     def turn():
         model.learn(X, [1, 0, 1])
         model.margins(X)
-        gradients.feed([0, 3], np.ones((2, model.lanes)))
         return model.weights
 
     turn()  # compiles

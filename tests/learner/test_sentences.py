@@ -8,7 +8,6 @@ import pytest
 import forel
 from forel.data.features.hashing import slot
 from forel.learner.dual import DualPoint
-from forel.learner.gradients import GradientLearner
 from forel.learner.grid import default_grid
 from forel.learner.kernels import bayes, mixing
 from forel.learner.linear import Linear, Settings
@@ -245,30 +244,6 @@ def test_a_mixture_of_regressions_reports_the_loss_of_its_predictions(loss, inte
         regret = 200 * (own - oracle.average(loss, np.column_stack([X, np.ones(200)]) @ w, y, np.ones(200)))
         proof = model.certificate()
         assert regret <= proof.regret(w) + proof.slack + proof.rounding * np.linalg.norm(w)
-
-
-def test_a_gradient_learner_without_losses_has_no_loss_floor(interpreted):
-    learner = GradientLearner(3, Settings(alpha=0.5), certified=True)
-    learner.feed([0], [1.0])
-    proof = learner.certificate()
-    assert proof.bound([1.0, 0.0, 0.0]) >= proof.regret([1.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="some rounds had no loss; pass loss to feed"):
-        proof.loss_floor(l2=1.0)
-    assert "nothing is proved of the losses" in proof.summary([1.0, 0.0, 0.0])
-
-
-def test_a_gradient_learner_with_losses_has_a_loss_floor(interpreted):
-    rng = np.random.default_rng(6)
-    targets, learner = rng.normal(size=40), GradientLearner(1, Settings(alpha=0.5), dtype=np.float64, certified=True)
-    for target in targets:
-        w = float(learner.weights([0])[0, 0])
-        learner.feed([0], [w - target], loss=(w - target) ** 2 / 2)
-    proof = learner.certificate()
-    for radius in (0.1, 0.5, 1.0):
-        reachable = oracle.least_average("squared", np.ones((40, 1)), targets, np.ones(40), radius)
-        assert proof.loss_floor(l2=radius) <= reachable
-    with pytest.raises(ValueError, match="loss: got nan, expected a finite number, or None"):
-        learner.feed([0], [1.0], loss=float("nan"))
 
 
 def test_a_loss_that_can_be_negative_has_a_floor_below_zero(interpreted):

@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 
-from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.sklearn import FTRLClassifier
@@ -48,11 +47,3 @@ def test_copies_have_a_guard_and_continue(make, duplicate):
     assert held.rounds == 9
     assert other._guard.lock.acquire(blocking=False)
     other._guard.lock.release()
-
-
-def test_gradient_learners_are_copied_too():
-    learner = GradientLearner(3, Settings(alpha=1.0))
-    learner.feed([1], [1.0])
-    other = pickle.loads(pickle.dumps(learner))
-    other.feed([1], [1.0])
-    assert (learner.rounds, other.rounds) == (1, 2)

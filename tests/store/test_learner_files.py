@@ -10,7 +10,6 @@ from safetensors import safe_open
 from scipy import sparse
 
 from forel.data import Names, slot
-from forel.learner.gradients import GradientLearner
 from forel.learner.linear import Linear, Settings
 from forel.learner.mixture import Mixture
 from forel.losses import Huber, Logistic, Quantile
@@ -148,9 +147,8 @@ def test_the_order_of_extra_content_does_not_change_the_file(tmp_path):
 
 
 def test_objects_other_than_models_are_refused(tmp_path):
-    for thing in (3, GradientLearner(3, Settings())):
-        with pytest.raises(ValueError, match=r"model: got .* expected a forel\.learner\.linear\.Linear"):
-            save(tmp_path / "m", thing)
+    with pytest.raises(ValueError, match=r"model: got .* expected a forel\.learner\.linear\.Linear"):
+        save(tmp_path / "m", 3)
 
 
 def test_names_survive_independently_of_block_size(tmp_path):

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -36,7 +35,6 @@ def warm(
       forel dev warm --formats csv --loss squared
     """
     with errors_as_messages():
-        from forel.jit.deferred import AT_ONCE
         from forel.jit.folder import folder
         from forel.validation import refuse
 
@@ -48,14 +46,11 @@ def warm(
             raise refuse(
                 "FOREL_CACHE", "no folder for compiled code", "a folder that you own and only you can write to"
             )
-        environment = {**os.environ, AT_ONCE: "1"}
         with tempfile.TemporaryDirectory() as name:
             for format in chosen:
                 for command in _commands(pathlib.Path(name), format, context.args):
                     start = time.perf_counter()
-                    done = subprocess.run(
-                        [sys.executable, "-m", "forel", *command], capture_output=True, text=True, env=environment
-                    )
+                    done = subprocess.run([sys.executable, "-m", "forel", *command], capture_output=True, text=True)
                     if done.returncode:
                         say(done.stderr.rstrip())
                         raise typer.Exit(done.returncode)

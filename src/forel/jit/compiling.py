@@ -1,7 +1,7 @@
 """numba with the code cache of forel: numba's own cache unpickles files without checking who wrote them.
 
 numba calls ``load_overload`` of a dispatcher's cache before it compiles for a signature, and ``save_overload``
-afterwards. Both use private parts of numba; if these are not as expected, functions are compiled and not cached.
+afterwards. If that fails with the installed numba, functions are compiled and not cached.
 """
 
 import pathlib
@@ -10,15 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core import serialize
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment
 
 from forel.jit import files
-from forel.jit.disabled import disabled
 from forel.jit.folder import NOT_CACHED, announce
+from forel.jit.function import disabled
 from forel.jit.key import key, sources
-from forel.jit.shortcuts import with_shortcuts
+from forel.jit.private import private
 
 __all__ = ["cached_njit", "inner_njit", "use_code_cache"]
 
@@ -50,9 +47,9 @@ def inner_njit(forceinline: bool = False) -> Callable[[Callable[..., Any]], Any]
 
 def use_code_cache(dispatcher: Any, source: str, notice: str | None = None) -> Any:
     """Give a dispatcher the code cache, keyed by ``source``; ``notice`` is printed before compiling."""
-    if not disabled():
+    if not disabled() and hasattr(dispatcher, "_cache"):
         dispatcher._cache = CodeCache(dispatcher.py_func, source, notice)
-    return with_shortcuts(dispatcher)
+    return dispatcher
 
 
 class CodeCache:
@@ -72,11 +69,10 @@ class CodeCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compile result of an earlier process, or None."""
-        target.refresh()
-        rebuild: Any = CompileResult._rebuild
         try:
+            target.refresh()
             parts = self.parts(signature, target.codegen())
-            result = None if parts is None else rebuild(target, *parts)
+            result = None if parts is None else private("rebuild")(target, *parts)
         except Exception:
             result = None
         if result is None and self._notice is not None:
@@ -96,8 +92,7 @@ class CodeCache:
             if result.library.has_dynamic_globals or result.lifted:
                 return  # contains addresses of this process
             name = self._key(signature, result.codegen)
-            dump: Any = serialize.dumps
-            content = dump(_parts(result))
+            content = private("dumps")(private("reduce")(result))
         except Exception as error:
             announce(f"{NOT_CACHED}: numba {numba.__version__} raised {error!r}; install a version that forel supports")
             return
@@ -114,22 +109,3 @@ class CodeCache:
 
     def flush(self) -> None:
         """Do nothing: the key has everything that a file depends on, so that none is out of date."""
-
-
-def _parts(result: Any) -> tuple[Any, ...]:
-    """Return the picklable parts of a compile result, whose environments all name the module of its function.
-
-    The environment of an inner function names the module that it is from. If it is shared with another copy of a
-    module, that is a module which a later process need not have; compiled code uses only the constants.
-    """
-    *parts, environments = result._reduce()
-    return *parts, tuple(_with_globals(each, result.environment.globals) for each in environments)
-
-
-def _with_globals(environment: Any, names: dict[str, Any]) -> Any:
-    """Return a copy of an environment with other globals."""
-    make: Any = Environment
-    copy = make(names)
-    copy.consts[:] = environment.consts
-    copy.env_name = environment.env_name
-    return copy

@@ -1,7 +1,8 @@
 """Files of compiled code: signed, written atomically, and read only if no other user could write them.
 
 A file consists of a signature, which is an HMAC of key and content with a secret of the folder, and the content. Files
-of other users, damaged files and renamed files are ignored.
+of other users, damaged files and renamed files are ignored. Files are removed 90 days after their last use, and the
+least recently used ones beyond 1 GiB.
 """
 
 import hashlib
@@ -13,15 +14,18 @@ import stat
 import time
 from contextlib import suppress
 
-from forel.jit import eviction
 from forel.jit.folder import NOT_CACHED, announce, folder, others_can_write
 
-__all__ = ["SIZE", "path_of", "read", "write"]
+__all__ = ["AGE", "LIMIT", "SIZE", "TEMPORARY", "evict", "path_of", "read", "write"]
 
 SIZE = 32  # bytes of the secret, and of a signature
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 DAY = 86400.0
+AGE = 90 * DAY  # since the last use
+LIMIT = 1 << 30  # bytes
+TEMPORARY = ".tmp"
+ABANDONED = 3600.0  # seconds after which a temporary file is assumed to belong to a process that ended
 
 
 def path_of(name: str, key: str) -> pathlib.Path | None:
@@ -52,7 +56,7 @@ def write(path: pathlib.Path | None, key: str, content: bytes) -> None:
         return
     try:
         _replace(path, _signature(_secret(path.with_name("secret")), key, content) + content)
-        eviction.evict(path.parent)
+        evict(path.parent)
     except OSError as error:
         announce(
             f"{NOT_CACHED}: {path.parent} cannot be written to ({error.strerror});"
@@ -108,7 +112,7 @@ def _replace(path: pathlib.Path, content: bytes) -> None:
 
 def _temporary(path: pathlib.Path, content: bytes) -> pathlib.Path:
     """Write a temporary file next to ``path``, readable by this user only, regardless of the umask."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{eviction.TEMPORARY}")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     descriptor = os.open(temporary, CREATE, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -118,3 +122,26 @@ def _temporary(path: pathlib.Path, content: bytes) -> pathlib.Path:
             temporary.unlink()
         raise
     return temporary
+
+
+def evict(folder: pathlib.Path, age: float = AGE, limit: int = LIMIT) -> None:
+    """Remove files unused for ``age`` seconds, then the least recently used ones until ``limit`` bytes are left.
+
+    Other processes may evict at the same time, and may have removed files open, which POSIX systems allow.
+    """
+    now, remaining = time.time(), []
+    for path in folder.glob("*"):
+        with suppress(OSError):
+            status = path.stat()
+            idle = now - status.st_mtime
+            if idle > (ABANDONED if path.suffix == TEMPORARY else age) and path.suffix in (TEMPORARY, ".bin"):
+                os.unlink(path)
+            elif path.suffix == ".bin":
+                remaining.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in remaining)
+    for _, size, path in sorted(remaining):
+        if total <= limit:
+            break
+        with suppress(OSError):
+            os.unlink(path)
+        total -= size

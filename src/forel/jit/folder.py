@@ -52,9 +52,11 @@ def _unusable(path: pathlib.Path) -> str | None:
     """Create a folder if it is missing, and return why it cannot be used, or None if it can."""
     try:
         _make(path)
-        status = path.stat()
+        status = path.lstat()
     except OSError as error:
         return f"{path} ({error.strerror})"
+    if stat.S_ISLNK(status.st_mode):
+        return f"{path}, a symbolic link"
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         return f"{path}, a folder of user {status.st_uid}"
     return f"{path}, a folder that others can write to" if others_can_write(status) else None

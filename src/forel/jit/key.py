@@ -25,7 +25,7 @@ def key(*parts: object) -> str:
 
 
 def portable_key(*parts: object) -> str:
-    """Return the key of code that depends neither on the processor, apart from its architecture, nor on patches.
+    """Return the key of LLVM code, which depends neither on the processor nor on variables of numba, nor on patches.
 
     numba's part of compiling depends on the bytecode and the C interface of Python, which patch releases do not change,
     and on what it knows about a minor version of numpy.
@@ -33,7 +33,7 @@ def portable_key(*parts: object) -> str:
     >>> portable_key("learn", "x + x") == key("learn", "x + x")
     False
     """
-    return _hash(repr((*_portable_versions(), _settings(PROCESSOR))), *parts)
+    return _hash(repr(_portable_versions()), *parts)
 
 
 def _hash(*parts: object) -> str:
@@ -59,10 +59,9 @@ def environment() -> str:
     return repr((*_versions(), *processor(), _settings()))
 
 
-def _settings(ignored: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+def _settings() -> list[tuple[str, str]]:
     """Return the variables of numba, in order."""
-    found = ((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
-    return sorted((name, value) for name, value in found if name not in ignored)
+    return sorted((name, value) for name, value in os.environ.items() if name.startswith("NUMBA_"))
 
 
 def processor() -> tuple[str, str]:

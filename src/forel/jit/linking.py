@@ -4,18 +4,17 @@ Functions keep numba's wrapper, which unpacks the arguments and releases the GIL
 """
 
 import ctypes
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from importlib.machinery import PathFinder
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forel.jit.key import PROCESSOR, numba_folder
+from forel.jit.key import PROCESSOR
+from forel.jit.private import extension
 
 __all__ = ["link", "possible"]
 
@@ -43,10 +42,12 @@ def link(code: bytes, wrapper: str, environment: str) -> Callable[..., Any] | No
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
+    address, place = engine.get_function_address(wrapper), engine.get_global_value_address(environment)
+    if not (address and place):
+        return None
     # The wrapper uses the environment only for messages of exceptions.
     env = dynfunc.Environment({})
-    ctypes.c_void_p.from_address(engine.get_global_value_address(environment)).value = id(env)
-    address = engine.get_function_address(wrapper)
+    ctypes.c_void_p.from_address(place).value = id(env)
     function: Callable[..., Any] = dynfunc.make_function(
         sys.modules[__name__], wrapper, "", address, env, (engine, env)
     )
@@ -58,27 +59,14 @@ def _prepared() -> Any:
     """Register the symbols that numba registers, and return the module that creates functions."""
     from llvmlite import binding
 
-    memory, helpers = _extension("core", "runtime", "_nrt_python"), _extension("_helperlib")
+    memory, helpers = extension("core.runtime._nrt_python"), extension("_helperlib")
     for name, address in memory.c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
     for name, address in helpers.c_helpers.items():
         binding.add_symbol(f"numba_{name}", address)
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    return _extension("_dynfunc")
-
-
-def _extension(*names: str) -> Any:
-    """Load a C extension of numba without importing numba."""
-    full = ".".join(("numba", *names))
-    if full in sys.modules:
-        return sys.modules[full]
-    spec = PathFinder.find_spec(full, [os.path.join(numba_folder(), *names[:-1])])
-    if spec is None or spec.loader is None:
-        raise ImportError(full)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return extension("_dynfunc")
 
 
 def _undefined(code: bytes) -> list[str]:

@@ -2,7 +2,6 @@
 
 A kernel is written as ordinary Python modules that import everything that depends on settings from one *reference*
 module. A copy executes the same source with other values for these names. Modules of one copy import each other.
-Copies share the functions of numba that are equal in them.
 """
 
 import ast
@@ -12,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import CodeType, ModuleType
 from typing import Any
-
-from forel.jit.sharing import share
 
 __all__ = ["specialize"]
 
@@ -35,9 +32,9 @@ def specialize(
     aliases : modules to import from in place of others
     name : prefix under which the copies are registered in ``sys.modules``, as numba's cache requires; None for none
 
-    >>> copy = specialize(["forel.jit.eviction"], "contextlib", {"suppress": None})["forel.jit.eviction"]
-    >>> copy.suppress is None, copy.TEMPORARY
-    (True, '.tmp')
+    >>> copy = specialize(["forel.jit.lock"], "contextlib", {"suppress": None, "contextmanager": id})["forel.jit.lock"]
+    >>> copy.suppress is None, copy.LIMIT
+    (True, 60.0)
     """
     copies: dict[str, ModuleType] = {}
     for original in modules:
@@ -53,7 +50,6 @@ def specialize(
             sys.modules[copy.__name__] = copy
         copy.__file__ = path
         exec(code, copy.__dict__)
-        share(copy.__dict__)
         copies[original] = copy
     return copies
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from forel.learner import few_rows
 from forel.learner.filters import FullFilter
 from forel.learner.lanes import Lanes
 from forel.learner.rows import Rows
@@ -66,13 +65,10 @@ class FullFilters:
 
         out = np.zeros((rows.number, len(self.filters)))
         parameters, labels = np.array(self.filters, np.float64), np.asarray(labels, np.float64)
-        count = few_rows.rows_before_drop(rows, importance, self._arrays[1][: self.size], MOST)
-        bias = float(self.bias)
-        if count is not None:  # not worth compiling
-            few_rows.learn(rows, count, bias, labels, importance, self.logistic, parameters, self._arrays, out)
-            return out, count
         learn = routine("full_filter", "learn")
-        return out, int(learn(*rows, bias, labels, importance, self.logistic, parameters, *self._arrays, out))
+        return out, int(
+            learn(*rows, float(self.bias), labels, importance, self.logistic, parameters, *self._arrays, out)
+        )
 
     def margins(self, rows: Rows) -> Array:
         """Return the margins of every row, a column for each filter."""

@@ -142,7 +142,7 @@ class Lanes:
         def process(kernel: Any, start: int) -> int:
             inputs = rows.indptr[start:], rows.indices, rows.values, labels[start:], importance[start:]
             margins = out[start:].ravel()
-            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, False, margins))
+            count = int(kernel.learn(*inputs, *self.arrays, self.shape, longest, self.totals, margins))
             learned = importance[start : start + count]
             learned = learned[learned >= 0]
             self.note(importance=np.abs(learned - 1))

@@ -192,7 +192,7 @@ class Metrics:
 
     def add(self, margins: ArrayLike, labels: ArrayLike, importance: ArrayLike | None = None) -> RowScores:
         """Add rows, and return what each of them adds."""
-        from forel.training.counting import log_losses, tally
+        from forel.learner.kernels.kernel import routine
 
         # Labels of regression may have more digits than float32.
         m, y = (_floats(values, single=self.kind != "number") for values in (margins, labels))
@@ -200,7 +200,7 @@ class Metrics:
         _check_lengths(y.size, labels=y, margins=m, importance=w)
         if self.kind != "sign" and getattr(self.loss, "mixing", None) is Mixing.BAYES:
             losses, predictions = np.empty((2, y.size))
-            log_losses(m, y, losses, predictions)
+            routine("counting", "log_losses")(m, y, losses, predictions)
         else:
             losses, predictions = (np.ascontiguousarray(a, np.float64) for a in (self.loss(m, y), self.link(m)))
             _check_lengths(y.size, loss=losses, link=predictions)  # both may be user-defined
@@ -210,7 +210,7 @@ class Metrics:
         else:
             self._errors[0] += np.minimum(positive, 1 - positive).sum()
         self._errors[6] += np.abs(w - 1).sum()
-        tally(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
+        routine("counting", "tally")(m, y, positive, w, losses, predictions, self._sums, self._bins.T, LIMIT)
         return RowScores(m, positive, w, losses, predictions)
 
     def summary(self, sums: Floats, bins: Floats) -> Report:

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
 from forel.data.compiled.cache import inlined, inner, intrinsic
 
@@ -124,7 +123,7 @@ def lowest(typing_context, marks):
     """Return the number of bits below the lowest that is set; 64 without one."""
 
     def codegen(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], cgutils.false_bit)
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
 
     return types.uint64(types.uint64), codegen
 
@@ -134,7 +133,7 @@ def first(typing_context, marks):
     """Return the number of bytes below the lowest mark; 8 without one."""
 
     def codegen(context, builder, signature, arguments):
-        zeros = builder.cttz(arguments[0], cgutils.false_bit)
+        zeros = builder.cttz(arguments[0], ir.IntType(1)(0))
         return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
 
     return types.uint64(types.uint64), codegen

@@ -7,13 +7,13 @@ the others: Bayes' rule over sequences of experts, for streams that drift.
 import numpy as np
 
 from forel.jit.compiling import cached_njit, inner_njit
-from forel.learner.kernels import elementary, mixing, polynomials
+from forel.learner.kernels import elementary, mixing
 from forel.learner.kernels.elementary import exp_minus, log1p
 from forel.learner.kernels.mixing import HEAD, MIN_LOG_WEIGHT, MIN_SUM, log_loss, rate
 
 __all__ = ["bayes"]
 
-compiled = cached_njit(__file__, elementary.__file__, polynomials.__file__, mixing.__file__)
+compiled = cached_njit(__file__, elementary.__file__, mixing.__file__)
 inlined, outlined = inner_njit(forceinline=True), inner_njit()  # the latter for calls that are rare
 ZERO, ONE, CHUNK = np.uint64(0), np.uint64(1), np.uint64(64)  # rows whose numbers fit into the first-level cache
 

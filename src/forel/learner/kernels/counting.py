@@ -3,12 +3,12 @@
 import numpy as np
 
 from forel.jit.compiling import cached_njit
-from forel.learner.kernels import elementary, polynomials
+from forel.learner.kernels import elementary
 from forel.learner.kernels.elementary import exp_minus, log1p
 
 __all__ = ["log_losses", "tally"]
 
-compiled = cached_njit(__file__, elementary.__file__, polynomials.__file__)
+compiled = cached_njit(__file__, elementary.__file__)
 
 
 @compiled

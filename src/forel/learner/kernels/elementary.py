@@ -10,14 +10,6 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, types
 
-from forel.learner.kernels.polynomials import ATANH as ATANH_64
-from forel.learner.kernels.polynomials import EXP as EXP_64
-from forel.learner.kernels.polynomials import LIMIT as LIMIT_64
-from forel.learner.kernels.polynomials import LN2_HIGH as LN2_HIGH_64
-from forel.learner.kernels.polynomials import LN2_LOW as LN2_LOW_64
-from forel.learner.kernels.polynomials import MINUS_LOG2_E as MINUS_LOG2_E_64
-from forel.learner.kernels.polynomials import ROUNDER as ROUNDER_64
-
 __all__ = ["exp_minus", "log1p"]
 
 intrinsic: Any = extending.intrinsic
@@ -31,6 +23,19 @@ LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(np.log(2) - 0.693359375)
 EXP = tuple(map(np.float32, (0.5, 0.16666576, 0.041666463, 0.008363236, 0.0013933734)))
 LOG = tuple(map(np.float32, (0.5, -0.33333248, 0.24997024, -0.19959356, 0.16378509)))
 LOG_TAIL = tuple(map(np.float32, (-0.13071328, 0.09202963, -0.04993118, 0.017512243, -0.0028738838)))
+# Those of float64; 1,024 times the first part of log 2 is exact. ATANH has (atanh(s) − s)/s³ in s².
+LIMIT_64, ROUNDER_64, MINUS_LOG2_E_64 = 708.0, 3 * 2.0**51, -1 / np.log(2)  # e⁻⁷⁰⁸ is a normal number
+LN2_HIGH_64 = round(np.log(2) * 2.0**32) / 2.0**32
+LN2_LOW_64 = np.log(2) - LN2_HIGH_64 + 2.3190468138462996e-17
+EXP_64 = (
+    0.5000000000000001, 0.16666666666666669, 0.041666666666623824, 0.008333333333330039, 0.0013888888917367081,
+    0.00019841269863171557, 2.4801521057868204e-05, 2.7557268276905696e-06, 2.7620201591031547e-07,
+    2.5100472505694996e-08,
+)  # fmt: skip
+ATANH_64 = (
+    0.3333333333333333, 0.20000000000007292, 0.1428571428355438, 0.11111111358713932, 0.09090894718066429,
+    0.07692785032479312, 0.06657072104827468, 0.06000536404795356, 0.04400369243072337, 0.08082022805971766,
+)  # fmt: skip
 
 
 @intrinsic

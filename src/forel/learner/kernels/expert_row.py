@@ -2,15 +2,13 @@
 
 from forel.jit.compiling import cached_njit
 from forel.learner.kernels import bayes as bayes_rule
-from forel.learner.kernels import elementary, geometric, mixing, polynomials
+from forel.learner.kernels import elementary, geometric, mixing
 from forel.learner.kernels.bayes import bayes
 from forel.learner.kernels.geometric import mix
 
 __all__ = ["mix_row"]
 
-compiled = cached_njit(
-    __file__, bayes_rule.__file__, elementary.__file__, geometric.__file__, mixing.__file__, polynomials.__file__
-)
+compiled = cached_njit(__file__, bayes_rule.__file__, elementary.__file__, geometric.__file__, mixing.__file__)
 
 
 @compiled

@@ -14,20 +14,16 @@ moves toward its prior by what the filter forgets.
 import numpy as np
 
 from forel.jit.compiling import cached_njit, inner_njit
-from forel.learner.kernels import full_filter_limits
-from forel.learner.kernels.full_filter_limits import (
-    BIAS,
-    FARTHEST,
-    FARTHEST_LOGISTIC,
-    LARGEST,
-    LEAST_CURVATURE,
-    SMALLEST,
-)
 
 __all__ = ["learn", "predict"]
 
-compiled = cached_njit(__file__, full_filter_limits.__file__)
+compiled = cached_njit(__file__)
 inner, inlined = inner_njit(), inner_njit(forceinline=True)
+
+BIAS = 0  # the place of the constant feature
+SMALLEST, LARGEST = 1e-38, 1e38  # of values, so that products of their squares are finite
+FARTHEST, FARTHEST_LOGISTIC = 1e100, 30.0  # margin
+LEAST_CURVATURE = 1e-6
 
 
 @inlined

@@ -6,6 +6,7 @@ import os
 import pathlib
 import secrets
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from types import ModuleType
@@ -16,7 +17,6 @@ from forel.jit.folder import folder
 from forel.jit.function import LOCK
 from forel.jit.specialize import specialize
 from forel.learner.kernels.reference import bindings, constants
-from forel.learner.kernels.score_by_learning import score_by
 from forel.learner.kernels.spec import FASTMATH, KernelSpec
 
 __all__ = ["compiled_kernel", "kernel", "routine", "uncompiled_kernel"]
@@ -32,14 +32,13 @@ MODULES = (
     "coordinates",
     "padded_lanes",
     "row_slopes",
-    "coordinate_pairs",
     "LANES",
     "row_losses",
     "certificate_terms",
 )
 ROWS = ("learn_one", "predict_one")  # functions of one row
 # Functions by module. Those of one row are not called through the cache; the last module needs many lanes.
-FUNCTIONS = {"loops": ("learn", "feed", "losses", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
+FUNCTIONS = {"loops": ("learn", "score"), "one_row": ROWS, "chosen_lanes": ("chosen_weights",)}
 SCORING = ("score", "chosen_weights", "predict_one")  # functions that do not depend on the loss
 
 
@@ -52,8 +51,6 @@ class Kernel:
         for name in self._specs.keys() - set(ROWS):
             if isinstance(self._specs[name].loss, str):  # a user's loss is compiled by numba in every process
                 setattr(self, name, _cached_function(name, self._specs[name]))
-        if isinstance(spec.loss, str):
-            self.score = _score_or_learn(spec)
 
     @property
     def module(self) -> ModuleType:
@@ -99,15 +96,6 @@ def scoring_spec(spec: KernelSpec) -> KernelSpec:
 @lru_cache(maxsize=256)
 def _cached_function(name: str, spec: KernelSpec) -> CachedFunction:
     return CachedFunction(name, _key(spec), partial(_compiled_function, name, spec))
-
-
-@lru_cache(maxsize=256)
-def _score_or_learn(spec: KernelSpec) -> CachedFunction:
-    """Return the function that predicts, in place of which the one that learns is called if only that is compiled."""
-    scoring, learn = scoring_spec(spec), _cached_function("learn", spec)
-    return CachedFunction(
-        "score", _key(scoring), partial(_compiled_function, "score", scoring), partial(score_by, learn)
-    )
 
 
 def _compiled_function(name: str, spec: KernelSpec) -> Any:
@@ -184,16 +172,16 @@ def _module(functions: dict[str, Any]) -> ModuleType:
 def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
     """Return numba's decorators under the names of the reference module; functions are cached if there is a key."""
     import numba
-    from numba.core.cpu import CPUTargetOptions
 
     from forel.jit.compiling import use_code_cache
-    from forel.jit.shortcuts import with_shortcuts
+    from forel.jit.private import MISSING, private
 
     counted: dict[str, Any] = {"fastmath": set(FASTMATH), "error_model": "numpy", "no_cfunc_wrapper": True}
     options = dict(counted)
-    if not hasattr(allocate, "py_func") and hasattr(CPUTargetOptions, "_nrt"):
+    with suppress(*MISSING):
         # All arrays belong to the caller or are freed by ``release``, so references to them are not counted.
-        options["_nrt"] = False
+        if not hasattr(allocate, "py_func") and private("uncounted"):
+            options["_nrt"] = False
     inside: dict[str, Any] = {"forceinline": True, "no_cpython_wrapper": True, "nogil": True}
     cached = folder()
     notice = None if cached is None else f"compiling a kernel, once; it is kept in {cached}"
@@ -201,7 +189,7 @@ def _decorators(key: str | None, allocate: Any) -> dict[str, Any]:
     def entry(nogil: bool, **options: Any) -> Any:
         compiled = numba.njit(nogil=nogil, **options)
         if key is None:
-            return lambda function: with_shortcuts(compiled(function))
+            return compiled
         return lambda function: use_code_cache(compiled(function), key, notice)
 
     return {

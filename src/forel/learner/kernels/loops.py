@@ -11,13 +11,10 @@ from forel.learner.kernels.certificate_terms import (
     add_to_histogram,
     sample_gradient_squares,
 )
-from forel.learner.kernels.coordinate_pairs import pair_parameters
 from forel.learner.kernels.coordinates import bias_coordinate, certified_lane, lane, row_lanes, stored_lanes
 from forel.learner.kernels.many_lanes import (
-    add_gradient_square,
     gather_row,
     scratch_size,
-    step_coordinate,
     step_row,
     weight_at,
 )
@@ -31,12 +28,10 @@ from forel.learner.kernels.reference import (
     DRIFTS,
     FILTERS,
     FIRST_FILTER,
-    GRADIENT_LIMIT,
     HISTOGRAM,
     LANES,
     LIMIT,
     PADDED,
-    PAIRS,
     REAL,
     REAL_ONE,
     ROW_BOUND_TERMS,
@@ -47,7 +42,6 @@ from forel.learner.kernels.reference import (
     ROW_SLOPE,
     ROW_STEP,
     ROW_STRENGTH,
-    SCALE_FREE,
     STOCHASTIC_ROUNDING,
     SUM_CLOCK,
     SUM_LIMIT,
@@ -77,9 +71,7 @@ def allocate_work(state, scales, last_round, drift_marks, totals, parameters, lo
         for k in range(PADDED):  # padding has the parameters of the last lane, so that its numbers are in range, too
             own_parameters[j * PADDED + k] = parameters[j * LANES + min(k, LANES - 1)]
     w = Work(state, scales, last_round, drift_marks, totals, own_parameters, row, scratch, sums)
-    if PAIRS:
-        pair_parameters(w)
-    elif FILTERS > 0:
+    if FILTERS > 0:
         for k in range(FIRST_FILTER, LANES):
             row[ROW_FILTERS + k] = REAL_ONE
     return w
@@ -194,13 +186,13 @@ def write_weights(w, indices, lo, hi, out):
 @entry
 def learn(
     indptr, indices, values, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape,
-    longest, totals, of_weights, out,
+    longest, totals, out,
 ):  # fmt: skip
     """Predict each row in turn, then learn from it; return the number of rows.
 
     Margins before learning are written to ``out``, unless it is empty. A row of negative importance is held out: it is
     predicted and is not a round. Learning stops at a row whose user-defined loss is not finite or that needs a unit
-    other than 1. With ``of_weights``, nothing is learned, and the weights of every index are written, as by ``score``.
+    other than 1.
     """
     w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
     done = labels.shape[0]
@@ -211,9 +203,6 @@ def learn(
         if not gather_row(w, t, indices, values, lo, hi, BIAS, penalty_sum):
             done = r
             break
-        if of_weights:
-            write_weights(w, indices, lo, hi, out)
-            continue
         clip_margins(w)
         if out.shape[0] > 0:
             for k in range(stored_lanes(w.parameters)):
@@ -232,76 +221,6 @@ def learn(
             sample_gradient_squares(w, t, indices, lo, hi, BIAS, key)
             add_row_to_certificate(w, labels[r], importance[r])
         t += 1
-    release_work(w)
-    return done
-
-
-@entry
-def feed(
-    indptr, indices, gradients, state, scales, last_round, drift_marks, t, key, parameters, longest, totals
-):  # fmt: skip
-    """Learn from given gradients, LANES numbers for each index, one round a row; return the total number of rounds.
-
-    Scales of scale-free rates do not change.
-    """
-    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, longest)
-    values, value = allocate(parameters, np.uint64(indices.shape[0])), REAL(0 if SCALE_FREE else 1)
-    for j in range(indices.shape[0]):
-        values[j] = value
-    for r in range(indptr.shape[0] - 1):
-        lo, hi = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        penalty_sum, penalty = REAL(penalty_total(t)), REAL(penalty_weight(t + 1))
-        begin_row(w, t)
-        gather_row(w, t, indices, values, lo, hi, ZERO, penalty_sum)
-        if DRIFTS:
-            advance_clock(w)
-        noise_z, noise_n = rounding_noise(t, key)
-        for i in range(hi - lo):
-            q = np.uint64(indices[lo + i])
-            for k in range(LANES):
-                g = gradients[(lo + i) * np.uint64(LANES) + np.uint64(k)]
-                w.row[ROW_STEP + k] = w.row[ROW_SLOPE + k] = g
-                if CERTIFIED:
-                    w.sums[PADDED + k] += np.float64(g) * np.float64(weight_at(w, q, i, k))
-            inverse = step_coordinate(w, t, q, i, penalty, noise_z, noise_n)
-            if CERTIFIED:
-                add_gradient_square(w, q, i, 1.0)
-                for k in range(LANES):
-                    w.row[ROW_CLIPPED + k] += REAL(abs(w.row[ROW_SLOPE + k] * inverse) > GRADIENT_LIMIT)
-        if CERTIFIED:
-            add_to_certificate(w)
-        t += 1
-    release(values)
-    release_work(w)
-    return t
-
-
-@entry
-def losses(margins, labels, importance, state, scales, last_round, drift_marks, t, key, parameters, shape, totals, out):
-    """Write the slopes of given margins, and add losses and sums of certificates; return the number of rows.
-
-    Margins are clipped in place as those of ``learn`` are. Rows of negative importance are held out and have no slope.
-    It stops at a row whose user-defined loss is not finite.
-    """
-    w = allocate_work(state, scales, last_round, drift_marks, totals, parameters, 1)
-    done = labels.shape[0]
-    for r in range(labels.shape[0]):
-        begin_row(w, t)
-        for k in range(LANES):
-            w.row[k] = margins[r * LANES + k]
-        clip_margins(w)
-        for k in range(LANES):
-            margins[r * LANES + k], out[r * LANES + k] = w.row[k], REAL(0)
-        if importance[r] < REAL(0):
-            continue
-        row_losses(w, labels, labels, ZERO, ZERO, labels[r], importance[r], shape, REAL(0))
-        if not add_losses(w):
-            done = r
-            break
-        for k in range(LANES):
-            out[r * LANES + k] = w.row[ROW_SLOPE + k]
-        if CERTIFIED:
-            add_row_to_certificate(w, labels[r], importance[r])
     release_work(w)
     return done
 

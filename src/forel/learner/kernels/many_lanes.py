@@ -7,7 +7,6 @@ both kinds of lanes are used, both updates are computed for all lanes and one is
 
 import numpy as np
 
-from forel.learner.kernels.coordinate_pairs import gather_pairs, offset_in_pair, step_pairs
 from forel.learner.kernels.coordinates import (
     bias_coordinate,
     certified_lane,
@@ -41,7 +40,6 @@ from forel.learner.kernels.reference import (
     LANES,
     ONE,
     PADDED,
-    PAIRS,
     PARTS,
     PRIMAL,
     REAL,
@@ -89,8 +87,6 @@ def scratch_size(longest):
 @inline
 def scratch_offset(i, k):
     """Return the offset of the i-th coordinate of the row and lane k in scratch."""
-    if PAIRS:
-        return offset_in_pair(i, k)
     return i * SCRATCH_STRIDE + np.uint64(k)
 
 
@@ -190,8 +186,6 @@ def gather_row(w, t, indices, values, lo, hi, bias, penalty):
 
     ``bias`` is 1 if the row has the constant feature, else 0; ``penalty`` is α_{1:t−1}.
     """
-    if PAIRS:
-        return gather_pairs(w, indices, values, lo, hi, bias, penalty)
     bias_index, ahead, fits = bias_coordinate(w.state), prefetch_distance(indices, hi), True
     for j in range(lo, hi + bias):
         q, v, penalized = bias_index, REAL_ONE, REAL_ZERO
@@ -263,26 +257,13 @@ def step_lanes(w, t, q, i, s, u, inverse, change, v, penalized, penalty, noise_z
 
 
 @inline_ir
-def step_coordinate(w, t, q, i, penalty, noise_z, noise_n):
-    """Take the step of coordinate q, the i-th of the row, along the slopes of the row; return 1/unit."""
-    s, u, inverse = REAL_ONE, REAL_ONE, REAL_ONE
-    if SCALE_FREE:
-        s, u, inverse, _ = scale_and_units(w.scales[q * SCALE_WIDTH], REAL_ZERO)
-    step_lanes(w, t, q, i, s, u, inverse, REAL_ONE, inverse, REAL_ONE, penalty, noise_z, noise_n)
-    return inverse
-
-
-@inline_ir
 def step_row(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n):
     """Take the steps of the row's coordinates; ``penalty`` is α_t."""
     if FILTERS > 0:
         damp_slopes(w)
     if KEEPS_GRADIENTS_BY_SCALES:
         gather_kept_slopes(w, noise_z)
-    if PAIRS:
-        largest = step_pairs(w, indices, values, lo, hi, bias, penalty, noise_z, noise_n)
-    else:
-        largest = step_coordinates(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n)
+    largest = step_coordinates(w, t, indices, values, lo, hi, bias, penalty, noise_z, noise_n)
     if CERTIFIED:
         for m in range(CERTIFIED_LANES):
             k = certified_lane(m)

@@ -51,5 +51,5 @@ def learn_one(arrays, t, label):
     values = numbers[3:]
     return learn(
         places[:2], places[2:], values, numbers[:1], numbers[1:2], state, scales, last_round, drift_marks, t,
-        arrays[18], reals(arrays, 6), numbers[2], places[1] + 1, doubles(arrays, 7), False, reals(arrays, 8),
+        arrays[18], reals(arrays, 6), numbers[2], places[1] + 1, doubles(arrays, 7), reals(arrays, 8),
     )  # fmt: skip

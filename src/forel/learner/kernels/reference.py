@@ -1,7 +1,7 @@
 """Compile-time constants, decorators and intrinsics of the kernel modules, with the values of the reference kernel.
 
 The modules of a kernel (``rates``, ``updates``, ``filters``, ``skipped_rounds``, ``padded_lanes``, ``row_slopes``,
-``coordinate_pairs``, ``single_lane`` or ``many_lanes``, ``row_losses``, ``loops``, ``one_row``) import everything that
+``single_lane`` or ``many_lanes``, ``row_losses``, ``loops``, ``one_row``) import everything that
 depends on the settings from here.
 Imported as they are, they run uncompiled: FTRL-Proximal with AdaGrad rates, one lane, float64. ``specialize`` executes
 the same source with the constants of another :class:`~forel.learner.kernels.spec.KernelSpec` and with numba's
@@ -54,7 +54,6 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
     line_size = 64 // layout.dtype.itemsize
     rate, rule = layout.rate, layout.rule
     padded = _padded(layout) if pad else lanes
-    pairs = lanes == 8 and layout.filters == 4 and not spec.units  # fills vectors of eight
     powers, thresholds = units_and_thresholds(layout.dtype)
     return {
         "REAL": real,
@@ -95,7 +94,6 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
         "PROXIMAL": rule == "proximal",
         "FILTERS": layout.filters,
         "FIRST_FILTER": lanes - layout.filters,
-        "PAIRS": pairs,  # two coordinates at a time
         "EVERY_ROUND": layout.penalty_weight == "every",
         "DECAYS": layout.catch_up == "decay",
         "DRIFTS": layout.catch_up == "drift",
@@ -137,10 +135,9 @@ def constants(spec: KernelSpec, pad: bool = True) -> dict[str, Any]:
         # Of lanes whose gradients are kept after scales, after a 0 for the scale:
         "ROW_KEPT": 7 * padded,  # slopes
         "ROW_KEPT_NOISE": 7 * padded + 4,  # noise of their sums
-        "ROW_PAIRS": 7 * padded + 8 * bool(layout.gradient_lanes),  # of ``coordinate_pairs``
-        "ROW_FILTERS": 7 * padded + 8 * bool(layout.gradient_lanes),  # 1 for filters, 0 for settings; not with pairs
-        "ROW_RECORD": 8 * padded + 8 * bool(layout.gradient_lanes),  # a padded record; not with pairs
-        "ROW_SIZE": (7 + (27 if pairs else 5)) * padded + 8 * bool(layout.gradient_lanes),
+        "ROW_FILTERS": 7 * padded + 8 * bool(layout.gradient_lanes),  # 1 for filters, 0 for settings
+        "ROW_RECORD": 8 * padded + 8 * bool(layout.gradient_lanes),  # a padded record
+        "ROW_SIZE": 12 * padded + 8 * bool(layout.gradient_lanes),
         "SUM_LOSS": 0,
         "SUM_LINEARIZED": lanes,  # Σ g·x
         "SUM_BOUND_TERMS": 2 * lanes,  # ½ Σ g²/S + σx²

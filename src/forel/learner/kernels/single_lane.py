@@ -45,7 +45,6 @@ from forel.learner.kernels.reference import (
     STOPS_AT_OTHER_UNITS,
     SUM_CLOCK,
     UNITS,
-    WIDTH,
     ZERO,
     gather_records,
     inline,
@@ -119,17 +118,6 @@ def catch_up(w, t, q, c, penalized):
     if REPLAYS:
         z = REAL(replayed(z, w.last_round[q], t, p))
     scratch[c + Z] = z
-
-
-@inline
-def scatter_record(w, q, c):
-    """Scatter one record of scratch to coordinate q."""
-    at = q * WIDTH
-    w.state[at], w.state[at + ONE] = w.scratch[c + Z], w.scratch[c + N]
-    if KEEPS_GRADIENTS:
-        w.state[at + np.uint64(2)] = w.scratch[c + G]
-    if KEEPS_POINTS:
-        w.state[at + np.uint64(3)] = w.scratch[c + POINTS]
 
 
 @inline
@@ -300,21 +288,6 @@ def add_gradient_square(w, q, i, times):
         s = w.scratch[c + SCALE]
         g /= np.float64(s) if s > 0 else 1.0
         w.sums[2] += times * g * g
-
-
-@inline
-def step_coordinate(w, t, q, i, penalty, noise_z, noise_n):
-    """Take the step of coordinate q, the i-th of the row, along the slope of the row; return 1/unit."""
-    c, inverse = scratch_offset(i, 0), REAL_ONE
-    if UNITS:
-        inverse = unit(w.scratch[c + SCALE])[1]
-    w.scratch[c + VALUE] = inverse
-    step_block(w, c, ONE, ONE, penalty, noise_z, noise_n)
-    if KEEPS_POINTS:
-        w.row[ROW_BOUND_TERMS] += w.scratch[c + AFTER]
-    scatter_record(w, q, c)
-    scatter_separate(w, t, q, c)
-    return inverse
 
 
 @inline

@@ -21,7 +21,7 @@ PRIVATE = {
     "prefetch": ("prefetch",),
     "memory": ("allocate", "release"),
     "records": ("gather_records", "load_values", "scatter_records"),
-    "vectors": ("add_product", "exchange_halves", "load_lanes", "store_lanes"),
+    "vectors": ("load_lanes", "store_lanes"),
 }
 
 

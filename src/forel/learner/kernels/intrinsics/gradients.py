@@ -7,7 +7,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
-from numba.np.arrayobj import make_array
 
 __all__ = ["add_gradients"]
 
@@ -25,7 +24,8 @@ def add_gradients(typing_context: Any, scales: Any, at: Any, scale: Any, change:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pairs = zip(signature.args, arguments, strict=True)
         scales, at, scale, change, row, slopes, noise, v = (
-            make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a for kind, a in pairs
+            context.make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a
+            for kind, a in pairs
         )
         vector = ir.VectorType(v.type, SIZE)
         integer = ir.VectorType(ir.IntType(32 if isinstance(v.type, ir.FloatType) else 64), SIZE)

@@ -8,11 +8,13 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.core.runtime.context import NRTContext
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
+
+from forel.jit.private import private
 
 __all__ = ["allocate", "release"]
+
+NRTContext, populate_array = private("memory"), private("populate_array")
 
 LINE = 64  # bytes of a cache line
 
@@ -35,7 +37,7 @@ def allocate(typing_context: Any, like: Any, count: Any) -> Any:
         aligned = builder.gep(raw, [builder.sub(word(LINE), offset)])
         builder.store(raw, _address_slot(builder, aligned))
         cgutils.memset(builder, aligned, size, 0)
-        array = make_array(kind)(context, builder)
+        array = context.make_array(kind)(context, builder)
         data = builder.bitcast(aligned, element.as_pointer())
         populate_array(array, data=data, shape=[arguments[1]], strides=[itemsize], itemsize=itemsize, meminfo=None)
         return array._getvalue()
@@ -48,7 +50,7 @@ def release(typing_context: Any, array: Any) -> Any:
     """Free memory from ``allocate``."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        struct = make_array(signature.args[0])(context, builder, arguments[0])
+        struct = context.make_array(signature.args[0])(context, builder, arguments[0])
         aligned = builder.bitcast(struct.data, cgutils.voidptr_t)
         NRTContext(context, True).free(builder, builder.load(_address_slot(builder, aligned)))
         return context.get_dummy_value()

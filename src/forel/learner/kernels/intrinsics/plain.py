@@ -12,11 +12,9 @@ import numpy as np
 
 __all__ = [
     "add_gradients",
-    "add_product",
     "allocate",
     "binade",
     "carray",
-    "exchange_halves",
     "gather_records",
     "load_lanes",
     "load_values",
@@ -81,38 +79,6 @@ def add_gradients(scales, at, scale, change, row, slopes, noise, v):
         unit = before * 0 + (math.ldexp(1.0, math.frexp(abs(before))[1] - 1) if before != 0 else 0.0)
         scales[first + j] = before + (g + unit * row[unit_noise + j])
     scales[first] = scale
-
-
-def add_product(array, at, source, factor, size):
-    """Add ``factor`` times the vector at ``source`` to the vector at ``at``, both of length ``size``.
-
-    >>> out = np.array([1.0, 1.0, 3.0, 4.0])
-    >>> add_product(out, 0, 2, 10.0, 2)
-    >>> out
-    array([31., 41.,  3.,  4.])
-    """
-    first, other = int(np.int64(at)), int(np.int64(source))
-    for k in range(size):
-        array[first + k] += array[other + k] * factor
-
-
-def exchange_halves(source, first, second, target, third, fourth, size):
-    """Write the first halves of two vectors to ``target[third:]``, the second halves to ``target[fourth:]``.
-
-    The vectors are ``source[first : first + size]`` and ``source[second : second + size]``.
-
-    >>> out = np.zeros(8)
-    >>> exchange_halves(np.arange(10.0), 0, 6, out, 0, 4, 4)
-    >>> out
-    array([0., 1., 6., 7., 2., 3., 8., 9.])
-    """
-    half, a, b = size // 2, int(np.int64(first)), int(np.int64(second))
-    c, d = int(np.int64(third)), int(np.int64(fourth))
-    for k in range(half):
-        target[c + k] = source[a + k]
-        target[c + half + k] = source[b + k]
-        target[d + k] = source[a + half + k]
-        target[d + half + k] = source[b + half + k]
 
 
 def load_lanes(source, at, target, place, count):

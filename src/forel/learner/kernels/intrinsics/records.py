@@ -11,7 +11,6 @@ from typing import Any
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
-from numba.np.arrayobj import make_array
 
 from forel.learner.layout import record_width
 
@@ -120,7 +119,9 @@ def _transposed(builder: Any, vectors: list[Any]) -> list[Any]:
 def _pointers(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
     """Return the arguments, with arrays as pointers to their data."""
     pairs = zip(signature.args, arguments, strict=True)
-    return [make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a for kind, a in pairs]
+    return [
+        context.make_array(kind)(context, builder, a).data if isinstance(kind, types.Array) else a for kind, a in pairs
+    ]
 
 
 def _coordinates(builder: Any, indices: Any, kind: Any, j: Any, count: Any, bias: Any) -> Any:

@@ -2,13 +2,16 @@
 
 import io
 import json
+import subprocess
 
 import pytest
 from typer.testing import CliRunner
 
 from forel.cli.app import app
+from forel.cli.peek import _quoted
 from forel.data.features.label_words import LabelWords
 from forel.data.peek import peek
+from tests.data.odd_files import ODD_FILES
 
 BANK = (
     b'"age";"job";"default";"balance";"y"\n58;"admin";"no";21,5;"no"\n44;"tech";"yes";29;"no"\n33;"";"no";2,2;"yes"\n'
@@ -131,14 +134,77 @@ def test_unusual_text_gives_a_summary_or_a_plain_error(text):
     try:
         assert summary(text, format="csv").rows >= 0
     except ValueError as error:
-        assert "source: got" in str(error), error  # noqa: PT017
+        assert ": got" in str(error), error  # noqa: PT017
 
 
-def test_a_label_that_is_not_found_has_a_placeholder(tmp_path):
+def test_a_label_that_is_not_found_has_to_be_named(tmp_path):
     table, lines = tmp_path / "no.csv", tmp_path / "rows.vw"
     table.write_text("age,amount\n31,12.5\n22,1.25\n25,7.75\n22,7.5\n")
     lines.write_text("1 |a x\n-1 |a y\n")
     shown = CliRunner().invoke(app, ["peek", str(table)]).stdout
-    assert "No column looks like a label; replace COLUMN by the name of one." in shown
-    assert f"Train: forel train {table} --label COLUMN --model model.forel" in shown
+    assert f"No column looks like a label; name it, such as: forel peek {table} --label amount\n" in shown
+    assert "Train:" not in shown
+    shown = CliRunner().invoke(app, ["peek", str(table), "--label", "amount"]).stdout
+    assert f"Train: forel train {table} --label amount --loss squared --model model.forel\n" in shown
     assert "--label" not in CliRunner().invoke(app, ["peek", str(lines)]).stdout
+
+
+def test_names_above_numbers_are_a_header_even_if_they_are_values_too():
+    rows = b"".join(b"%d,%s,%d\n" % (k, b"blue color red".split()[k % 3], k % 2) for k in range(1, 30))
+    found = summary(b"n,color,y\n" + rows)
+    assert (found.options.header, found.label) == (True, "y")
+    assert [column.name for column in found.columns] == ["n", "color", "y"]
+
+
+def test_amounts_with_separators_are_no_identifiers():
+    rows = b"".join(b'"%d,%03d",%d\n' % (k, 7 * k, k % 2) for k in range(1, 41))
+    found = summary(b"revenue,y\n" + rows)
+    assert (found.ignore, found.formatted) == ((), ("revenue",))
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "regression"),
+    [
+        ("01", None, False), ("12", "2", False), (("-1", "1"), None, False), ("123", None, True),
+        (("10000009.6", "10000000.4"), None, True), (("0.25", "1"), None, False), ("1", None, False),
+        ("5", None, True),
+    ],
+)  # fmt: skip
+def test_labels_that_are_numbers_are_classes_or_amounts(labels, positive, regression):
+    rows = "".join(f"{k % 5},{labels[k % len(labels)]}\n" for k in range(30))
+    found = summary(f"x,y\n{rows}".encode(), label="y")
+    assert (found.positive, found.regression) == (positive, regression)
+
+
+def test_a_row_that_cannot_be_read_is_shown_and_left_out(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n" + "1,0\n2,1\n" * 9 + "1,2,3\n")
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["peek", str(tmp_path / "a.csv")]).stdout
+    assert "Malformed: 1 row, which --on-error skip leaves out; " in shown
+    assert "a.csv, line 20: got 3 columns" in shown
+    assert "--label y --on-error skip --model" in shown
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of uncompiled kernels
+@pytest.mark.parametrize("one", ODD_FILES, ids=[one.name for one in ODD_FILES])
+def test_the_command_of_an_odd_file_runs_or_the_refusal_says_what_to_do(one, tmp_path, monkeypatch, interpreted):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / one.name).write_bytes(one.content)
+    run = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke
+    shown = run(app, ["peek", one.name])
+    if shown.exit_code:
+        assert shown.exit_code == 2, shown.exception
+        assert one.name in shown.stderr or "empty file" in shown.stderr
+        assert ", expected " in shown.stderr
+    elif "No column looks like a label" in shown.stdout:
+        assert f"name it, such as: forel peek {one.name} --label " in shown.stdout
+    else:
+        command = peek(one.name).arguments()
+        done = run(app, ["train", *command, "--bits", "6", "--lanes", "2", "--quiet"])
+        assert done.exit_code == 0, (command, done.stderr)
+
+
+@pytest.mark.parametrize("name", ["y z", "it's", "\x1b[31m'\\", "\u202egnp", "$x", "`id`", "über"])
+def test_commands_for_a_shell_have_names_as_they_are(name):
+    command = f"printf %s {_quoted(name)}"
+    assert command.isprintable()
+    assert subprocess.run(["bash", "-c", command], capture_output=True, check=True).stdout == name.encode()

@@ -30,14 +30,14 @@ def peek(
         from forel.data.peek import peek
 
         found = peek(file, rows, **reading.options())
-        command = shlex.join(["forel", "train", *found.arguments()])
+        command = " ".join(map(_quoted, ["forel", "train", *found.arguments()])) if found.trainable else None
         if as_json:
             print_json(_as_dict(found, command))
             return
         _print(found, command)
 
 
-def _as_dict(found: Any, command: str) -> dict[str, Any]:
+def _as_dict(found: Any, command: str | None) -> dict[str, Any]:
     return {
         "file": found.file,
         "format": found.format,
@@ -52,18 +52,18 @@ def _as_dict(found: Any, command: str) -> dict[str, Any]:
         "label": found.label,
         "classes": found.classes,
         "formatted_numbers": found.formatted,
-        "positive": None if found.words is None else found.words.positive,
+        "malformed": found.malformed,
+        "positive": found.positive if found.words is None else found.words.positive,
         "command": command,
     }
 
 
-def _print(found: Any, command: str) -> None:
+def _print(found: Any, command: str | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from forel.cli.tables import open_console
     from forel.data.features.date_text import AMBIGUOUS
-    from forel.data.peek import PLACEHOLDER
 
     console = open_console()
     facts = [found.format]
@@ -83,11 +83,13 @@ def _print(found: Any, command: str) -> None:
         console.print(table)
         if found.words is not None:
             say(f"Labels: {found.words.summary()}.", err=False)
+        elif found.positive is not None:
+            say(f"Labels: {found.positive} is positive; without --positive, use --loss squared.", err=False)
         elif found.classes is not None:
             say(f"Labels: {found.classes} classes.", err=False)
         elif found.label is None:
-            text = f"No column looks like a label; replace {PLACEHOLDER} by the name of one."
-            say(text, err=False)
+            name = shlex.quote(found.columns[-1].name)
+            say(f"No column looks like a label; name it, such as: forel peek {found.file} --label {name}", err=False)
         if found.formatted:
             names = ", ".join(found.formatted)
             hint = "currencies, percent signs and thousands separators make words of numbers; remove them"
@@ -97,4 +99,21 @@ def _print(found: Any, command: str) -> None:
                 first, second = (f"--date {shlex.quote(f'{column.name}:{order}')}" for order in ("dmy", "mdy"))
                 hint = f"add {first} if the day is first, {second} if the month is"
                 say(f"Dates: {column.name}; {hint}.", err=False)
-    say(f"Train: {command}", err=False)
+    if found.malformed:
+        say(
+            f"Malformed: {counted(found.malformed, 'row')}, which --on-error skip leaves out; {found.problem}",
+            err=False,
+        )
+    if command is not None:
+        say(f"Train: {command}", err=False)
+
+
+def _quoted(argument: str) -> str:
+    """Return an argument for a shell, in which control characters and marks of direction are escaped."""
+    if argument.isprintable():
+        return shlex.quote(argument)
+    escaped = "".join(
+        c if c.isprintable() and c not in "\\'" else "".join(f"\\x{byte:02x}" for byte in c.encode("utf-8", "replace"))
+        for c in argument
+    )
+    return f"$'{escaped}'"

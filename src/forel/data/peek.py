@@ -5,9 +5,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from io import BytesIO, StringIO
 from itertools import islice
 from typing import Any
 
@@ -18,6 +19,7 @@ from forel.data.parsers.arrow_batches import arrow_batches, parquet_batches
 from forel.data.parsers.cell_values import is_missing, parse_number
 from forel.data.parsers.csv_header import distinct_names
 from forel.data.parsers.csv_separator import format_of, separator_of
+from forel.data.reader import read
 from forel.data.sources.files import single_sources
 from forel.data.sources.streams import open_stream
 from forel.validation import refuse, whole
@@ -31,7 +33,9 @@ EXAMPLES, LONGEST = 3, 24  # values shown of a column, and their characters
 TEXT_WORDS = 2.5  # words of a value, on average, from which on a column is text
 FEWEST_IDS = 20  # rows, for a column with another value in each of them to have identifiers
 MOST_CLASSES = 100  # of a column that may be the label
-PLACEHOLDER = "COLUMN"  # for a label that was not found
+LARGEST_CLASS = 1000  # of two whole numbers that are classes and not amounts
+MOST_MALFORMED = 0.5  # of the rows that are read, which a command may skip
+HEADED = 0.9  # of the values of a column that are numbers, for a word above them to be its name
 # Common names of labels, the most certain first.
 LABELS = (
     "label", "target", "y", "class", "click", "clicked", "churn", "churned", "income", "outcome", "response", "is_spam",
@@ -81,9 +85,12 @@ class Summary:
     label : the column that most likely holds the labels; None if none does
     words : the words of the labels; None if these are numbers, or words of several classes
     classes : number of classes; None for two, and for numbers
-    regression : whether the label has more than two values, all numbers
+    positive : the larger of two labels that are whole numbers other than 0, 1 and -1
+    regression : whether the label has more than two values, all numbers, or two that are not whole
     ignore : columns of identifiers, in which every row has another word, and columns that count the rows
     formatted : columns of numbers that are read as words, because of currencies, percent signs or thousands separators
+    malformed : number of rows that cannot be read
+    problem : what is wrong with the first of these
     given : the options that the caller gave
     """
 
@@ -95,9 +102,12 @@ class Summary:
     label: str | None = None
     words: LabelWords | None = None
     classes: int | None = None
+    positive: str | None = None
     regression: bool = False
     ignore: tuple[str, ...] = ()
     formatted: tuple[str, ...] = ()
+    malformed: int = 0
+    problem: str = ""
     given: ReadOptions = field(default_factory=ReadOptions, repr=False)
 
     @property
@@ -105,41 +115,50 @@ class Summary:
         """The separator of delimited text."""
         return self.options.separator
 
-    def arguments(self) -> list[str]:
-        """Return the arguments of ``forel train`` for this file, with a placeholder where no column is the label."""
-        arguments, options, given = [self.file], self.options, self.given
-        if given.format != "auto":
-            arguments += ["--format", given.format]
-        # New rows of two columns have one without the label, and then no separator to recognize.
-        separator = given.separator or (
-            None if len(self.columns) > 2 or options.separator == "," else options.separator
-        )
-        if separator is not None:
-            arguments += ["--separator", "tab" if separator == "\t" else separator]
-        if self.label is not None or self.columns:
-            arguments += ["--label", PLACEHOLDER if self.label is None else self.label]
-        if not options.header:
-            arguments.append("--no-header")
-        if options.decimal != ".":
-            arguments += ["--decimal", options.decimal]
+    @property
+    def trainable(self) -> bool:
+        """Whether the labels are known, so that there is a command to train."""
+        return self.label is not None or not self.columns
+
+    def reading(self) -> dict[str, Any]:
+        """Return the options of reading that differ from the defaults."""
+        options, given = self.options, self.given
         features = [column for column in self.columns if column.name != self.label]
-        marks = dict.fromkeys((*given.missing, *(mark for column in features for mark in column.marks)))
-        if marks:
-            arguments += ["--missing", ",".join(marks)]
-        mixed = [column.name for column in features if column.kind == "category" and column.mixed]
-        if mixed := [name for name in mixed if name not in given.categories]:
-            arguments += ["--categories", _listed([*given.categories, *mixed])]
-        texts = [column.name for column in features if column.kind == "text" and column.name not in given.text]
-        if texts or given.text:
-            arguments += ["--text", _listed([*given.text, *texts])]
+        # New rows of two columns have one without the label, and then no separator to recognize.
+        known = len(self.columns) > 2 or options.separator == ","
+        marks = dict.fromkeys((*given.missing, *(mark for c in features for mark in c.marks if "\0" not in mark)))
+        mixed = [c.name for c in features if c.kind == "category" and c.mixed and c.name not in given.categories]
+        texts = [c.name for c in features if c.kind == "text" and c.name not in given.text]
         new = (c for c in features if c.kind == "date" and c.order != AMBIGUOUS and c.name not in given.dates)
         dates = [f"{column.name}:{column.order}" if column.order else column.name for column in new]
-        if dates or given.date:
-            arguments += ["--date", _listed([*given.date, *dates])]
-        if self.ignore:
-            arguments += ["--ignore", _listed(self.ignore)]
-        if any(column.name == self.label and column.missing for column in self.columns):
-            arguments += ["--on-error", "skip"]  # rows without a label
+        unlabelled = any(column.name == self.label and column.missing for column in self.columns)
+        chosen = {
+            "format": None if given.format == "auto" else given.format,
+            "separator": given.separator or (None if known else options.separator),
+            "label": self.label,
+            "positive": given.positive or self.positive,
+            "header": None if options.header else False,
+            "decimal": None if options.decimal == "." else options.decimal,
+            "missing": list(marks),
+            "categories": [*given.categories, *mixed] if mixed else [],
+            "text": [*given.text, *texts],
+            "date": [*given.date, *dates],
+            "ignore": list(self.ignore),
+            "on_error": "skip" if self.malformed or unlabelled else None,
+        }
+        return {name: value for name, value in chosen.items() if value not in (None, [])}
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of ``forel train`` for this file."""
+        arguments = [self.file]
+        for name, value in self.reading().items():
+            flag = f"--{name.replace('_', '-')}"
+            if name == "header":
+                arguments.append("--no-header")
+            elif isinstance(value, list):
+                arguments += [flag, ",".join(value) if name == "missing" else _listed(value)]
+            else:
+                arguments += [flag, "tab" if value == "\t" else value]
         return [*arguments, *(["--loss", "squared"] if self.regression else []), "--model", "model.forel"]
 
 
@@ -164,42 +183,71 @@ def peek(source: Any, rows: int = 1000, **reading: Any) -> Summary:
     >>> summary.columns[1]
     ColumnSummary(name='c2', kind='category', distinct=2, ..., marks=('?',), mixed=False, order='')
     """
-    options, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
+    given, most = ReadOptions().updated(reading), whole("rows", rows, low=1)
     first, *_ = single_sources(source)
     if not (isinstance(first, str) or hasattr(first, "read")):
         raise refuse("source", type(source).__name__, "a path or a binary file object")
-    file = "-" if not isinstance(first, str) else first
-    with open_stream(first) as stream:
+    file, options, text = first if isinstance(first, str) else "-", given, b""
+    with _whole(file), open_stream(first) as stream:
         beginning = stream.peek(1 << 12)
         form = format_of(file, options, beginning)
-        if form in ("csv", "tsv"):
-            text = _whole_lines(stream, most)
-            options = _text_options(form, options, text, beginning)
-            names, table = _delimited(text, options, most)
-            options = options if names is not None else replace(options, header=False)
-            table = table[:most] if names is None else table[1:]
-            columns = names or [f"c{k + 1}" for k in range(max(map(len, table), default=0))]
-            records: list[Row] = [dict(zip(columns, row, strict=False)) for row in table]
-        elif form in ("parquet", "arrow"):
+        if form in ("parquet", "arrow"):
             batches = parquet_batches(stream) if form == "parquet" else arrow_batches(stream)
-            records = list(islice((row for batch in batches for row in batch.to_pylist()), most))
+            records: list[Row] = list(islice((row for batch in batches for row in batch.to_pylist()), most))
             columns = list(records[0]) if records else []
-        elif form == "jsonl":
-            records = [row for line in _whole_lines(stream, most)[:most] if isinstance(row := _json(line), dict)]
-            columns = list(dict.fromkeys(name for row in records for name in row))
         else:
-            return Summary(file, form, len(_whole_lines(stream, most)[:most]), options, given=options)
-    return replace(_summary(file, form, options, columns, records), given=ReadOptions().updated(reading))
+            text = _whole_lines(stream, most)
+            lines = [line for line in StringIO(text.decode("utf-8-sig", "backslashreplace"), "") if line.strip()]
+            if form in ("csv", "tsv"):
+                options = _text_options(form, options, lines, beginning)
+                names, table = _delimited(lines, options, most)
+                options = options if names is not None else replace(options, header=False)
+                table = table[:most] if names is None else table[1:]
+                columns = names or [f"c{k + 1}" for k in range(max(map(len, table), default=0))]
+                whole_rows = [row for row in table if len(row) == len(columns)] or table
+                records = [dict(zip(columns, row, strict=False)) for row in whole_rows]
+                if not records:
+                    raise ValueError(f"{file}: got a header without rows, expected a row in each line after it")
+            else:
+                dicts = form == "jsonl"
+                records = [row for line in lines[:most] if isinstance(row := _json(line), dict)] if dicts else []
+                columns = list(dict.fromkeys(name for row in records for name in row))
+    found = replace(_summary(file, form, options, columns, records), given=given)
+    if form not in ("csv", "tsv", "jsonl", "parquet", "arrow"):
+        found = replace(found, rows=min(len(lines), most))
+    # A pipe cannot be read again.
+    again = first if isinstance(first, str) and first != "-" else BytesIO(text) if text else None
+    return found if again is None or not found.trainable else _checked(found, again, most)
 
 
-def _whole_lines(stream: Any, most: int) -> list[str]:
+def _checked(found: Summary, source: Any, most: int) -> Summary:
+    """Return a summary with the number of rows that training cannot read; raise if these are the most."""
+    reader = read(source, options=found.given, **{**found.reading(), "format": found.format, "on_error": "skip"})
+    rows = 0
+    for block in reader:
+        rows += len(block)
+        if rows >= most:
+            break
+    problems = reader.problems
+    if problems.count > MOST_MALFORMED * (rows + problems.count):
+        raise ValueError(problems.messages[0])
+    return replace(found, malformed=problems.count, problem=next(iter(problems.messages), ""))
+
+
+@contextmanager
+def _whole(file: str) -> Iterator[None]:
+    try:
+        yield
+    except EOFError as error:
+        raise ValueError(f"{file}: got {str(error).rstrip('.')}, expected a whole file") from error
+
+
+def _whole_lines(stream: Any, most: int) -> bytes:
     """Return the first whole lines of a stream."""
     data = b""
     while len(data) < BYTES and data.count(b"\n") <= most and (more := stream.read1(BYTES - len(data))):
         data += more
-    text = data.decode("utf-8-sig", "backslashreplace")
-    lines = [line for line in text.splitlines(keepends=True) if line.strip()]
-    return lines[:-1] if len(data) >= BYTES and len(lines) > 1 else lines
+    return data[: data.rfind(b"\n") + 1] or data if len(data) >= BYTES else data
 
 
 def _json(line: str) -> Any:
@@ -237,8 +285,18 @@ def _delimited(lines: list[str], options: ReadOptions, most: int) -> tuple[list[
     if not options.header:
         return None, rows
     odd = 2 * sum(not name.strip(" ") for name in rows[0]) > len(names)
-    again = any(name in {row[k].strip(" ") for row in rows[1:] if k < len(row)} for k, name in enumerate(names))
-    return None if odd or again or any(_is_number(name, options) for name in names) else names, rows
+    if odd or any(_is_number(name, options) for name in names):
+        return None, rows
+    columns = [[row[k].strip(" ") for row in rows[1:] if k < len(row)] for k in range(len(names))]
+    headed = any(_are_numbers(column, options) for column in columns)
+    again = any(name in column for name, column in zip(names, columns, strict=True))
+    return None if again and not headed else names, rows
+
+
+def _are_numbers(cells: Sequence[str], options: ReadOptions) -> bool:
+    """Return whether nearly all cells with a value are numbers, so that a word above them is a name."""
+    present = [cell for cell in cells if not is_missing(cell.encode())]
+    return bool(present) and sum(_is_number(cell, options) for cell in present) >= HEADED * len(present)
 
 
 def _is_number(cell: Any, options: ReadOptions) -> bool:
@@ -262,16 +320,34 @@ def _summary(file: str, form: str, options: ReadOptions, names: list[str], rows:
         given = {str(row.get(labels.name)) for row in rows if row.get(labels.name) is not None}
         words = LabelWords.of_kind(kind_of_words(given))
         classes = labels.distinct if words is None else None
-    regression = labels is not None and labels.kind == "number" and labels.distinct > 2
+    positive, regression = None, False
+    if labels is not None and labels.kind == "number" and options.positive is None:
+        positive, regression = _numeric_labels([row.get(labels.name) for row in rows], options)
     ids = [
         column.name
         for column in columns
-        if column.distinct == len(rows) >= FEWEST_IDS and column.name != label
+        if column.distinct == len(rows) >= FEWEST_IDS and column.name != label and column.name not in formatted
         and (_is_row_number(column.name, rows) if column.kind == "number" else column.kind == "category")
         and not any(" " in example for example in column.examples)
     ]  # fmt: skip
     ignore = tuple(ids) if len(ids) + (label is not None) < len(columns) else ()
-    return Summary(file, form, len(rows), options, columns, label, words, classes, regression, ignore, formatted)
+    return Summary(
+        file, form, len(rows), options, columns, label, words, classes, positive, regression, ignore, formatted
+    )
+
+
+def _numeric_labels(cells: list[Any], options: ReadOptions) -> tuple[str | None, bool]:
+    """Return the positive one of two labels if it has to be named, and whether labels are numbers to predict."""
+    texts: dict[float, str] = {}
+    for cell in cells:
+        if cell is not None and _is_number(cell, options) and (text := str(cell).strip()):
+            texts.setdefault(float(text.replace(options.decimal, ".")), text)
+    values = sorted(texts)
+    if (len(values) <= 2 and all(0 <= value <= 1 for value in values)) or values in ([-1.0, 1.0], [-1.0]):
+        return None, False
+    if len(values) == 2 and all(value.is_integer() and abs(value) < LARGEST_CLASS for value in values):
+        return texts[values[-1]], False
+    return None, True
 
 
 def _is_row_number(name: str, rows: list[Row]) -> bool:
